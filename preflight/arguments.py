@@ -1,0 +1,68 @@
+"""A framework's own arguments at its version: as written, as effective after its silent switches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from preflight.document import Problem
+from preflight.finding import Edit
+from preflight.request import Target
+from preflight.value import Value, unknown
+
+
+class Switch(NamedTuple):
+    """Something the framework changes without asking: an argument, from what to what, why, and where upstream does it."""
+
+    name: str
+    before: object
+    after: object
+    cause: str
+    upstream: str
+
+
+def _no_default(name: str) -> Value:
+    return unknown(f"{name} is not an argument that is known")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """All arguments of one run by name (argparse destination, or dotted key).
+
+    written: what somebody typed (last one wins). effective: what differs from written or default once the framework
+    has derived and switched; derived names that are no arguments live here too. default: the value of anything else.
+    put: the edits that write a value to a name, in the spelling of the document (flag, negated flag, YAML key).
+    environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: faults of parsing.
+    """
+
+    target: Target
+    written: Mapping[str, Value]
+    effective: Mapping[str, Value]
+    default: Callable[[str], Value] = _no_default
+    put: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
+    environment: Mapping[str, Value] = field(default_factory=dict)
+    switches: tuple[Switch, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    open: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed": …, "mindspeed-llm": …}."""
+
+    def get(self, name: str) -> Value:
+        """The effective value: derived or switched, else written, else the default."""
+        value = self.effective.get(name)
+        if value is None:
+            value = self.written.get(name)
+        return value if value is not None else self.default(name)
+
+    def given(self, name: str) -> Value | None:
+        """What was typed for a name, or None."""
+        return self.written.get(name)
+
+    def spell(self, name: str) -> str:
+        """How people write this argument: the key that was typed, else the flag or dotted key it would get."""
+        value = self.written.get(name)
+        if value is not None and value.setting is not None and value.setting.key:
+            return str(value.setting.key[-1])
+        edits = self.put(name, None)
+        return str(edits[0].key[-1]) if edits and edits[0].key else name

@@ -1,0 +1,225 @@
+"""Declared constraints: what a framework refuses, in one entry with message, reason, source and fix."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from preflight.constraints.evaluator import evaluate, reader
+from preflight.constraints.expressions import Expression, Handle, all_of, total
+from preflight.constraints.versions import matches
+from preflight.document import Unknown
+from preflight.finding import Edit, Finding, Fix, Safety, Severity, Unverified
+from preflight.job import Job
+
+REMOVE = object()
+
+
+class Change(NamedTuple):
+    """One argument of a repair: the handle and its new value (a value, an expression, or REMOVE)."""
+
+    handle: Handle
+    value: object
+
+
+class Repair(NamedTuple):
+    """A fix in terms of arguments; title "" is made from the changes."""
+
+    changes: tuple[Change, ...]
+    safety: Safety = Safety.UNSAFE
+    title: str = ""
+
+
+def put(handle: Handle, value: object = True, *, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
+    """Write a value (True for a switch); an expression is computed from the run."""
+    return Repair((Change(handle, value),), safety, title)
+
+
+def drop(*handles: Handle, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
+    """Remove what was typed, so that the default holds."""
+    return Repair(tuple(Change(handle, REMOVE) for handle in handles), safety, title)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
+
+    message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`.
+    upstream: "file:line", or version → "file:line" where the line moved.
+    at: where to point, first the place a human would change; by default the handles of `refuse` in order.
+    versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
+    always: evaluate even when nobody typed any of its arguments (something required is missing).
+    after: ids whose error is the same mistake. layout: another parallel layout would cure it.
+    """
+
+    id: str
+    refuse: Expression
+    message: str
+    why: str
+    upstream: str | Mapping[str, str]
+    severity: Severity = Severity.ERROR
+    framework: str = ""
+    versions: str = ""
+    at: tuple[Handle, ...] = ()
+    shows: Mapping[str, object] = field(default_factory=dict)
+    fixes: tuple[Repair, ...] = ()
+    always: bool = False
+    after: tuple[str, ...] = ()
+    layout: bool = False
+    shape: str = "refuse"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        return (self.framework,)
+
+    @property
+    def summary(self) -> str:
+        return re.sub(r"\{([^}]*)\}", r"‹\1›", self.message)
+
+    @property
+    def page(self) -> str:
+        from preflight.constraints.page import page
+
+        return page(self)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(h.name for h in self.refuse.handles() if h.view != "environment")
+
+    def place_upstream(self, version: str) -> str:
+        """Where the framework says the same, at a version."""
+        if isinstance(self.upstream, str):
+            return self.upstream
+        return self.upstream.get(version) or next(iter(self.upstream.values()))
+
+    def applies(self, job: Job) -> bool:
+        version = job.versions.get(self.framework)
+        if version is None or not matches(version, self.versions):
+            return False
+        return self.always or not job.touched.isdisjoint(self.names)
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
+        read = reader(job.arguments)
+        broken = evaluate(self.refuse, read)
+        if isinstance(broken, Unknown):
+            yield Unverified(broken.because)
+        elif broken:
+            values = [job.arguments.given(h.name) for h in (self.at or tuple(self.refuse.handles())) if h.view != "environment"]
+            typed = [value for value in dict.fromkeys(values) if value is not None and value.setting is not None]
+            yield Finding(
+                self._fill(job),
+                span=job.place(*typed),
+                related=tuple(place for value in typed[1:] for place in value.related),
+                key=typed[0].key if typed else (),
+                upstream=self.place_upstream(job.versions[self.framework]),
+                fix=next(self._repairs(job), None),
+                alternatives=tuple(self._repairs(job))[1:],
+                layout=self.layout,
+            )
+
+    def _fill(self, job: Job) -> str:
+        read = reader(job.arguments)
+
+        def fill(match: re.Match[str]) -> str:
+            name = match[1]
+            value = evaluate(self.shows[name], read) if name in self.shows else read(Handle(name))
+            return "?" if isinstance(value, Unknown) else "nothing" if value is None else str(value)
+
+        return re.sub(r"\{([A-Za-z_][\w.]*)\}", fill, self.message)
+
+    def _repairs(self, job: Job) -> Iterator[Fix]:
+        read = reader(job.arguments)
+        for repair in self.fixes:
+            edits: list[Edit] = []
+            titles = []
+            for handle, wanted in repair.changes:
+                value = evaluate(wanted, read)
+                if isinstance(value, Unknown) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
+                    break
+                flag = job.arguments.spell(handle.name)
+                made = job.arguments.put(handle.name, REMOVE if wanted is REMOVE else value)
+                if not made:
+                    break
+                edits += made
+                shown = "" if value is True else f" {value}"
+                titles.append(f"remove {flag}" if wanted is REMOVE or value is False else f"set {flag}{shown}")
+            else:
+                yield Fix(repair.title or ", ".join(titles), tuple(edits), repair.safety)
+
+
+class ConstraintSet:
+    """The constraints of one topic file; `framework` names whose version `versions` speaks of."""
+
+    def __init__(self, framework: str) -> None:
+        self.framework = framework
+        self.constraints: list[Constraint] = []
+        self.module = sys._getframe(1).f_globals["__name__"]
+
+    def add(self, *constraints: Constraint) -> None:
+        from dataclasses import replace
+
+        for c in constraints:
+            self.constraints.append(replace(c, id=f"{self.framework}/{c.id}", framework=self.framework, after=c.after))
+
+
+def refuse(id: str, when: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+    """The general shape: refused when the condition holds."""
+    return Constraint(id, when, message, why, upstream, **more)
+
+
+def requires(id: str, given: Expression, needed: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+    """`given` is only accepted together with `needed`. A plain switch as `needed` is offered as the fix."""
+    fixes = (put(needed),) if isinstance(needed, Handle) else ()
+    return Constraint(id, all_of(given, ~needed), message, why, upstream, shape="requires", **{"fixes": fixes, **more})
+
+
+def conflicts(id: str, one: Expression, other: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+    """Not both. Where both are plain switches, dropping either is offered, the second first."""
+    fixes = tuple(drop(h) for h in (other, one) if isinstance(h, Handle))
+    return Constraint(id, all_of(one, other), message, why, upstream, shape="conflicts", **{"fixes": fixes, **more})
+
+
+def divides(
+    id: str, divisor: Expression, number: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], when: Expression | None = None, **more: Any
+) -> Constraint:
+    """`number` must be a multiple of `divisor` (when a condition holds)."""
+    broken = number % divisor != 0
+    return Constraint(id, broken if when is None else all_of(when, broken), message, why, upstream, shape="divides", **more)
+
+
+def one_of(
+    id: str, value: Expression, choices: tuple[object, ...], *, message: str, why: str, upstream: str | Mapping[str, str], when: Expression | None = None, **more: Any
+) -> Constraint:
+    """The value must be one of the choices (when a condition holds)."""
+    broken = ~value.is_in(*choices)
+    return Constraint(id, broken if when is None else all_of(when, broken), message, why, upstream, shape="one of", **more)
+
+
+def in_range(
+    id: str,
+    value: Expression,
+    *,
+    message: str,
+    why: str,
+    upstream: str | Mapping[str, str],
+    low: Any = None,
+    high: Any = None,
+    when: Expression | None = None,
+    **more: Any,
+) -> Constraint:
+    """low <= value <= high; either end may be left out."""
+    ends = [value < low] if low is not None else []
+    ends += [value > high] if high is not None else []
+    broken = ends[0] if len(ends) == 1 else Expression("or", *ends)
+    conditions = (value.is_set, broken) if when is None else (when, value.is_set, broken)
+    return Constraint(id, all_of(*conditions), message, why, upstream, shape="in range", **more)
+
+
+def at_most_one(id: str, *switches: Expression, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+    """No more than one of the switches."""
+    fixes = tuple(drop(h) for h in reversed(switches) if isinstance(h, Handle))
+    return Constraint(id, total(*switches) > 1, message, why, upstream, shape="at most one", **{"fixes": fixes, **more})

@@ -1,0 +1,33 @@
+"""Version ranges such as ">=0.13,<0.20"."""
+
+from __future__ import annotations
+
+import operator
+import re
+from functools import lru_cache
+
+_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq, "!=": operator.ne}
+
+
+@lru_cache(maxsize=None)
+def numbers(version: str) -> tuple[int, ...]:
+    """"1.5.0" → (1, 5, 0); what is not a number ends it."""
+    found = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
+
+
+@lru_cache(maxsize=None)
+def matches(version: str, wanted: str) -> bool:
+    """Whether a version lies in a range; an unsaid version or range always does."""
+    if not wanted or not version:
+        return True
+    have = numbers(version)
+    for part in wanted.split(","):
+        sign = re.match(r"\s*(>=|<=|==|!=|>|<)?\s*(.+)", part)
+        assert sign is not None
+        want = numbers(sign[2].strip())
+        size = max(len(have), len(want))
+        padded = [(*v, *(0,) * (size - len(v))) for v in (have, want)]
+        if not _COMPARE[sign[1] or "=="](*padded):
+            return False
+    return True

@@ -1,0 +1,75 @@
+"""Dialects: one per family of frameworks. Each tells whether a document is its own, and reads it into arguments and a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from preflight.arguments import Arguments
+from preflight.cluster import Cluster, Device
+from preflight.document import Document
+from preflight.plan import Plan
+from preflight.request import Request, Target
+from preflight.source import InputError
+
+
+class Surroundings(NamedTuple):
+    """What a dialect may look at beside the document.
+
+    read: opens another file that the config names (a path relative to the document), or None when it is missing or
+    must not be opened. device: finds an accelerator by name or alias, None when the name is not known.
+    """
+
+    request: Request
+    read: Callable[[Document, str], Document | None]
+    device: Callable[[str], Device | None]
+
+
+class Reading(NamedTuple):
+    """A run as a dialect understands it; documents[0] is the one it was given."""
+
+    documents: tuple[Document, ...]
+    target: Target
+    arguments: Arguments
+    plan: Plan
+    cluster: Cluster
+
+
+class Dialect(Protocol):
+    """A reader of one kind of config."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Every framework and version it serves, the default of each framework first."""
+        ...
+
+    def claims(self, document: Document, request: Request) -> bool:
+        """Whether the document is a config of this family; judged by content, cheaply."""
+        ...
+
+    def read(self, document: Document, surroundings: Surroundings) -> Reading:
+        """Translate. Raises InputError when the file is ours but cannot be read as the framework reads it."""
+        ...
+
+
+class Ambiguous(InputError):
+    """Two dialects claim one document."""
+
+
+def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> Dialect | None:
+    """The one dialect that claims a document, or None. Raises Ambiguous."""
+    claiming = [dialect for dialect in dialects if dialect.claims(document, request)]
+    if len(claiming) > 1:
+        raise Ambiguous(f"is claimed by {' and '.join(sorted(d.name for d in claiming))}; say --target", document.source.name)
+    return claiming[0] if claiming else None
+
+
+def beside(document: Document, name: str) -> Path | None:
+    """Where a file named in a document lies: relative to the document; None when the document has no path."""
+    if document.source.path is None or not name:
+        return None
+    return (document.source.path.parent / name).resolve()

@@ -1,0 +1,197 @@
+"""One shape for YAML files, launch scripts and command lines: what was typed, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from preflight.finding import Key
+from preflight.source import Source, Span
+
+
+class Unknown:
+    """A value that cannot be known before the job runs; `because` names the cause ("$NNODES", "$(hostname)")."""
+
+    __slots__ = ("because",)
+
+    def __init__(self, because: str = "") -> None:
+        self.because = because
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.because!r})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("an unknown value is neither true nor false")
+
+
+UNKNOWN = Unknown()
+
+
+class Node(NamedTuple):
+    """A YAML node. `value`: the scalar as the framework reads it, a tuple of Node, or a tuple of Entry.
+
+    `style` is the quote or block character of a scalar, "" when plain; "flow" or "block" for collections.
+    `span` of an alias's node is the anchored text, where a human typed it.
+    """
+
+    kind: Literal["scalar", "sequence", "mapping"]
+    value: object
+    span: Span
+    style: str = ""
+    anchor: str = ""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.value if self.kind == "mapping" else ()  # type: ignore[return-value]
+
+    @property
+    def items(self) -> tuple[Node, ...]:
+        return self.value if self.kind == "sequence" else ()  # type: ignore[return-value]
+
+    def get(self, *path: str | int) -> Node | None:
+        """The node at a path of keys and indices, as the framework sees it (last duplicate wins), or None."""
+        node: Node | None = self
+        for part in path:
+            if node is None:
+                return None
+            if node.kind == "mapping":
+                node = next((e.value for e in reversed(node.entries) if not e.shadowed and e.key.value == part), None)
+            elif node.kind == "sequence" and isinstance(part, int) and part < len(node.items):
+                node = node.items[part]
+            else:
+                return None
+        return node
+
+    def plain(self) -> object:
+        """The value as plain dicts, lists and scalars."""
+        if self.kind == "mapping":
+            return {_hashable(e.key): e.value.plain() for e in self.entries if not e.shadowed}
+        return [item.plain() for item in self.items] if self.kind == "sequence" else self.value
+
+
+def _hashable(key: Node) -> object:
+    return key.value if key.kind == "scalar" else repr(key.plain())
+
+
+class Entry(NamedTuple):
+    """One key of a mapping. shadowed: a later duplicate (or the child of a merge) wins. merged: came in by `<<`."""
+
+    key: Node
+    value: Node
+    shadowed: bool = False
+    merged: bool = False
+
+
+class Setting(NamedTuple):
+    """A value that somebody typed: its key, what it reads as, where it stands, and the places it flowed through.
+
+    value: plain Python data or Unknown. editable: the text of `span` is exactly this value, so it can be replaced.
+    maybe: set only on one branch of a condition that cannot be decided.
+    """
+
+    key: Key
+    value: object
+    span: Span
+    key_span: Span
+    uses: tuple[Span, ...] = ()
+    editable: bool = True
+    maybe: bool = False
+    run: int = 0
+
+
+class Word(NamedTuple):
+    """A word of a resolved command. text: None when unknown, `because` then says why.
+
+    span: where a human typed it (the assignment, for a variable); uses: the places it flowed through to the command.
+    """
+
+    text: str | None
+    span: Span
+    uses: tuple[Span, ...] = ()
+    because: str = ""
+    editable: bool = True
+    maybe: bool = False
+
+    @property
+    def value(self) -> object:
+        return self.text if self.text is not None else Unknown(self.because)
+
+
+class Count(NamedTuple):
+    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be overridden."""
+
+    value: int | Unknown
+    span: Span | None
+    source: str
+    placeholder: bool = False
+
+
+class Launch(NamedTuple):
+    """A launcher's command taken apart: launcher options, the entry script, the words after it, the environment.
+
+    open: positional parameters such as "$@" may add any flag, so the absence of a flag is not known.
+    """
+
+    launcher: str
+    launcher_words: tuple[Word, ...]
+    entry: Word
+    words: tuple[Word, ...]
+    environment: dict[str, Word] = {}
+    world: tuple[Count, ...] = ()
+    open: bool = False
+
+
+class Problem(NamedTuple):
+    """A fact that a loader noticed and a rule reports: `kind` is the rule's id."""
+
+    kind: str
+    message: str
+    span: Span
+    related: tuple[Span, ...] = ()
+    fix: tuple[str, Span, str] | None = None  # title, span, replacement
+
+
+class Comment(NamedTuple):
+    """A comment with its `#`; alone: nothing else stands on its line; covers: the offsets a suppression here covers."""
+
+    span: Span
+    alone: bool
+    covers: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One config as typed: a YAML tree, or one launch of a script or command line (`run` counts them in a script)."""
+
+    source: Source
+    kind: Literal["yaml", "script", "command"]
+    tree: Node | None = None
+    launch: Launch | None = None
+    comments: tuple[Comment, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    run: int = 0
+    runs: int = 1
+    also: tuple[Source, ...] = field(default=())
+
+    @property
+    def start(self) -> Span:
+        """Where to point when a fault is nowhere in particular: the entry script's word, or the first character."""
+        return self.launch.entry.span if self.launch else self.source.span(0)
+
+
+def walk(node: Node, key: Key = ()) -> Iterator[tuple[Key, Node, Entry | None]]:
+    """Every node below a node with its key path, in reading order; shadowed entries are left out. Depth is bounded by the loader."""
+    stack: list[tuple[Key, Node, Entry | None]] = [(key, node, None)]
+    while stack:
+        here, current, entry = stack.pop()
+        yield here, current, entry
+        if current.kind == "mapping":
+            live = [e for e in current.entries if not e.shadowed]
+            stack.extend(((*here, _part(e.key)), e.value, e) for e in reversed(live))
+        elif current.kind == "sequence":
+            stack.extend(((*here, i), item, None) for i, item in reversed(list(enumerate(current.items))))
+
+
+def _part(key: Node) -> str | int:
+    return key.value if isinstance(key.value, (str, int)) else str(_hashable(key))

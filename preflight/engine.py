@@ -1,0 +1,182 @@
+"""Runs rules over documents, honours suppressions, sorts: documents → Report."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from preflight.cluster import Device
+from preflight.dialects import Surroundings, claim
+from preflight.document import Document
+from preflight.finding import Finding, Severity, Unverified
+from preflight.job import Job
+from preflight.plan import Plan
+from preflight.plugins import Plugins
+from preflight.request import Request
+from preflight.suppression import Suppression, suppressions
+
+UNUSED = "unused-suppression"
+OUT_OF_MEMORY = "predicted-oom"
+
+
+class Policy(NamedTuple):
+    """What the settings say about rules. chosen: whether a rule runs on a path; options: per rule."""
+
+    chosen: Callable[[str, str], bool] = lambda rule, path: True
+    options: Mapping[str, Mapping[str, Any]] = {}
+
+
+class Crash(NamedTuple):
+    """A rule that failed; never hidden, never a finding."""
+
+    rule: str
+    path: str
+    error: str
+    trace: str
+
+
+class Unchecked(NamedTuple):
+    """Something a rule could not verify on a file."""
+
+    rule: str
+    path: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found. skipped: files that no dialect claims. unknown: what could not be verified."""
+
+    findings: tuple[Finding, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    unknown: tuple[Unchecked, ...] = ()
+    crashes: tuple[Crash, ...] = ()
+    skipped: tuple[str, ...] = ()
+    suppressed: int = 0
+    checked: tuple[str, ...] = ()
+    errors: tuple[str, ...] = field(default=())
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the first run, None when nothing was read."""
+        return self.jobs[0].plan if self.jobs else None
+
+    @property
+    def accepted(self) -> bool:
+        """No error except a predicted out-of-memory, which `fits` tells."""
+        return not any(f.severity is Severity.ERROR and f.rule != OUT_OF_MEMORY for f in self.findings)
+
+    @property
+    def fits(self) -> bool:
+        """No run is predicted not to fit in memory."""
+        return not any(f.severity is Severity.ERROR and f.rule == OUT_OF_MEMORY for f in self.findings)
+
+
+def find_device(devices: Sequence[Device], name: str) -> Device | None:
+    """A device by its name or an alias, letter case and punctuation aside."""
+    wanted = "".join(c for c in name.lower() if c.isalnum())
+    for device in devices:
+        if wanted in ("".join(c for c in known.lower() if c.isalnum()) for known in (device.name, *device.aliases)):
+            return device
+    return None
+
+
+def read_job(document: Document, plugins: Plugins, request: Request, read: Callable[[Document, str], Document | None]) -> Job | None:
+    """Translate a document, or None when no dialect claims it. Raises InputError."""
+    dialect = claim(document, plugins.dialects, request)
+    if dialect is None:
+        return None
+    return Job(*dialect.read(document, Surroundings(request, read, lambda name: find_device(plugins.devices, name))))
+
+
+def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:
+    """Every rule over one job; each in its own try."""
+    path = job.documents[0].source.name
+    findings: list[Finding] = []
+    unknown: list[Unchecked] = []
+    crashes: list[Crash] = []
+    after = {}
+    for rule in plugins.rules(job.versions):
+        if not policy.chosen(rule.id, path):
+            continue
+        try:
+            if not rule.applies(job):
+                continue
+            said = list(rule.check(job, policy.options.get(rule.id, {})))
+        except Exception as error:
+            crashes.append(Crash(rule.id, path, f"{type(error).__name__}: {error}", traceback.format_exc()))
+            continue
+        after[rule.id] = rule.after
+        findings += [item.of(rule.id, rule.severity) for item in said if isinstance(item, Finding)]
+        unknown += [Unchecked(rule.id, path, item.because) for item in said if isinstance(item, Unverified)]
+    fired = {f.rule for f in findings if f.severity is Severity.ERROR}
+    kept = [f for f in findings if not fired.intersection(after.get(f.rule, ()))]
+    return kept, unknown, crashes
+
+
+def check_documents(
+    documents: Iterable[Document],
+    plugins: Plugins,
+    request: Request,
+    policy: Policy = Policy(),
+    read: Callable[[Document, str], Document | None] = lambda document, name: None,
+) -> Report:
+    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads it."""
+    findings: list[Finding] = []
+    unknown: list[Unchecked] = []
+    crashes: list[Crash] = []
+    jobs: list[Job] = []
+    skipped: list[str] = []
+    comments: dict[Any, Suppression] = {}
+    for document in documents:
+        job = read_job(document, plugins, request, read)
+        if job is None:
+            skipped.append(document.source.name)
+            continue
+        jobs.append(job)
+        found, unsure, failed = check_job(job, plugins, policy)
+        findings, unknown, crashes = findings + found, unknown + unsure, crashes + failed
+        comments.update({(s.span.path, s.span.start): s for d in job.documents for s in suppressions(d)})
+    kept, hidden = _suppress(_distinct(findings), tuple(comments.values()), policy)
+    checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
+    skipped = [name for name in dict.fromkeys(skipped) if name not in checked]
+    return Report(tuple(sorted(kept, key=order)), tuple(jobs), tuple(dict.fromkeys(unknown)), tuple(crashes), tuple(skipped), hidden, checked)
+
+
+def order(finding: Finding) -> tuple[object, ...]:
+    """Findings sort by place, then severity, then rule."""
+    assert finding.severity is not None
+    return (finding.path, finding.span.start, -finding.severity.rank, finding.rule, finding.message)
+
+
+def _distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding where several runs of a script say the same about the same place."""
+    return list({(f.rule, f.path, f.span.start, f.message): f for f in findings}.values())
+
+
+def _suppress(findings: list[Finding], comments: Sequence[Suppression], policy: Policy) -> tuple[list[Finding], int]:
+    used: set[tuple[str, int, str]] = set()
+    kept = []
+    for finding in findings:
+        covering = [c for c in comments if c.covers_finding(finding.rule, finding.span)]
+        used |= {(c.span.path, c.span.start, finding.rule) for c in covering}
+        if not covering:
+            kept.append(finding)
+    for comment in comments:
+        if policy.chosen(UNUSED, comment.span.path):
+            kept += _faults(comment, used, policy)
+    return kept, len(findings) - len([f for f in kept if f.rule != UNUSED])
+
+
+def _faults(comment: Suppression, used: set[tuple[str, int, str]], policy: Policy) -> Iterable[Finding]:
+    """A suppression that names no rule, gives no reason, or hides nothing."""
+    where = comment.span
+    if not comment.ids:
+        yield Finding("a suppression names its rules: # preflight: ignore[rule-id] reason", where, rule=UNUSED, severity=Severity.WARNING)
+    elif not comment.reason:
+        yield Finding("a suppression gives its reason after the bracket", where, rule=UNUSED, severity=Severity.WARNING)
+    for id in comment.ids:
+        if (where.path, where.start, id) not in used and policy.chosen(id, where.path):
+            yield Finding(f"nothing here is found by {id!r}; the suppression is not needed", where, rule=UNUSED, severity=Severity.WARNING)

@@ -1,0 +1,58 @@
+"""Everything a rule may look at, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from preflight.arguments import Arguments
+from preflight.cluster import Cluster
+from preflight.document import Document
+from preflight.plan import Plan
+from preflight.request import Target
+from preflight.source import Span
+from preflight.value import Value
+
+if TYPE_CHECKING:
+    from preflight.memory import MemoryEstimate
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: the documents it was read from, the framework's arguments, the neutral plan, the machine.
+
+    documents[0] is the one the run starts from; for a script that names a YAML file, the YAML follows.
+    """
+
+    documents: tuple[Document, ...]
+    target: Target
+    arguments: Arguments
+    plan: Plan
+    cluster: Cluster
+
+    @property
+    def start(self) -> Span:
+        """Where to point when a fault is nowhere in particular."""
+        return self.documents[0].start
+
+    def place(self, *values: Value | None) -> Span:
+        """The first of the values that somebody typed, else the start of the document."""
+        return next((v.setting.span for v in values if v is not None and v.setting is not None), self.start)
+
+    @cached_property
+    def touched(self) -> frozenset[str]:
+        """Names whose value is not simply the default; a constraint over none of them cannot be broken by this run."""
+        return frozenset(self.arguments.written) | frozenset(self.arguments.effective)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return self.arguments.versions
+
+    @cached_property
+    def memory(self) -> MemoryEstimate:
+        """Bytes per pipeline stage, estimated once."""
+        from preflight.memory import estimate
+
+        return estimate(self.plan, self.cluster)

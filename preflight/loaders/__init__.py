@@ -1,0 +1,29 @@
+"""Text to documents. YAML by its shape, scripts by name or first line, commands as a list of words."""
+
+from __future__ import annotations
+
+from preflight.document import Document
+from preflight.source import Source
+
+SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
+YAML_SUFFIXES = (".yaml", ".yml")
+
+
+def is_script(source: Source) -> bool:
+    """A shell script by its name, or by a first line that names a shell."""
+    name = source.name.lower()
+    if name.endswith(SCRIPT_SUFFIXES):
+        return True
+    first = source.text[:200].partition("\n")[0]
+    return first.startswith("#!") and "sh" in first and not name.endswith(YAML_SUFFIXES)
+
+
+def load(source: Source) -> tuple[Document, ...]:
+    """The documents of a file: one for YAML, one per launch for a script. Raises InputError."""
+    if is_script(source):
+        from preflight.loaders.shell import load_script
+
+        return load_script(source)
+    from preflight.loaders.yaml import load_yaml
+
+    return (load_yaml(source),)

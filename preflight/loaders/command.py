@@ -1,0 +1,22 @@
+"""A command line given as a list of words, as a Document."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from preflight.document import Document, Launch, Word
+from preflight.source import InputError, Source, Span
+
+
+def load_command(argv: Sequence[str], name: str = "command line") -> Document:
+    """A Document of one command; its source is the command as a shell would take it. Raises InputError when it is empty."""
+    if not argv:
+        raise InputError("no command is given after --", name)
+    quoted = [shlex.quote(word) for word in argv]
+    source = Source(" ".join(quoted), name)
+    words, at = [], 0
+    for word, text in zip(argv, quoted, strict=True):
+        words.append(Word(word, Span(source, at, at + len(text))))
+        at += len(text) + 1
+    return Document(source, "command", launch=Launch("", (), words[0], tuple(words[1:])))

@@ -1,0 +1,203 @@
+"""YAML as PyYAML's safe_load reads it (YAML 1.1, last duplicate wins), with the span of every node. Nothing is constructed
+but scalars; the tree is built from parser events without recursion, so depth and aliases are bounded."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
+from preflight.document import Document, Entry, Node, Problem
+from preflight.loaders.comments import yaml_comments
+from preflight.source import InputError, Source, Span
+
+MAX_DEPTH = 200
+MAX_NODES = 1_000_000
+MARK = "preflight:"
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_RESOLVERS = Resolver.yaml_implicit_resolvers
+_WILD = _RESOLVERS.get(None, [])
+_constructor = SafeConstructor()
+_PREFIX = "tag:yaml.org,2002:"
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
+_MERGE = _PREFIX + "merge"
+
+
+def load_yaml(source: Source) -> Document:
+    """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs."""
+    builder = _Builder(source)
+    try:
+        for event in yaml.parse(source.text, Loader=_Loader):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        raise _located(source, error) from None
+    except yaml.YAMLError as error:
+        raise InputError(f"is not YAML: {str(error).splitlines()[0]}", source.name) from None
+    tree = builder.root
+    comments = yaml_comments(source, tree) if MARK in source.text else ()
+    return Document(source, "yaml", tree=tree, comments=comments, problems=tuple(builder.problems))
+
+
+def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
+    mark = error.problem_mark or error.context_mark
+    text = " ".join(str(part) for part in (error.context, error.problem) if part)
+    return InputError(f"is not YAML: {text}", source.name, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0)
+
+
+class _Open:
+    """A collection whose end has not come yet."""
+
+    __slots__ = ("anchor", "flow", "items", "kind", "size", "start")
+
+    def __init__(self, kind: str, start: int, flow: bool, anchor: str) -> None:
+        self.kind, self.start, self.flow, self.anchor = kind, start, flow, anchor
+        self.items: list[Node] = []
+        self.size = 1
+
+
+class _Builder:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.root: Node | None = None
+        self.problems: list[Problem] = []
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._documents = 0
+
+    def take(self, event: yaml.Event) -> None:
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            self._scalar(event)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._open(event, "mapping" if kind[0] == "M" else "sequence")
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._close(event)
+        elif kind == "AliasEvent":
+            self._alias(event)
+        elif kind == "DocumentStartEvent":
+            self._documents += 1
+            if self._documents > 1:
+                raise self._error("is more than one YAML document; the framework reads exactly one", event.start_mark)
+
+    def _error(self, message: str, mark: yaml.Mark) -> InputError:
+        return InputError(message, self.source.name, mark.line + 1, mark.column + 1)
+
+    def _scalar(self, event: Any) -> None:
+        start, end = event.start_mark.index, event.end_mark.index
+        if event.anchor or event.tag:
+            start = _PROPERTIES.match(self.source.text, start, end).end()  # type: ignore[union-attr]
+        span = Span(self.source, start, end)
+        if event.style in ("|", ">"):
+            span = Span(self.source, span.start, span.start + len(span.text.rstrip()))
+        self._add(Node("scalar", self._value(event), span, event.style or "", event.anchor or ""), 1)
+
+    def _value(self, event: Any) -> object:
+        tag, text = event.tag, event.value
+        if tag is None or tag == "!":
+            tag = _PREFIX + "str" if event.style or tag == "!" else resolve(text)
+        if tag == _MERGE or tag == _PREFIX + "value" or tag == _PREFIX + "str":
+            return text
+        construct = SafeConstructor.yaml_constructors.get(tag)
+        if construct is None or tag[len(_PREFIX) :] in ("map", "seq", "set", "omap", "pairs"):
+            raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark)
+        node = yaml.ScalarNode(tag, text, event.start_mark, event.end_mark)
+        try:
+            return construct(_constructor, node)
+        except (ValueError, OverflowError, LookupError, yaml.YAMLError) as error:
+            raise self._error(f"{text[:40]!r} cannot be read as {tag[len(_PREFIX) :]}: {error}", event.start_mark) from None
+
+    def _open(self, event: Any, kind: str) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise self._error(f"is nested deeper than {MAX_DEPTH} levels", event.start_mark)
+        if event.tag not in (None, "!", _PREFIX + "map", _PREFIX + "seq"):
+            raise self._error(f"the tag {event.tag} is not one that the framework can read", event.start_mark)
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._stack.append(_Open(kind, event.start_mark.index, bool(event.flow_style), event.anchor or ""))
+
+    def _close(self, event: Any) -> None:
+        done = self._stack.pop()
+        last = done.items[-1].span if done.items else None
+        end = event.end_mark.index if done.flow or last is None else max(last.end, done.start)
+        span = Span(self.source, done.start, end)
+        value = self._entries(done.items) if done.kind == "mapping" else tuple(done.items)
+        self._add(Node(done.kind, value, span, "flow" if done.flow else "block", done.anchor), done.size)  # type: ignore[arg-type]
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            raise self._error(f"the alias *{event.anchor} has no anchor before it", event.start_mark)
+        target = self._anchors[event.anchor]
+        if target is None:
+            raise self._error(f"the alias *{event.anchor} stands inside its own anchor", event.start_mark)
+        self._add(target[0], target[1])
+
+    def _add(self, node: Node, size: int) -> None:
+        if node.anchor:
+            self._anchors[node.anchor] = (node, size)
+        if not self._stack:
+            self.root = node
+            return
+        parent = self._stack[-1]
+        parent.items.append(node)
+        parent.size += size
+        if parent.size > MAX_NODES:
+            line, column = self.source.position(parent.start)
+            raise InputError(f"expands to more than {MAX_NODES} values through its aliases", self.source.name, line, column)
+
+    def _entries(self, items: list[Node]) -> tuple[Entry, ...]:
+        merged: list[Entry] = []
+        own: list[Entry] = []
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            if key.kind != "scalar":
+                raise InputError("a key that is itself a collection cannot be read", self.source.name, key.span.line, key.span.column)
+            if key.value == "<<" and not key.style:
+                merged += self._merge(value)
+            else:
+                own.append(Entry(key, value))
+        return self._shadow(merged, own)
+
+    def _merge(self, value: Node) -> list[Entry]:
+        sources = [value] if value.kind == "mapping" else list(reversed(value.items))
+        if value.kind == "scalar" or any(source.kind != "mapping" for source in sources):
+            raise InputError("a merge key (<<) takes a mapping or a list of mappings", self.source.name, value.span.line, value.span.column)
+        return [entry._replace(merged=True) for source in sources for entry in source.entries if not entry.shadowed]
+
+    def _shadow(self, merged: list[Entry], own: list[Entry]) -> tuple[Entry, ...]:
+        """Mark every entry that a later one of the same key replaces, and note the duplicates somebody typed."""
+        entries, last = [*merged, *own], {}
+        for entry in entries:
+            last[(type(entry.key.value).__name__ == "str", entry.key.value)] = entry
+        if len(last) == len(entries):
+            return tuple(entries)
+        winners = {id(entry) for entry in last.values()}
+        result = []
+        for entry in entries:
+            shadowed = id(entry) not in winners
+            if shadowed and not entry.merged:
+                self._duplicate(entry, last[(type(entry.key.value).__name__ == "str", entry.key.value)])
+            result.append(entry._replace(shadowed=shadowed))
+        return tuple(result)
+
+    def _duplicate(self, first: Entry, winner: Entry) -> None:
+        same = first.value.plain() == winner.value.plain()
+        what = "the same value" if same else f"another value ({_brief(first.value)}, then {_brief(winner.value)})"
+        message = f"the key {first.key.value!r} stands here and again on line {winner.key.span.line} with {what}; the last one wins"
+        self.problems.append(Problem("duplicate-key", message, first.key.span, (winner.key.span,)))
+
+
+def _brief(node: Node) -> str:
+    return node.span.text[:30] if node.kind == "scalar" else f"a {node.kind}"
+
+
+def resolve(text: str) -> str:
+    """The YAML 1.1 tag of a plain scalar."""
+    for tag, pattern in _RESOLVERS.get(text[:1], []):
+        if pattern.match(text):
+            return str(tag)
+    for tag, pattern in _WILD:
+        if pattern.match(text):
+            return str(tag)
+    return _PREFIX + "str"

@@ -1,0 +1,108 @@
+"""What a rule is: an id, a severity, a page, and a generator that looks at a Job."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from preflight.finding import Finding, Severity, Unverified
+from preflight.job import Job
+
+Said = Finding | Unverified
+
+
+class Checkable(Protocol):
+    """What the engine needs of a rule; rule functions and declared constraints both have it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def severity(self) -> Severity: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def page(self) -> str: ...
+    @property
+    def frameworks(self) -> tuple[str, ...]: ...
+    @property
+    def after(self) -> tuple[str, ...]: ...
+    @property
+    def options(self) -> Mapping[str, Any]: ...
+
+    def applies(self, job: Job) -> bool: ...
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]: ...
+
+
+class RulePack(NamedTuple):
+    """Rules that load only when a run targets one of the frameworks (() = any)."""
+
+    frameworks: tuple[str, ...]
+    load: Callable[[], Sequence[Checkable]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported."""
+
+    id: str
+    severity: Severity
+    function: Callable[..., Iterator[Said]]
+    frameworks: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    upstream: tuple[str, ...] = ()
+
+    @property
+    def page(self) -> str:
+        """The documentation page: the docstring of the rule's module."""
+        return inspect.cleandoc(sys.modules[self.function.__module__].__doc__ or self.function.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        return self.page.partition("\n")[0]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Option name → default, from the keyword-only parameters."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    def applies(self, job: Job) -> bool:
+        return not self.frameworks or not set(self.frameworks).isdisjoint(job.versions)
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
+        return self.function(job, **options)
+
+
+def rule(
+    *,
+    severity: Severity,
+    id: str = "",
+    frameworks: tuple[str, ...] = (),
+    after: tuple[str, ...] = (),
+    upstream: tuple[str, ...] = (),
+) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
+    """Make a rule of a function; its id is the module's name in kebab case unless given.
+
+    frameworks: names as in a target ("megatron", "mindspeed", "mindformers"); empty means every dialect.
+    upstream: the checks of the framework that this rule owns, as "file:line".
+    """
+
+    def make(function: Callable[..., Iterator[Said]]) -> Rule:
+        name = id or function.__module__.rpartition(".")[2].replace("_", "-")
+        return Rule(name, severity, function, frameworks, after, upstream)
+
+    return make
+
+
+def collect(module: Any) -> Iterable[Checkable]:
+    """The rules of a module: its Rule objects and the constraints of its ConstraintSets."""
+    from preflight.constraints.shapes import ConstraintSet
+
+    for value in vars(module).values():
+        if isinstance(value, Rule) and value.function.__module__ == module.__name__:
+            yield value
+        elif isinstance(value, ConstraintSet) and value.module == module.__name__:
+            yield from value.constraints

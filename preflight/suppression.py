@@ -1,0 +1,34 @@
+"""`# preflight: ignore[rule-id] reason` on the line of a finding or the line above."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from preflight.document import Document
+from preflight.source import Span
+
+_PATTERN = re.compile(r"#\s*preflight:\s*ignore(?:\[([^\]]*)\])?\s*(.*)")
+
+
+class Suppression(NamedTuple):
+    """One comment: the ids it names, the reason it gives, the stretch of text it covers."""
+
+    ids: tuple[str, ...]
+    reason: str
+    span: Span
+    covers: Span
+
+    def covers_finding(self, rule: str, span: Span) -> bool:
+        here = span.source is self.covers.source and self.covers.start <= span.start < self.covers.end
+        return here and rule in self.ids
+
+
+def suppressions(document: Document) -> tuple[Suppression, ...]:
+    """Every suppression comment of a document; one without ids covers nothing."""
+    found = []
+    for comment in document.comments:
+        if match := _PATTERN.search(comment.span.text):
+            ids = tuple(part.strip() for part in (match[1] or "").split(",") if part.strip())
+            found.append(Suppression(ids, match[2].strip(), comment.span, comment.covers))
+    return tuple(found)

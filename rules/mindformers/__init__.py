@@ -1,0 +1,1 @@
+"""Declared constraints and rules of mindformers, by topic."""

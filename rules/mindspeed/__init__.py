@@ -1,0 +1,1 @@
+"""Declared constraints and rules of mindspeed, by topic."""

@@ -1,0 +1,1 @@
+"""Data only: flag tables, JSON Schemas, operator paths, devices, renames, per version."""
