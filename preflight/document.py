@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from preflight.finding import Key
@@ -137,7 +138,7 @@ class Launch(NamedTuple):
     launcher_words: tuple[Word, ...]
     entry: Word
     words: tuple[Word, ...]
-    environment: dict[str, Word] = {}
+    environment: Mapping[str, Word] = MappingProxyType({})
     world: tuple[Count, ...] = ()
     open: bool = False
 

@@ -16,6 +16,7 @@ from preflight.finding import Edit, Finding, Fix, Safety, Severity, Unverified
 from preflight.job import Job
 
 REMOVE = object()
+Upstream = str | Mapping[str, str]
 
 
 class Change(NamedTuple):
@@ -59,7 +60,7 @@ class Constraint:
     refuse: Expression
     message: str
     why: str
-    upstream: str | Mapping[str, str]
+    upstream: Upstream
     severity: Severity = Severity.ERROR
     framework: str = ""
     versions: str = ""
@@ -166,25 +167,25 @@ class ConstraintSet:
             self.constraints.append(replace(c, id=f"{self.framework}/{c.id}", framework=self.framework, after=c.after))
 
 
-def refuse(id: str, when: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+def refuse(id: str, when: Expression, *, message: str, why: str, upstream: Upstream, **more: Any) -> Constraint:
     """The general shape: refused when the condition holds."""
     return Constraint(id, when, message, why, upstream, **more)
 
 
-def requires(id: str, given: Expression, needed: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+def requires(id: str, given: Expression, needed: Expression, *, message: str, why: str, upstream: Upstream, **more: Any) -> Constraint:
     """`given` is only accepted together with `needed`. A plain switch as `needed` is offered as the fix."""
     fixes = (put(needed),) if isinstance(needed, Handle) else ()
     return Constraint(id, all_of(given, ~needed), message, why, upstream, shape="requires", **{"fixes": fixes, **more})
 
 
-def conflicts(id: str, one: Expression, other: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+def conflicts(id: str, one: Expression, other: Expression, *, message: str, why: str, upstream: Upstream, **more: Any) -> Constraint:
     """Not both. Where both are plain switches, dropping either is offered, the second first."""
     fixes = tuple(drop(h) for h in (other, one) if isinstance(h, Handle))
     return Constraint(id, all_of(one, other), message, why, upstream, shape="conflicts", **{"fixes": fixes, **more})
 
 
 def divides(
-    id: str, divisor: Expression, number: Expression, *, message: str, why: str, upstream: str | Mapping[str, str], when: Expression | None = None, **more: Any
+    id: str, divisor: Expression, number: Expression, *, message: str, why: str, upstream: Upstream, when: Expression | None = None, **more: Any
 ) -> Constraint:
     """`number` must be a multiple of `divisor` (when a condition holds)."""
     broken = number % divisor != 0
@@ -192,7 +193,7 @@ def divides(
 
 
 def one_of(
-    id: str, value: Expression, choices: tuple[object, ...], *, message: str, why: str, upstream: str | Mapping[str, str], when: Expression | None = None, **more: Any
+    id: str, value: Expression, choices: tuple[object, ...], *, message: str, why: str, upstream: Upstream, when: Expression | None = None, **more: Any
 ) -> Constraint:
     """The value must be one of the choices (when a condition holds)."""
     broken = ~value.is_in(*choices)
@@ -205,7 +206,7 @@ def in_range(
     *,
     message: str,
     why: str,
-    upstream: str | Mapping[str, str],
+    upstream: Upstream,
     low: Any = None,
     high: Any = None,
     when: Expression | None = None,
@@ -219,7 +220,7 @@ def in_range(
     return Constraint(id, all_of(*conditions), message, why, upstream, shape="in range", **more)
 
 
-def at_most_one(id: str, *switches: Expression, message: str, why: str, upstream: str | Mapping[str, str], **more: Any) -> Constraint:
+def at_most_one(id: str, *switches: Expression, message: str, why: str, upstream: Upstream, **more: Any) -> Constraint:
     """No more than one of the switches."""
     fixes = tuple(drop(h) for h in reversed(switches) if isinstance(h, Handle))
     return Constraint(id, total(*switches) > 1, message, why, upstream, shape="at most one", **{"fixes": fixes, **more})

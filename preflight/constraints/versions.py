@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import operator
 import re
-from functools import lru_cache
+from functools import cache
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq, "!=": operator.ne}
 
 
-@lru_cache(maxsize=None)
+@cache
 def numbers(version: str) -> tuple[int, ...]:
     """"1.5.0" → (1, 5, 0); what is not a number ends it."""
     found = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
-@lru_cache(maxsize=None)
+@cache
 def matches(version: str, wanted: str) -> bool:
     """Whether a version lies in a range; an unsaid version or range always does."""
     if not wanted or not version:

@@ -82,7 +82,7 @@ class _Builder:
             if self._documents > 1:
                 raise self._error("is more than one YAML document; the framework reads exactly one", event.start_mark)
 
-    def _error(self, message: str, mark: yaml.Mark) -> InputError:
+    def _error(self, message: str, mark: Any) -> InputError:
         return InputError(message, self.source.name, mark.line + 1, mark.column + 1)
 
     def _scalar(self, event: Any) -> None:

@@ -1,0 +1,189 @@
+"""Applies fixes: edits → text, proven by reading and checking again, in rounds, written atomically."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Literal, NamedTuple
+
+from preflight.document import Document
+from preflight.engine import Report
+from preflight.finding import Edit, Finding, Fix, Safety, Severity
+from preflight.loaders import load
+from preflight.loaders.yaml_edit import CannotEdit, Splice
+from preflight.proof import NotProven, prove
+from preflight.source import InputError, Source
+from preflight.workspace import Workspace
+
+MAX_ROUNDS = 10
+State = Literal["fixed", "no mechanical fix", "not proven", "needs --unsafe", "advice only"]
+
+
+class Outcome(NamedTuple):
+    """What became of one finding."""
+
+    finding: Finding
+    state: State
+    detail: str = ""
+
+
+@dataclass
+class Fixed:
+    """The new sources by name, what became of each finding, and the report after the last round."""
+
+    edited: dict[str, Source] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    report: Report = field(default_factory=Report)
+
+
+def fix(workspace: Workspace, *, unsafe: bool = False) -> Fixed:
+    """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read."""
+    result = Fixed(report=workspace.check())
+    refused: dict[tuple[str, ...], str] = {}
+    for _ in range(MAX_ROUNDS):
+        pending = [f for f in result.report.findings if _applicable(f, unsafe) and _identity(f) not in refused]
+        if not pending or not _round(workspace, result, pending, refused):
+            break
+    for finding in result.report.findings:
+        result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), unsafe))
+    return result
+
+
+def _applicable(finding: Finding, unsafe: bool) -> bool:
+    return finding.fix is not None and (finding.fix.safety is Safety.SAFE or (unsafe and finding.fix.safety is Safety.UNSAFE))
+
+
+def _identity(finding: Finding) -> tuple[str, ...]:
+    return (finding.rule, finding.path, *map(str, finding.key), finding.message)
+
+
+def _left(finding: Finding, why: str, unsafe: bool) -> Outcome:
+    if why:
+        return Outcome(finding, "not proven", why)
+    if finding.fix is None:
+        return Outcome(finding, "no mechanical fix")
+    if finding.fix.safety is Safety.SHOW:
+        return Outcome(finding, "advice only", finding.fix.title)
+    return Outcome(finding, "not proven" if unsafe else "needs --unsafe", finding.fix.title)
+
+
+def _round(workspace: Workspace, result: Fixed, pending: Sequence[Finding], refused: dict[tuple[str, ...], str]) -> bool:
+    """Try all fixes that do not overlap at once, else one by one; whether anything changed."""
+    if len(pending) > 1 and _try(workspace, result, pending, partial=True) is None:
+        return True
+    for finding in pending:
+        if finding not in result.report.findings:
+            return True
+        why = _try(workspace, result, [finding], partial=False)
+        if why is None:
+            return True
+        refused[_identity(finding)] = why
+    return False
+
+
+def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, partial: bool) -> str | None:
+    """Apply the fixes of findings; None when proven (result is updated), else why not."""
+    sources = {source.name: source for source in workspace.sources} | result.edited
+    try:
+        edited, taken = apply(findings, result.report, sources, partial=partial)
+        report = workspace.check({**result.edited, **edited})
+        _better(result.report, report, taken)
+    except (CannotEdit, NotProven, InputError) as error:
+        return str(error)
+    result.edited.update(edited)
+    result.outcomes += [Outcome(f, "fixed", f.fix.title if f.fix else "") for f in taken]
+    result.report = report
+    return None
+
+
+def apply(findings: Sequence[Finding], report: Report, sources: dict[str, Source], *, partial: bool = False) -> tuple[dict[str, Source], list[Finding]]:
+    """The edited sources of the fixes of findings, each proven by itself to change only what it means to.
+
+    partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
+    """
+    documents: dict[str, list[Document]] = {}
+    for job in report.jobs:
+        for document in job.documents:
+            if all(d.run != document.run or d.source is not document.source for d in documents.get(document.source.name, [])):
+                documents.setdefault(document.source.name, []).append(document)
+    planned: dict[str, list[Splice]] = {}
+    edits: dict[str, list[Edit]] = {}
+    taken = []
+    for finding in findings:
+        assert finding.fix is not None
+        try:
+            wanted = _splices(finding, finding.fix, documents)
+        except CannotEdit:
+            if not partial:
+                raise
+            continue
+        if any(_overlap(s, t) for name, part in wanted.items() for s in part for t in planned.get(name, [])):
+            if not partial:
+                raise CannotEdit("its edits overlap each other")
+            continue
+        taken.append(finding)
+        for name, part in wanted.items():
+            planned.setdefault(name, []).extend(part)
+            edits.setdefault(name, []).extend(e for e in finding.fix.edits if _file(e, finding) == name)
+    if not planned:
+        raise CannotEdit("nothing can be edited")
+    edited = {}
+    for name, part in planned.items():
+        old = part[0][0].source
+        new = Source(splice(old.text, part), name, path=old.path, bom=old.bom)
+        prove(load(old), edits[name], new)
+        edited[name] = new
+    return edited, taken
+
+
+def _file(edit: Edit, finding: Finding) -> str:
+    return edit.span.source.name if edit.span is not None else finding.path
+
+
+def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -> dict[str, list[Splice]]:
+    """The text changes of a fix by file. Raises CannotEdit."""
+    by_document: dict[tuple[str, int], list[Edit]] = {}
+    for edit in fix.edits:
+        by_document.setdefault((_file(edit, finding), edit.run), []).append(edit)
+    found: dict[str, list[Splice]] = {}
+    for (name, run), edits in by_document.items():
+        document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
+        if document is None or document.kind == "command":
+            raise CannotEdit("there is no file to write it to")
+        module = "preflight.loaders.yaml_edit" if document.kind == "yaml" else "preflight.loaders.shell_edit"
+        changes: list[Splice] = import_module(module).splices(document, tuple(edits))
+        found.setdefault(name, []).extend(changes)
+    return found
+
+
+def _overlap(one: Splice, other: Splice) -> bool:
+    a, b = one[0], other[0]
+    if a.start == a.end and b.start == b.end:
+        return False
+    return (a.start < b.end and b.start < a.end) or a.start == b.start
+
+
+def splice(text: str, changes: Sequence[Splice]) -> str:
+    """The text with stretches replaced; insertions at one place keep their order."""
+    parts, at = [], 0
+    for span, new in sorted(changes, key=lambda change: (change[0].start, change[0].end)):
+        parts += [text[at : span.start], new]
+        at = span.end
+    return "".join([*parts, text[at:]])
+
+
+def _better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
+    """Raises NotProven unless the fixed findings are gone and no error is new."""
+    for finding in fixed:
+        was = sum(f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in before.findings)
+        now = sum(f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in after.findings)
+        if now >= was:
+            raise NotProven("the finding would still be there")
+    had = Counter((f.rule, f.path) for f in before.findings if f.severity is Severity.ERROR)
+    have = Counter((f.rule, f.path) for f in after.findings if f.severity is Severity.ERROR)
+    if new := have - had:
+        raise NotProven(f"it would bring a new error: {', '.join(sorted(rule for rule, _ in new))}")
+    if len(after.jobs) < len(before.jobs):
+        raise NotProven("the file would no longer be recognised")

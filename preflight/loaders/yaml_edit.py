@@ -1,0 +1,189 @@
+"""Edits of YAML as splices of text: in place, in the style of the place, never a dump."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.document import Document, Entry, Node
+from preflight.finding import Edit, Key
+from preflight.loaders.comments import yaml_comments
+from preflight.loaders.yaml import resolve
+from preflight.source import Span
+
+Splice = tuple[Span, str]
+
+
+class CannotEdit(Exception):
+    """An edit that has no unambiguous place in the text; the message says why."""
+
+
+def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:
+    """The text changes that carry out edits. Raises CannotEdit."""
+    return [splice for edit in edits for splice in _splices(document, edit)]
+
+
+def _splices(document: Document, edit: Edit) -> list[Splice]:
+    if edit.action == "splice":
+        if edit.span is None:
+            raise CannotEdit("the edit has no place")
+        return [(edit.span, str(edit.value))]
+    parent, entry = _find(document, edit.key)
+    if edit.action == "set":
+        if entry is not None:
+            return [_replace(document, entry, edit.value)]
+        if parent is not None and parent.kind == "sequence" and isinstance(edit.key[-1], int):
+            item = parent.items[edit.key[-1]]
+            return [(item.span, spell(edit.value, item, document))]
+        return [_add(document, edit.key, edit.value)]
+    if parent is None or entry is None:
+        raise CannotEdit(f"{dotted(edit.key)} is not there")
+    if edit.action == "rename":
+        quote = entry.key.style if entry.key.style in ("'", '"') else ""
+        return [(entry.key.span, f"{quote}{edit.value}{quote}")]
+    return [_remove(document, parent, entry, edit.key)]
+
+
+def dotted(key: Key) -> str:
+    return ".".join(map(str, key))
+
+
+def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
+    parent = document.tree.get(*key[:-1]) if document.tree is not None else None
+    if parent is None or parent.kind != "mapping":
+        return parent, None
+    entry = next((e for e in reversed(parent.entries) if not e.shadowed and e.key.value == key[-1]), None)
+    if entry is not None and entry.merged:
+        raise CannotEdit(f"{dotted(key)} comes in by a merge key")
+    return parent, entry
+
+
+def _replace(document: Document, entry: Entry, value: object) -> Splice:
+    alias = re.compile(r"\s*:\s*(\*[^\s,\[\]{}]+)").match(document.source.text, entry.key.span.end)
+    if alias:
+        return Span(document.source, alias.start(1), alias.end(1)), spell(value, None, document)
+    text = spell(value, entry.value, document)
+    if entry.value.span.start == entry.value.span.end:
+        return entry.value.span, f" {text}"
+    return entry.value.span, text
+
+
+def spell(value: object, old: Node | None, document: Document) -> str:
+    """A value as YAML 1.1 text, in the spelling of the value that stands there or of the file."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        word = old.span.text if old is not None and isinstance(old.value, bool) else ""
+        lower = word[:1].islower() if word else "True" not in document.source.text and "False" not in document.source.text
+        return str(value).lower() if lower else str(value)
+    if isinstance(value, float):
+        text = repr(value)
+        mantissa, e, exponent = text.partition("e")
+        return text if not e else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent if exponent[0] in '+-' else '+' + exponent}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(spell(item, None, document) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_string(str(k), '')}: {spell(v, None, document)}" for k, v in value.items()) + "}"
+    return str(value) if isinstance(value, int) else _string(str(value), old.style if old is not None else "")
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
+
+
+def _string(text: str, style: str) -> str:
+    if style == '"' and not re.search(r'[\\"\n]', text):
+        return f'"{text}"'
+    plain = _PLAIN.match(text) and not text.startswith(("*", "-", "?")) and resolve(text).endswith(":str")
+    if plain and style not in ("'", '"'):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _newline(document: Document) -> str:
+    return "\r\n" if "\r\n" in document.source.text else "\n"
+
+
+def _add(document: Document, key: Key, value: object) -> Splice:
+    """Insert a missing key under its nearest ancestor that exists."""
+    depth = len(key) - 1
+    while depth and (document.tree is None or document.tree.get(*key[:depth]) is None):
+        depth -= 1
+    node = document.tree.get(*key[:depth]) if document.tree is not None else None
+    if node is not None and node.kind == "scalar" and node.value is None and depth:
+        return _fill(document, key, depth, value)
+    if node is None or node.kind != "mapping":
+        raise CannotEdit(f"there is no mapping to put {dotted(key)} into")
+    if node.style == "flow":
+        return _add_flow(document, node, key[depth:], value)
+    own = [e for e in node.entries if not e.merged]
+    if not own or (any(e.value.span.start < e.key.span.start for e in own[-1:]) and document.source.position(own[-1].key.span.start).line < 1):
+        raise CannotEdit(f"there is no line to put {dotted(key)} after")
+    first = own[0].key.span
+    indent = " " * (first.column - 1)
+    at = _line_end(document, _entry_end(own[-1]))
+    return _lines(document, at, key[depth:], value, indent)
+
+
+def _entry_end(entry: Entry) -> int:
+    """Where an entry ends in the text: its value, or the key when the value stands elsewhere (an alias)."""
+    return entry.value.span.end if entry.value.span.start >= entry.key.span.end else entry.key.span.end
+
+
+def _line_end(document: Document, offset: int) -> int:
+    end = document.source.text.find("\n", offset)
+    return len(document.source.text) if end < 0 else end + 1
+
+
+def _lines(document: Document, at: int, key: Key, value: object, indent: str) -> Splice:
+    newline, text = _newline(document), document.source.text
+    lines = []
+    for level, part in enumerate(key):
+        last = level == len(key) - 1
+        lines.append(f"{indent}{'  ' * level}{_string(str(part), '')}:{' ' + spell(value, None, document) if last else ''}{newline}")
+    before = "" if at == 0 or text[at - 1 : at] == "\n" else newline
+    return document.source.span(at), before + "".join(lines)
+
+
+def _fill(document: Document, key: Key, depth: int, value: object) -> Splice:
+    """A key whose value is empty gets its first child."""
+    _, entry = _find(document, key[:depth])
+    if entry is None or entry.value.span.text:
+        raise CannotEdit(f"{dotted(key[:depth])} is null")
+    indent = " " * (entry.key.span.column + 1)
+    return _lines(document, _line_end(document, entry.key.span.end), key[depth:], value, indent)
+
+
+def _add_flow(document: Document, node: Node, key: Key, value: object) -> Splice:
+    if len(key) > 1:
+        value = {key[-1]: value}
+        for part in reversed(key[1:-1]):
+            value = {part: value}
+    item = f"{_string(str(key[0]), '')}: {spell(value, None, document)}"
+    end = node.span.end - 1
+    while document.source.text[end - 1] in " \t\r\n":
+        end -= 1
+    comma = "" if not node.entries or document.source.text[end - 1] == "," else ", "
+    return document.source.span(end), comma + item
+
+
+def _remove(document: Document, parent: Node, entry: Entry, key: Key) -> Splice:
+    if parent.style == "flow":
+        return _remove_flow(document, parent, entry)
+    if len([e for e in parent.entries if not e.merged]) == 1:
+        raise CannotEdit(f"{dotted(key)} is the only key of its mapping")
+    source = document.source
+    start = source.starts[entry.key.span.line - 1]
+    if source.text[start : entry.key.span.start].strip():
+        raise CannotEdit(f"{dotted(key)} does not stand on a line of its own")
+    end = _line_end(document, max(entry.key.span.end, _entry_end(entry)))
+    indent = source.text[start : entry.key.span.start]
+    kept = [c.span.text for c in yaml_comments(source, document.tree) if start <= c.span.start < end]
+    return Span(source, start, end), "".join(f"{indent}{comment}{_newline(document)}" for comment in kept)
+
+
+def _remove_flow(document: Document, parent: Node, entry: Entry) -> Splice:
+    entries = list(parent.entries)
+    index = next(i for i, e in enumerate(entries) if e is entry)
+    if index + 1 < len(entries):
+        return Span(document.source, entry.key.span.start, entries[index + 1].key.span.start), ""
+    start = _entry_end(entries[index - 1]) if index else entry.key.span.start
+    return Span(document.source, start, _entry_end(entry)), ""

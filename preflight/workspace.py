@@ -1,0 +1,53 @@
+"""The files of one call: as they are on disk, or as edited in memory while a fix is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from preflight.dialects import beside
+from preflight.document import Document
+from preflight.engine import Policy, Report, check_documents
+from preflight.loaders import load
+from preflight.plugins import Plugins
+from preflight.request import Request
+from preflight.source import Source
+
+
+class Workspace:
+    """Sources to check, and the files they name; `edited` replaces the text of files by name."""
+
+    def __init__(self, sources: Iterable[Source], plugins: Plugins, request: Request, policy: Policy = Policy()) -> None:
+        self.sources = tuple(sources)
+        self.plugins, self.request, self.policy = plugins, request, policy
+        self._opened: dict[Path, tuple[Document, ...]] = {}
+
+    def check(self, edited: Mapping[str, Source] | None = None) -> Report:
+        """Check every source. Raises InputError where one cannot be read."""
+        edited = edited or {}
+        documents = [document for source in self.sources for document in load(edited.get(source.name, source))]
+
+        def read(document: Document, name: str) -> Document | None:
+            return self._read(document, name, edited)
+
+        return check_documents(documents, self.plugins, self.request, self.policy, read)
+
+    def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
+        """Another file that a config names, relative to the config; None when it is missing or must not be opened."""
+        path = beside(document, name) if self.request.follow else None
+        if path is None or not path.is_file():
+            return None
+        shown = display(path)
+        if shown in edited:
+            return next(iter(load(edited[shown])), None)
+        if path not in self._opened:
+            self._opened[path] = load(Source.read(path, shown))
+        return next(iter(self._opened[path]), None)
+
+
+def display(path: Path) -> str:
+    """How a path is shown: relative to the working directory where it lies below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
