@@ -50,6 +50,14 @@ class Job:
     def versions(self) -> Mapping[str, str]:
         return self.arguments.versions
 
+    def upstream(self, places: Mapping[str, str]) -> str | None:
+        """Where this run's framework says the same. Keys are "framework@version", or "framework" for every version."""
+        for framework, version in self.versions.items():
+            for key in (f"{framework}@{version}", framework):
+                if key in places:
+                    return places[key]
+        return None
+
     @cached_property
     def memory(self) -> MemoryEstimate:
         """Bytes per pipeline stage, estimated once."""

@@ -73,6 +73,7 @@ class Layout:
     context: Value = _F
     expert: Value = _F
     expert_tensor: Value = _F
+    replica: Value = _F  # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
     virtual: Value = _F  # virtual stages per pipeline rank; None when there are none
     sequence_parallel: Value = _F  # effective
     tensor_x: Value = _F  # 2-D tensor parallel, x and y; None without

@@ -1,0 +1,61 @@
+"""The global batch does not divide over micro-batches and data parallel ranks.
+
+## What it does
+Checks that the global batch is a multiple of `micro batch * data parallel`, where the framework takes the global
+batch as an input (Megatron, MindSpeed, MindFormers pynative). Graph-mode MindFormers computes it and cannot be wrong.
+
+## Why is this bad?
+The number of micro-batches would not be whole: refused at start-up. Megatron reports it as a fault of the
+*evaluation* batch, which defaults to the global batch.
+
+## Example
+On 8 data-parallel ranks:
+
+    --micro-batch-size 2 --global-batch-size 100
+
+Use instead:
+
+    --micro-batch-size 2 --global-batch-size 96
+
+## Fix safety
+Unsafe: another global batch is another training run.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args
+Megatron-LM core_v0.12.1, megatron/core/num_microbatches_calculator.py:340
+MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, Unverified, Value, known, rule
+
+UPSTREAM = {
+    "megatron@0.12.1": "megatron/core/num_microbatches_calculator.py:340",
+    "megatron": "megatron/training/arguments.py:715",
+    "mindformers": "mindformers/pynative/trainer/trainer.py:596",
+}
+
+
+@rule(severity=Severity.ERROR, after=("device-count",))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    batch, data = job.plan.batch, job.plan.layout.data
+    values: tuple[Value, ...] = (batch.total, batch.micro, data)
+    if (numbers := known(*values)) is None:
+        yield Unverified(next((v.because for v in values if not v.known), ""))
+        return
+    total, micro, ranks = numbers
+    unit = micro * ranks
+    if unit <= 0 or total % unit == 0:
+        return
+    nearest = max(unit, round(total / unit) * unit)
+    edits = batch.total.becomes(nearest)
+    yield Finding(
+        f"global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}",
+        span=job.place(batch.total, batch.micro),
+        related=batch.micro.related,
+        key=batch.total.key,
+        fix=Fix(f"set the global batch to {nearest}", edits) if edits else None,
+        upstream=job.upstream(UPSTREAM),
+        layout=True,
+    )

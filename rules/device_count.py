@@ -1,0 +1,84 @@
+"""The parallel sizes do not fit the number of devices.
+
+## What it does
+Compares the layout with the number of devices, with each framework's accent. Megatron and MindSpeed derive data
+parallelism: the devices must be a multiple of `tensor * pipeline * context`. MindFormers in semi-auto mode states
+it: `data * tensor * context * pipeline` must equal the devices. Expert parallelism is no factor of either product.
+
+## Why is this bad?
+Every rank fills exactly one cell of that grid. If grid and machine differ, process-group creation fails on all
+ranks, after the queue wait has been paid.
+
+## Example
+With 16 devices:
+
+    parallel_config: {data_parallel: 4, model_parallel: 8, pipeline_stage: 1}
+
+Use instead:
+
+    parallel_config: {data_parallel: 2, model_parallel: 8, pipeline_stage: 1}
+
+## Fix safety
+Unsafe: another data-parallel size is another global batch size.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:432, validate_args; core_v0.12.1 :315
+MindFormers v1.5.0, mindformers/tools/check_rules.py:159, _check_parallel
+MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127, ParallelDims
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, Unverified, Value, known, rule
+
+UPSTREAM = {
+    "megatron@0.12.1": "megatron/training/arguments.py:315",
+    "megatron": "megatron/training/arguments.py:432",
+    "mindformers@1.5.0": "mindformers/tools/check_rules.py:159",
+    "mindformers@1.7.0": "mindformers/tools/check_rules.py:163",
+    "mindformers": "mindformers/tools/check_rules.py:187",
+}
+PYNATIVE = "mindformers/pynative/distributed/parallel_dims.py:127"
+
+
+@rule(severity=Severity.ERROR)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    layout = job.plan.layout
+    sizes = (layout.tensor, layout.pipeline, layout.context)
+    if (degrees := known(*sizes)) is None or (world := known(layout.world)) is None:
+        yield Unverified(next((v.because for v in (layout.world, *sizes) if not v.known), ""))
+        return
+    model = (known(layout.replica) or (degrees[0] * degrees[1] * degrees[2],))[0]
+    if layout.data_stated:
+        yield from _stated(job, world[0], model)
+    elif model > 0 and world[0] % model:
+        yield Finding(
+            f"{world[0]} devices are not a multiple of tensor {degrees[0]} x pipeline {degrees[1]} x context {degrees[2]} = {model}",
+            span=job.place(*_largest_first(sizes), layout.world),
+            related=layout.world.related,
+            key=max(sizes, key=lambda size: size.raw if size.written else 0).key,
+            upstream=PYNATIVE if job.plan.loss.implementation.raw == "pynative" else job.upstream(UPSTREAM),
+            layout=True,
+        )
+
+
+def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
+    layout = job.plan.layout
+    if (data := known(layout.data)) is None or data[0] * model == world:
+        return
+    fix = None
+    if model > 0 and world % model == 0 and (edits := layout.data.becomes(world // model)):
+        fix = Fix(f"set data parallel to {world // model}", edits)
+    yield Finding(
+        f"{data[0]} data x {model} model-parallel ranks need {data[0] * model} devices, the job has {world}",
+        span=job.place(layout.data, layout.tensor, layout.pipeline),
+        related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
+        key=layout.data.key,
+        fix=fix,
+        upstream=job.upstream(UPSTREAM),
+        layout=True,
+    )
+
+
+def _largest_first(sizes: tuple[Value, ...]) -> list[Value]:
+    return sorted(sizes, key=lambda size: -size.raw)

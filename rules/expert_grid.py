@@ -1,0 +1,56 @@
+"""The expert layout does not fit the number of devices.
+
+## What it does
+Megatron lays experts out on a grid of their own: the devices must be a multiple of
+`expert tensor * expert * pipeline`. Expert tensor parallel defaults to tensor parallel; context parallel is no factor.
+
+## Why is this bad?
+The expert process groups cannot be formed: every rank dies at start-up with a message about the decoder world size.
+A recipe shrunk from two nodes to one fails this way although tensor, pipeline and context sizes still fit.
+
+## Example
+On 8 devices: tensor parallel 4 and expert parallel 8 need 32.
+
+    --tensor-model-parallel-size 4 --expert-model-parallel-size 8
+
+Use instead:
+
+    --tensor-model-parallel-size 4 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1
+
+## Fix safety
+Unsafe: experts are sharded in another way.
+
+## References
+Megatron-LM d98e8a6, megatron/core/parallel_state.py:882, initialize_model_parallel; core_v0.12.1 :700
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
+
+UPSTREAM = {"megatron@0.12.1": "megatron/core/parallel_state.py:700", "megatron": "megatron/core/parallel_state.py:882"}
+
+
+@rule(severity=Severity.ERROR, frameworks=("megatron",), after=("device-count",))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    layout = job.plan.layout
+    values = (layout.world, layout.expert_tensor, layout.expert, layout.pipeline)
+    if (numbers := known(*values)) is None:
+        yield Unverified(next((v.because for v in values if not v.known), ""))
+        return
+    world, tensor, expert, pipeline = numbers
+    grid = tensor * expert * pipeline
+    if grid <= 0 or world % grid == 0:
+        return
+    fix = None
+    if tensor > 1 and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
+        fix = Fix("keep experts whole: expert tensor parallel 1", edits)
+    yield Finding(
+        f"{world} devices are not a multiple of expert tensor {tensor} x expert {expert} x pipeline {pipeline} = {grid}",
+        span=job.place(layout.expert, layout.expert_tensor, layout.pipeline),
+        related=(*layout.expert_tensor.related, *layout.pipeline.related),
+        key=layout.expert.key,
+        fix=fix,
+        upstream=job.upstream(UPSTREAM),
+        layout=True,
+    )

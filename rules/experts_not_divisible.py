@@ -1,0 +1,52 @@
+"""The experts do not divide over expert parallel ranks.
+
+## What it does
+Checks that every expert-parallel rank holds the same whole number of experts.
+
+## Why is this bad?
+Ranks would hold different numbers of experts; the run is refused at start-up (Megatron) or when the graph is
+compiled (MindFormers).
+
+## Example
+    --num-experts 12 --expert-model-parallel-size 8
+
+Use instead an expert-parallel size that divides the experts, here 4 or 6.
+
+## Fix safety
+Unsafe: another expert-parallel size is another layout.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:1657, validate_args; core_v0.12.1 :852
+MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/moe/moe_layer.py:61
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
+
+UPSTREAM = {
+    "megatron@0.12.1": "megatron/training/arguments.py:852",
+    "megatron": "megatron/training/arguments.py:1657",
+    "mindformers": "mindformers/parallel_core/training_graph/transformer/moe/moe_layer.py:61",
+}
+
+
+@rule(severity=Severity.ERROR)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    experts, parallel = job.plan.model.experts, job.plan.layout.expert
+    if not experts.known or not parallel.known:
+        yield Unverified(experts.because or parallel.because)
+        return
+    if not experts.raw or (numbers := known(experts, parallel)) is None or numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
+        return
+    nearest = max((size for size in range(1, numbers[1]) if numbers[0] % size == 0 and numbers[1] % size == 0), default=1)
+    edits = parallel.becomes(nearest)
+    yield Finding(
+        f"{numbers[0]} experts do not divide over {numbers[1]} expert parallel ranks",
+        span=job.place(parallel, experts),
+        related=experts.related,
+        key=parallel.key,
+        fix=Fix(f"set expert parallel to {nearest}", edits) if edits else None,
+        upstream=job.upstream(UPSTREAM),
+        layout=True,
+    )

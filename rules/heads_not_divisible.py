@@ -1,0 +1,55 @@
+"""The attention heads do not divide over tensor parallel ranks.
+
+## What it does
+Checks that every tensor-parallel rank gets the same whole number of attention heads.
+
+## Why is this bad?
+A head cannot be split. The model configuration is refused on every rank at start-up.
+
+## Example
+    num_heads: 40        # 40 / 16 is not whole
+    model_parallel: 16
+
+Use instead a tensor-parallel size that divides the heads, here 8.
+
+## Fix safety
+No fix by itself: another tensor-parallel size is another layout.
+
+## References
+Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1447; core_v0.12.1 :559
+MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:1654 and models/llama/llama_transformer.py:183
+MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:446
+MindFormers 2.1.0, mindformers/pynative/base_models/gpt/parallelize.py:729
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, Unverified, known, rule
+
+UPSTREAM = {
+    "megatron@0.12.1": "megatron/core/transformer/transformer_config.py:559",
+    "megatron": "megatron/core/transformer/transformer_config.py:1447",
+}
+MINDFORMERS = {
+    "mindspore-legacy": "mindformers/models/llama/llama_transformer.py:183",
+    "mindspore-mcore": "mindformers/parallel_core/transformer_config.py:446",
+    "pynative": "mindformers/pynative/base_models/gpt/parallelize.py:729",
+}
+
+
+@rule(severity=Severity.ERROR)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    heads, tensor = job.plan.model.heads, job.plan.layout.tensor
+    if (numbers := known(heads, tensor)) is None:
+        yield Unverified(heads.because or tensor.because)
+        return
+    if numbers[1] <= 0 or numbers[0] % numbers[1] == 0:
+        return
+    yield Finding(
+        f"{numbers[0]} attention heads do not divide over {numbers[1]} tensor parallel ranks",
+        span=job.place(tensor, heads),
+        related=heads.related if tensor.written else (),
+        key=tensor.key or heads.key,
+        upstream=job.upstream(UPSTREAM) or MINDFORMERS.get(str(job.plan.loss.implementation.raw)),
+        layout=True,
+    )

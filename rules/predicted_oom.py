@@ -1,0 +1,52 @@
+"""The run will not fit in device memory, or may not.
+
+## What it does
+Estimates the memory of every pipeline stage at the second step, when optimizer states exist: weights, gradients,
+optimizer states, activations of the micro-batches in flight, loss buffers, and what the runtime takes beside them.
+It is an error when even the low bound exceeds what the device can give, and a warning when the likely need does.
+
+## Why is this bad?
+The job dies at the first or second step, or after hours on the first long sample, on every device it queued for.
+
+## Example
+A 7B model with plain Adam and no sharding keeps 18 bytes a parameter: 121 GB before the first activation.
+
+    --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
+
+Use instead more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
+micro batch; `preflight layouts` finds layouts that fit.
+
+## Fix safety
+No fix by itself; other layouts are offered by `preflight layouts`.
+
+## References
+Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as printed by `preflight memory`
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, Unverified, rule
+
+GIB = 2**30
+
+
+@rule(severity=Severity.ERROR)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    estimate = job.memory
+    worst, budget = estimate.worst, estimate.budget
+    if worst is None or budget is None or estimate.verdict == "unknown":
+        yield Unverified(estimate.unknown[0] if estimate.unknown else "the device is not known")
+        return
+    if estimate.verdict == "fits":
+        return
+    largest = sorted(worst.terms, key=lambda term: -term.high)[:3]
+    parts = ", ".join(f"{term.name} {term.high / GIB:.1f}" for term in largest)
+    sure = estimate.verdict == "does-not-fit"
+    need = worst.allocated_peak if sure else worst.required
+    where = f"stage {worst.index} of {len(estimate.stages)}" if len(estimate.stages) > 1 else "every rank"
+    yield Finding(
+        f"{where} needs {'at least ' if sure else 'about '}{need / GIB:.1f} GiB of {budget / GIB:.1f} GiB ({parts} GiB)",
+        span=job.place(job.plan.batch.micro, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.model.layers),
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        layout=True,
+    )
