@@ -1,0 +1,17 @@
+"""One line per finding, as compilers write it: what editors, logs and fixtures read."""
+
+from __future__ import annotations
+
+from preflight.engine import Report
+from preflight.finding import Finding
+from preflight.report.plain import plain
+
+
+def line(finding: Finding) -> str:
+    """`path:line:column: severity: message [rule]`."""
+    return plain(f"{finding.path}:{finding.line}:{finding.column}: {finding.severity}: {finding.message} [{finding.rule}]")
+
+
+def render(report: Report) -> str:
+    """Every finding of a report, one a line."""
+    return "".join(f"{line(finding)}\n" for finding in report.findings)

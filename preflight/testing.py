@@ -1,0 +1,141 @@
+"""Fixtures for rules, for preflight's own and for those of plugins: a YAML file is a list of cases, each a small config
+and the exact text that is found in it.
+
+    @pytest.mark.parametrize("case", preflight.testing.load("tests/rules/device_count.yaml"), ids=str)
+    def test_rule(case, tmp_path):
+        case.verify(tmp_path, rules=["device-count"])
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from preflight.api import installed
+from preflight.engine import Policy, Report, check_documents
+from preflight.finding import Severity
+from preflight.fixer import Fixed, fix
+from preflight.loaders.command import load_command
+from preflight.plugins import Plugins
+from preflight.report.concise import line
+from preflight.request import Request, Target
+from preflight.source import Source
+from preflight.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One case of a fixture file.
+
+    text: the config, named `file`; or command: a list of words, or a string that is split as a shell would.
+    found: what `preflight check --output-format concise` prints about the rules under test; "" when they are silent.
+    fixed: the text after `preflight fix --unsafe`; left out: not compared.
+    unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case.
+    rules: ids to compare, where they do not follow from the file's name. files: other files beside the config.
+    """
+
+    name: str
+    text: str = ""
+    command: str | tuple[str, ...] = ()
+    file: str = "run.yaml"
+    files: Mapping[str, str] = field(default_factory=dict)
+    devices: int | None = None
+    nodes: int | None = None
+    devices_per_node: int | None = None
+    device: str | None = None
+    target: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    found: str = ""
+    unknown: str | None = None
+    fixed: str | None = None
+    origin: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.name}"
+
+    @property
+    def request(self) -> Request:
+        """What a user would say on the command line."""
+        target = Target.parse(self.target) if self.target else None
+        return Request(self.devices, self.nodes, self.devices_per_node, self.device, target, dict(self.environment))
+
+    def workspace(self, folder: Path, plugins: Plugins, policy: Policy) -> Workspace:
+        """The files of the case, written below a folder."""
+        for name, text in {**self.files, self.file: self.text}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8"))
+        return Workspace([Source.read(folder / self.file, self.file)], plugins, self.request, policy)
+
+    def check(self, folder: Path, plugins: Plugins, policy: Policy) -> Report:
+        """The report on the case."""
+        if self.command:
+            words = shlex.split(self.command) if isinstance(self.command, str) else self.command
+            return check_documents((load_command(words),), plugins, self.request, policy)
+        return self.workspace(folder, plugins, policy).check()
+
+    def verify(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> None:
+        """Raises AssertionError, with a diff, where findings, unknowns or the fixed text differ. rules: ids to compare."""
+        plugins = plugins or installed()
+        wanted = frozenset(self.rules or rules)
+        policy = Policy(options=self.options)
+        report = self.check(folder, plugins, policy)
+        _no_crash(report)
+        if not report.jobs:
+            raise AssertionError("no dialect claims the text, so nothing was checked")
+        found = "".join(line(f).replace(f"{folder}/", "") + "\n" for f in report.findings if f.rule in wanted)
+        _same("found", self.found, found)
+        if self.unknown is not None:
+            _same("unknown", self.unknown, "".join(f"{u.because} [{u.rule}]\n" for u in report.unknown if u.rule in wanted))
+        if self.fixed is not None:
+            self._verify_fix(folder, plugins, wanted, report)
+
+    def _verify_fix(self, folder: Path, plugins: Plugins, wanted: frozenset[str], before: Report) -> None:
+        policy = Policy(lambda rule, path: rule in wanted, self.options)
+        result = fix(self.workspace(folder, plugins, policy), unsafe=True)
+        text = result.edited[self.file].text if self.file in result.edited else self.text
+        _same("fixed", str(self.fixed), text, "".join(f"{o.state}: {o.detail} [{o.finding.rule}]\n" for o in result.outcomes))
+        again: Fixed = fix(Workspace([Source(text, self.file, path=folder / self.file)], plugins, self.request, policy), unsafe=True)
+        if again.edited:
+            raise AssertionError("a second fix changes the text again")
+        after = Workspace([Source(text, self.file, path=folder / self.file)], plugins, self.request, Policy(options=self.options)).check()
+        if new := _errors(after) - _errors(before):
+            raise AssertionError(f"the fixed text has new errors: {', '.join(sorted(new))}")
+
+
+def load(path: str | Path) -> list[Case]:
+    """The cases of a fixture file. Raises ValueError for a key that no case has."""
+    import yaml
+
+    path = Path(path)
+    names = [f.name for f in fields(Case)]
+    cases = []
+    for item in yaml.safe_load(path.read_text(encoding="utf-8")) or []:
+        for key in item:
+            if key not in names:
+                close = difflib.get_close_matches(str(key), names, 1)
+                raise ValueError(f"{path}: a case has no key {key!r}" + (f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(names)}"))
+        lists = {key: tuple(map(str, value)) for key, value in item.items() if isinstance(value, list)}
+        cases.append(Case(**{**item, **lists, "origin": path.stem}))
+    return cases
+
+
+def _errors(report: Report) -> set[str]:
+    return {f.rule for f in report.findings if f.severity is Severity.ERROR}
+
+
+def _no_crash(report: Report) -> None:
+    if report.crashes:
+        raise AssertionError("\n".join(f"{crash.rule} crashed\n{crash.trace}" for crash in report.crashes))
+
+
+def _same(what: str, expected: str, actual: str, more: str = "") -> None:
+    if expected.rstrip("\n") != actual.rstrip("\n"):
+        diff = difflib.unified_diff(expected.splitlines(), actual.splitlines(), f"{what}, expected", f"{what}, actual", lineterm="", n=99)
+        raise AssertionError("\n".join(["", *diff, *([more] if more else [])]))
