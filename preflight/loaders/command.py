@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from preflight.document import Document, Launch, Word
+from preflight.loaders.launchers import take_apart
 from preflight.source import InputError, Source, Span
 
 
@@ -17,6 +18,10 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
     source = Source(" ".join(quoted), name)
     words, at = [], 0
     for word, text in zip(argv, quoted, strict=True):
-        words.append(Word(word, Span(source, at, at + len(text))))
+        inner = int(text == f"'{word}'")
+        words.append(Word(word, Span(source, at + inner, at + len(text) - inner), editable=text == "'" * inner + word + "'" * inner))
         at += len(text) + 1
-    return Document(source, "command", launch=Launch("", (), words[0], tuple(words[1:])))
+    taken = take_apart(words)
+    if taken is None:
+        return Document(source, "command", launch=Launch("", (), words[0], tuple(words[1:])))
+    return Document(source, "command", launch=taken.launch, problems=taken.problems)

@@ -1,0 +1,99 @@
+"""Numbers of nodes, processes and devices, with who says them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from preflight.document import Count, Unknown, Word
+from preflight.loaders.options import Options
+from preflight.source import Span
+
+_NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|WORLD_?SIZE|SERVERS"
+_PLACEHOLDER = re.compile(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
+
+
+def count(word: Word, source: str) -> Count:
+    """A word as a number; anything else than a positive number is unknown."""
+    text = (word.text or "").strip()
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text) or word.maybe:
+        return Count(Unknown(word.because or text or "an empty value"), word.span, source, True)
+    before = word.span.source.text[max(0, word.span.start - 60) : word.span.start].rpartition("\n")[2]
+    return Count(int(text), word.span, source, bool(word.uses) and bool(_PLACEHOLDER.search(before)))
+
+
+def product(source: str, *factors: Count, at: Span | None = None) -> Count:
+    """Factors multiplied; unknown when one of them is. It points at the first factor that somebody typed."""
+    span = next((f.span for f in factors if f.span is not None), at)
+    total = 1
+    for factor in factors:
+        if isinstance(factor.value, Unknown):
+            return Count(factor.value, factor.span or span, source, True)
+        total *= factor.value
+    return Count(total, span, source, any(f.placeholder for f in factors))
+
+
+def quotient(source: str, total: Count, part: Count) -> Count | None:
+    """Total over part, where both are known and divide."""
+    if isinstance(total.value, Unknown) or isinstance(part.value, Unknown) or total.value % part.value:
+        return None
+    return Count(total.value // part.value, total.span, source, total.placeholder)
+
+
+class Allocation(NamedTuple):
+    """What a scheduler is asked for; None: not said. tasks: processes; devices: cards in all."""
+
+    devices: Count | None = None
+    tasks: Count | None = None
+    nodes: Count | None = None
+    per_node: Count | None = None
+    tasks_per_node: Count | None = None
+
+    def known(self) -> Iterable[Count]:
+        """The numbers that are said, by field order."""
+        return (c for c in self if c is not None)
+
+
+_CARDS = re.compile(r"(?:gres[:/])?(?:gpu|npu|cuda|ascend)\w*(?:[:=](?P<type>[^:,=\d(][^:,=(]*))?(?:[:=](?P<count>\d+))?", re.IGNORECASE)
+
+
+def _cards(word: Word, source: str, bare: bool) -> Count | None:
+    """ "gpu:8", "gpu:h100:8", "npu:8", and for --gpus options "8" or "h100:8"."""
+    if word.text is None:
+        return Count(Unknown(word.because), word.span, source)
+    if bare:
+        number = word.text.rpartition(":")[2]
+        return Count(int(number) if number.isdigit() else Unknown(word.text), word.span, source)
+    total, found = 0, False
+    for token in word.text.split(","):
+        if match := _CARDS.fullmatch(token.partition("(")[0].strip()):
+            total, found = total + int(match["count"] or 1), True
+    return Count(total, word.span, source) if found else None
+
+
+def allocation(options: Options, source: str) -> Allocation:
+    """The devices that Slurm options ask for, as Slurm counts them."""
+
+    def said(name: str) -> Count | None:
+        word = options.word(name)
+        return count(word, source) if word is not None else None
+
+    nodes, tasks, tasks_per_node = said("nodes"), said("ntasks"), said("ntasks-per-node")
+    if tasks is None and nodes is not None and tasks_per_node is not None:
+        tasks = product(source, nodes, tasks_per_node)
+    per_node = None
+    for name, bare in (("gpus-per-node", True), ("gres", False)):
+        if per_node is None and (word := options.word(name)) is not None:
+            per_node = _cards(word, source, bare)
+    if (sockets := options.word("gpus-per-socket")) is not None and (each := said("sockets-per-node")) is not None:
+        cards = _cards(sockets, source, True)
+        per_node = product(source, cards, each) if cards is not None else per_node
+    total = options.word("gpus")
+    each_task = options.word("gpus-per-task")
+    devices = _cards(total, source, True) if total is not None else None
+    if devices is None and each_task is not None and tasks is not None and (cards := _cards(each_task, source, True)) is not None:
+        devices = product(source, tasks, cards)
+    elif devices is None and per_node is not None and nodes is not None:
+        devices = product(source, nodes, per_node)
+    return Allocation(devices, tasks, nodes, per_node, tasks_per_node)

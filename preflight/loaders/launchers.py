@@ -1,0 +1,257 @@
+"""Takes a command apart: what stands in front, the launcher and its options, the entry script, the words after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from preflight.document import Count, Launch, Problem, Unknown, Word, word_of
+from preflight.loaders.counts import Allocation, allocation, count, product, quotient
+from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
+from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, read_options
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
+_WRAPPERS = frozenset(
+    [
+        "env",
+        "nohup",
+        "time",
+        "exec",
+        "command",
+        "sudo",
+        "stdbuf",
+        "unbuffer",
+        "nice",
+        "ionice",
+        "timeout",
+        "numactl",
+        "taskset",
+        "setsid",
+        "nsys",
+        "ncu",
+        "apptainer",
+    ]
+)
+_TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
+
+
+class Taken(NamedTuple):
+    """A launch, the problems that its command line shows by itself, and the launchers that stand in front of it ("srun")."""
+
+    launch: Launch
+    problems: tuple[Problem, ...] = ()
+    fronts: tuple[str, ...] = ()
+
+
+def take_apart(words: Sequence[Word], environment: Mapping[str, Word] | None = None, asked: Allocation = Allocation(), open: bool = False) -> Taken | None:
+    """The launch that a command is, or None when it starts no training script. asked: what the job's own #SBATCH lines ask for."""
+    return _Taker(dict(environment or {}), asked, open).take(tuple(words))
+
+
+class _Taker:
+    def __init__(self, environment: dict[str, Word], asked: Allocation, open: bool) -> None:
+        self.environment, self.asked, self.open = environment, asked, open
+        self.fronts: list[str] = []
+        self.before: tuple[Word, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
+
+    def take(self, words: tuple[Word, ...]) -> Taken | None:
+        while words:
+            name = command_name(words[0])
+            if words[0].text and _ASSIGNMENT.match(words[0].text):
+                self._assign(words[0])
+                words = words[1:]
+            elif name in _WRAPPERS:
+                words = self._skip(words[1:])
+            elif name in ("srun", "mpirun", "mpiexec", "orterun"):
+                words = self._front(name, words)
+            else:
+                launch = self._launch(name, words)
+                return Taken(launch, self.problems, tuple(self.fronts)) if launch is not None else None
+        return None
+
+    def _assign(self, word: Word) -> None:
+        name, _, value = (word.text or "").partition("=")
+        typed = word.span._replace(start=word.span.end - len(value)) if word.editable else word.span
+        self.environment[name] = Word(value, typed, word.uses, editable=word.editable)
+
+    def _skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What a wrapper runs: from the first assignment, command or script on."""
+        for at, word in enumerate(words):
+            if (word.text and _ASSIGNMENT.match(word.text)) or command_name(word) in COMMANDS or _PYTHON.fullmatch(command_name(word)) or is_entry(word):
+                return words[at:]
+        return ()
+
+    def _front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        options = read_options(words[1:], SLURM if name == "srun" else MPIRUN)
+        if name == "srun":
+            self.asked = _over(allocation(options, "srun"), self.asked)
+        else:
+            number = options.word("np", "n", "c", "ppn")
+            tasks = count(number, name) if number is not None else Count(Unknown(f"{name} without -np"), words[0].span, name)
+            self.asked = self.asked._replace(tasks=tasks, nodes=None, tasks_per_node=None)
+        self.fronts.append(name)
+        self.before += (words[0], *options.words)
+        return options.rest
+
+    def _launch(self, name: str, words: tuple[Word, ...]) -> Launch | None:
+        readers: dict[str, Callable[[tuple[Word, ...]], Launch | None]] = {
+            "torchrun": lambda w: self._torchrun("torchrun", w, read_options(w[1:], TORCHRUN)),
+            "torchrun_main": lambda w: self._torchrun("torchrun", w, read_options(w[1:], TORCHRUN)),
+            "msrun": self._msrun,
+            "deepspeed": self._deepspeed,
+            "accelerate": self._accelerate,
+            "accelerate-launch": self._accelerate,
+            "bash": self._bash,
+            "sh": self._bash,
+            "source": self._bash,
+            ".": self._bash,
+        }
+        if name in readers:
+            return readers[name](words)
+        if name == "msrun_launcher.sh":
+            return self._msrun_launcher(words)
+        if _PYTHON.fullmatch(name) or (words[0].text is None and not is_entry(words[0]) and len(words) > 1 and is_entry(_first_value(words[1:]))):
+            return self._python(words)
+        if is_entry(words[0]) and name.endswith(".py"):
+            return self._made("", (), words, self._tasks() if self.fronts else ())
+        return self._bash((words[0], *words)) if name.endswith(".sh") and is_entry(words[0]) else None
+
+    def _made(self, launcher: str, options: tuple[Word, ...], rest: tuple[Word, ...], world: tuple[Count, ...], *more: Count | None) -> Launch | None:
+        if not rest:
+            return None
+        nodes, per_node = (*more, None, None)[:2]
+        world += tuple(c for c in (self.asked.devices,) if c is not None)
+        entry = _entry(rest[0])
+        return Launch(
+            launcher or (self.fronts[-1] if self.fronts else ""), self.before + options, entry, rest[1:], self.environment, world, self.open,
+            nodes or self.asked.nodes, per_node or self.asked.per_node,
+        )  # fmt: skip
+
+    def _tasks(self) -> tuple[Count, ...]:
+        """One rank per task of the launcher in front; unknown when it does not say how many."""
+        front = self.fronts[-1]
+        return (self.asked.tasks or Count(Unknown(f"{front} does not say how many tasks"), None, front),)
+
+    def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
+        rest = options.rest
+        at = words[0].span
+
+        def said(flag: str) -> Count:
+            if (word := options.word(flag)) is not None:
+                return count(word, name)
+            return Count(Unknown("the launcher's options are unknown"), at, name, True) if options.elastic else Count(1, None, f"{name}'s default")
+
+        nodes = Count(1, None, name) if "standalone" in options.given else said("nnodes")
+        each = said("nproc-per-node")
+        return self._made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
+
+    def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
+        options = read_options(words[1:], MSRUN)
+
+        def said(flag: str) -> Count:
+            return count(word, "msrun") if (word := options.word(flag)) is not None else Count(8, None, "msrun's default")
+
+        total, local = said("worker-num"), said("local-worker-num")
+        total = total._replace(span=total.span or words[0].span)
+        return self._made("msrun", (words[0], *options.words), _script(options.rest), (total,), quotient("msrun", total, local), local)
+
+    def _deepspeed(self, words: tuple[Word, ...]) -> Launch | None:
+        options = read_options(words[1:], DEEPSPEED)
+        nodes, each = options.word("num-nodes"), options.word("num-gpus")
+        loose = options.word("hostfile", "include", "exclude") is not None or each is None
+        hosts = count(nodes, "deepspeed") if nodes is not None else Count(1, None, "deepspeed's default")
+        cards = count(each, "deepspeed") if each is not None else None
+        world = Count(Unknown("deepspeed's host list"), words[0].span, "deepspeed") if loose or cards is None else product("deepspeed", hosts, cards)
+        return self._made("deepspeed", (words[0], *options.words), options.rest, (world,), None if loose else hosts, cards)
+
+    def _accelerate(self, words: tuple[Word, ...]) -> Launch | None:
+        if command_name(words[0]) == "accelerate":
+            if len(words) < 2 or words[1].text != "launch":
+                return None
+            words = words[1:]
+        options = read_options(words[1:], ACCELERATE)
+        total, machines = options.word("num-processes"), options.word("num-machines")
+        world = count(total, "accelerate") if total is not None else Count(Unknown("accelerate's configuration"), words[0].span, "accelerate")
+        nodes = count(machines, "accelerate") if machines is not None else None
+        each = quotient("accelerate", world, nodes) if nodes is not None else None
+        return self._made("accelerate", (words[0], *options.words), options.rest, (world,), nodes, each)
+
+    def _python(self, words: tuple[Word, ...]) -> Launch | None:
+        for at, word in enumerate(words[1:], 1):
+            text = word.text
+            if text == "-m" and at + 1 < len(words):
+                module, inner = words[at + 1].text or "", words[at + 1 :]
+                if module in _TORCH:
+                    name = f"python -m {module}"
+                    options = read_options(inner[1:], TORCHRUN)
+                    launch = self._torchrun(name, inner, options)
+                    return launch and launch._replace(launcher_words=self.before + words[: at + 1] + launch.launcher_words[len(self.before) :])
+                if module in ("deepspeed.launcher.runner", "accelerate.commands.launch"):
+                    return (self._deepspeed if module.startswith("deepspeed") else self._accelerate)((Word("run", inner[0].span), *inner[1:]))
+                return self._alone(words[: at + 1], inner)
+            if text in ("-c", "-"):
+                return None
+            if text is None or not text.startswith("-"):
+                return self._alone(words[:at], words[at:])
+        return None
+
+    def _alone(self, options: tuple[Word, ...], rest: tuple[Word, ...]) -> Launch | None:
+        world = self._tasks() if self.fronts else (Count(1, options[0].span, "python"),)
+        return self._made("" if self.fronts else "python", options, rest, world)
+
+    def _bash(self, words: tuple[Word, ...]) -> Launch | None:
+        options = read_options(words[1:], PYTHON)
+        if not options.rest or "c" in options.given:
+            return None
+        if command_name(options.rest[0]) == "msrun_launcher.sh":
+            return self._msrun_launcher(options.rest)
+        return self._made("bash", (words[0], *options.words), options.rest, ())
+
+    def _msrun_launcher(self, words: tuple[Word, ...]) -> Launch | None:
+        made = arguments(words)
+        self.problems += made.problems
+        if made.command is None:
+            return None
+        try:
+            inner = split_command(made.command)
+        except CommandError:
+            return None
+        return self._made("msrun_launcher.sh", words, _script(tuple(inner)), (made.world,), quotient("msrun_launcher.sh", made.world, made.local), made.local)
+
+
+def command_name(word: Word) -> str:
+    """The file name of a command word, also where its folder is not known; "" when the name itself is not."""
+    last = word.pieces[-1].text if word.text is None and word.pieces else word.text
+    if last is None:
+        return word.because if word.because.startswith("$") and "PYTHON" in word.because.upper() else ""
+    return last.rpartition("/")[2]
+
+
+def _script(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """A command from its script on: a python and its options in front of it are dropped."""
+    return read_options(words[1:], PYTHON).rest if words and _PYTHON.fullmatch(command_name(words[0])) else words
+
+
+def _first_value(words: Sequence[Word]) -> Word:
+    return next((word for word in words if word.text is None or not word.text.startswith("-")), words[0])
+
+
+def _entry(word: Word) -> Word:
+    """The entry's name is needed even where its folder is not known: unknown pieces stand as they are typed."""
+    if word.text is not None or not word.pieces:
+        return word
+    made = word_of(tuple(p if p.text is not None else p._replace(text=p.because, exact=False) for p in word.pieces))
+    return made._replace(because=word.because)
+
+
+def _over(own: Allocation, outer: Allocation) -> Allocation:
+    """srun's own options over those of the job."""
+    merged = Allocation(*(a if a is not None else b for a, b in zip(own, outer, strict=True)))
+    if own.tasks is None and merged.nodes is not None and merged.tasks_per_node is not None and (own.nodes or own.tasks_per_node):
+        merged = merged._replace(tasks=product("srun", merged.nodes, merged.tasks_per_node))
+    if own.devices is None and own.nodes is not None and merged.per_node is not None:
+        merged = merged._replace(devices=product("srun", merged.nodes or own.nodes, merged.per_node))
+    return merged
