@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from preflight.cluster import Device
@@ -45,9 +45,21 @@ class Unchecked(NamedTuple):
     because: str
 
 
+class Unreadable(NamedTuple):
+    """A file that could not be read as what it is; line and column are 0 when no place is known."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return ":".join([*(str(part) for part in self[:3] if part), f" {self.message}"])
+
+
 @dataclass(frozen=True)
 class Report:
-    """What was found. skipped: files that no dialect claims. unknown: what could not be verified."""
+    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that cannot be read."""
 
     findings: tuple[Finding, ...] = ()
     jobs: tuple[Job, ...] = ()
@@ -56,7 +68,7 @@ class Report:
     skipped: tuple[str, ...] = ()
     suppressed: int = 0
     checked: tuple[str, ...] = ()
-    errors: tuple[str, ...] = field(default=())
+    errors: tuple[Unreadable, ...] = ()
 
     @property
     def plan(self) -> Plan | None:
