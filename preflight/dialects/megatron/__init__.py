@@ -1,0 +1,15 @@
+"""Megatron-LM, MindSpeed and MindSpeed-LLM: one parser, one way of deriving, different options and versions."""
+
+from __future__ import annotations
+
+from preflight.dialects.megatron.names import DERIVED, megatron_names
+
+__all__ = ["DERIVED", "MegatronDialect", "megatron_names"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "MegatronDialect":
+        from preflight.dialects.megatron.dialect import MegatronDialect
+
+        return MegatronDialect
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,97 @@
+"""The options a framework's parser knows at a version, read from compact tables on first use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SWITCHES = ("true", "false", "pair", "help")
+
+
+class Flag(NamedTuple):
+    """One option. kind: what it stores or how its text is read; nargs: None for one value, "+", "*" or a number.
+
+    also: further spellings that mean the same, or the negated spelling of a pair.
+    """
+
+    option: str
+    dest: str
+    kind: str
+    default: Any = None
+    nargs: str | int | None = None
+    choices: tuple[Any, ...] | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def switch(self) -> bool:
+        """It takes no value."""
+        return self.kind in SWITCHES
+
+    def stores(self, spelling: str) -> bool:
+        """What a switch stores when it is spelt this way."""
+        return self.kind == "true" or (self.kind == "pair" and spelling == self.option)
+
+
+class Table:
+    """Every option of one framework at one version, by spelling and by destination."""
+
+    def __init__(self, framework: str, version: str, flags: Iterable[Flag]) -> None:
+        self.framework, self.version = framework, version
+        self.options: dict[str, Flag] = {}
+        self._dests: dict[str, list[Flag]] = {}
+        for flag in flags:
+            for spelling in (flag.option, *flag.also):
+                self.options[spelling] = flag
+            self._dests.setdefault(flag.dest, []).append(flag)
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """Destination → default; of several options for one destination the first that has a default says it."""
+        return {dest: next((f.default for f in flags if f.default is not None), None) for dest, flags in self._dests.items()}
+
+    def flags(self, dest: str) -> tuple[Flag, ...]:
+        """The options that write a destination."""
+        return tuple(self._dests.get(dest, ()))
+
+    @property
+    def label(self) -> str:
+        return f"{self.framework} {self.version}"
+
+
+FILES = {
+    ("megatron", "0.20.0"): "megatron-0.20.0",
+    ("megatron", "0.12.1"): "megatron-0.12.1",
+    ("mindspeed", "26.1.0"): "mindspeed-26.1.0",
+    ("mindspeed-llm", "26.1.0"): "mindspeed-llm-26.1.0",
+}
+
+
+@cache
+def _rows(file: str) -> dict[str, Any]:
+    import preflight.schemas
+
+    path = Path(str(preflight.schemas.__file__)).parent / "flags" / f"{file}.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    base = _rows(data["base"])["flags"] if "base" in data else {}
+    return {**data, "flags": {**base, **data["flags"]}}
+
+
+@cache
+def table(framework: str, version: str) -> Table:
+    """The table of a framework at a version. Raises KeyError when there is none."""
+    rows = _rows(FILES[framework, version])["flags"]
+    return Table(framework, version, (_flag(option, row) for option, row in rows.items()))
+
+
+def _flag(option: str, row: list[Any]) -> Flag:
+    choices = tuple(row[4]) if len(row) > 4 and row[4] is not None else None
+    return Flag(option, *row[:4], *([choices] if len(row) > 4 else []), *([tuple(row[5])] if len(row) > 5 else []))
+
+
+@cache
+def destinations() -> frozenset[str]:
+    """Every destination that any of the frameworks knows at any version."""
+    return frozenset(row[0] for file in FILES.values() for row in _rows(file)["flags"].values())
