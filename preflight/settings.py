@@ -1,0 +1,223 @@
+"""What a project says once for all: preflight.toml, or [tool.preflight] in pyproject.toml. No merging of several files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from preflight.cluster import GIB, Device
+from preflight.source import InputError, Source
+from preflight.spelling import did_you_mean
+
+FILE = "preflight.toml"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Facts(NamedTuple):
+    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0"."""
+
+    world_size: int | None = None
+    nodes: int | None = None
+    devices_per_node: int | None = None
+    device: str | None = None
+    target: str | None = None
+
+    def over(self, weaker: Facts) -> Facts:
+        """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
+        merged = weaker._replace(**{name: value for name, value in self._asdict().items() if value is not None})
+        if self.world_size is not None and self.nodes is None:
+            return merged._replace(nodes=None)
+        return merged._replace(world_size=self.world_size) if self.nodes is not None else merged
+
+
+class Choice(NamedTuple):
+    """Rules by id; `*` stands for any part of an id. Empty `select` means all."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def takes(self, rule: str) -> bool:
+        """Whether a rule is to run."""
+        selected = not self.select or any(fnmatchcase(rule, pattern) for pattern in self.select)
+        return selected and not any(fnmatchcase(rule, pattern) for pattern in self.ignore)
+
+
+class PerFile(NamedTuple):
+    """What holds for the files that a pattern matches."""
+
+    pattern: str
+    choice: Choice
+    facts: Facts
+
+
+class Settings(NamedTuple):
+    """All settings. root: the folder that patterns are relative to. raw: what the file says."""
+
+    path: Path | None = None
+    root: Path = Path()
+    choice: Choice = Choice()
+    facts: Facts = Facts()
+    fail_on: str = "error"
+    exclude: tuple[str, ...] = ()
+    per_file: tuple[PerFile, ...] = ()
+    options: Mapping[str, Mapping[str, Any]] = _NOTHING
+    devices: tuple[Device, ...] = ()
+    required_version: str = ""
+    raw: Mapping[str, Any] = _NOTHING
+
+    def matching(self, path: Path) -> tuple[PerFile, ...]:
+        """The per-file settings of a path, in the order of the file."""
+        return tuple(part for part in self.per_file if path_matches(self.relative(path), part.pattern))
+
+    def relative(self, path: Path) -> str:
+        """A path as patterns see it."""
+        try:
+            return path.absolute().relative_to(self.root.absolute()).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+
+def path_matches(path: str, pattern: str) -> bool:
+    """Whether a pattern matches a path, a folder above it, or (a pattern without `/`) any part of it."""
+    pattern = pattern.rstrip("/").removeprefix("./")
+    parts = path.split("/")
+    if "/" not in pattern:
+        return any(fnmatchcase(part, pattern) for part in parts)
+    return any(fnmatchcase("/".join(parts[:end]), pattern) for end in range(1, len(parts) + 1))
+
+
+def find(start: Path) -> Path | None:
+    """The nearest settings file in a folder or above it."""
+    for folder in (start, *start.parents):
+        if (own := folder / FILE).is_file():
+            return own
+        project = folder / "pyproject.toml"
+        if project.is_file() and "preflight" in (text := project.read_text(encoding="utf-8", errors="replace")):
+            tool = _parse(project, text).get("tool")
+            if isinstance(tool, dict) and "preflight" in tool:
+                return project
+    return None
+
+
+def load(path: Path) -> Settings:
+    """The settings of a file. Raises InputError for anything that is not a setting."""
+    text = Source.read(path).text
+    data = _parse(path, text)
+    if path.name == "pyproject.toml":
+        data = data.get("tool", {}).get("preflight", {})
+    _validate(data, _schema(), "", path, text)
+    return _settings(path, data)
+
+
+def _schema() -> dict[str, Any]:
+    from importlib.resources import files
+
+    schema: dict[str, Any] = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"line (\d+), column (\d+)", str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (0, 0)
+        raise InputError(f"is not TOML: {str(error).partition(' (at ')[0]}", str(path), line, column) from None
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_NAMES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list", "object": "a table"}
+
+
+def _validate(value: Any, schema: Mapping[str, Any], where: str, path: Path, text: str) -> None:
+    """The part of JSON Schema that settings.json uses, with places and suggestions; a test compares it with jsonschema."""
+
+    def fail(message: str, name: str) -> InputError:
+        key = name.rpartition(".")[2]
+        match = re.search(rf"^\s*\[*[\w.\-\"']*\b{re.escape(key)}[\"']?\s*[=.\]]", text, re.MULTILINE)
+        return InputError(message, str(path), text.count("\n", 0, match.end()) + 1 if match else 0)
+
+    kind = schema.get("type")
+    if kind and (not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
+        raise fail(f"{where} must be {_NAMES[kind]}, not {json.dumps(value, default=str)}", where)
+    if "enum" in schema and value not in schema["enum"]:
+        raise fail(f"{where} must be one of {', '.join(schema['enum'])}, not {value!r}{did_you_mean(str(value), schema['enum'])}", where)
+    if "minimum" in schema and value < schema["minimum"]:
+        raise fail(f"{where} must be at least {schema['minimum']}, not {value}", where)
+    for item in value if kind == "array" else ():
+        _validate(item, schema["items"], where, path, text)
+    known = schema.get("properties", {})
+    for name, item in value.items() if kind == "object" else ():
+        inner = f"{where}.{name}" if where else name
+        more = schema.get("additionalProperties", True)
+        if name in known:
+            _validate(item, known[name], inner, path, text)
+        elif more is False:
+            raise fail(f"{f'{where} has' if where else 'there is'} no setting {name!r}{did_you_mean(name, known)}", inner)
+        elif more is not True:
+            _validate(item, more, inner, path, text)
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise fail(f"{where} needs {name!r}", where)
+
+
+def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
+    options = {rule: {name.replace("-", "_"): value for name, value in given.items()} for rule, given in data.get("rules", {}).items()}
+    return Settings(
+        path=path,
+        root=path.parent,
+        choice=_choice(data),
+        facts=_facts(data),
+        fail_on=data.get("fail-on", "error"),
+        exclude=tuple(data.get("exclude", ())),
+        per_file=tuple(PerFile(pattern, _choice(part), _facts(part)) for pattern, part in data.get("per-file", {}).items()),
+        options=options,
+        devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
+        required_version=data.get("required-version", ""),
+        raw=data,
+    )
+
+
+def _choice(data: Mapping[str, Any]) -> Choice:
+    return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())))
+
+
+def _facts(data: Mapping[str, Any]) -> Facts:
+    return Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+
+
+def _device(data: Mapping[str, Any], path: Path) -> Device:
+    def scaled(name: str, unit: float) -> float | None:
+        return data[name] * unit if name in data else None
+
+    return Device(
+        name=data["name"],
+        memory=data["memory-gib"] * GIB,
+        usable=scaled("usable-gib", GIB),
+        flops=scaled("tflops", 1e12),
+        intra=scaled("intra-gb-per-s", 1e9),
+        inter=scaled("inter-gb-per-s", 1e9),
+        per_node=data.get("per-node", 8),
+        architecture=data.get("architecture", 0),
+        vendor=data.get("vendor", ""),
+        aliases=tuple(data.get("aliases", ())),
+        source=str(path),
+    )
