@@ -28,6 +28,7 @@ def page(constraint: Constraint) -> str:
     ]
     if constraint.fixes:
         lines += ["", "## Fix safety", f"{'Safe' if constraint.fixes[0].safety == 'safe' else 'Unsafe: it changes what is run'}."]
+    sources += constraint.also
     versions = f" (versions {constraint.versions})" if constraint.versions else ""
     lines += ["", "## References", *(f"{constraint.framework}{versions}: {source}" for source in sources)]
     return "\n".join(lines)

@@ -24,6 +24,7 @@ class Change(NamedTuple):
 
     handle: Handle
     value: object
+    optional: bool = False  # a removal that may find nothing to remove
 
 
 class Repair(NamedTuple):
@@ -39,9 +40,10 @@ def put(handle: Handle, value: object = True, *, safety: Safety = Safety.UNSAFE,
     return Repair((Change(handle, value),), safety, title)
 
 
-def drop(*handles: Handle, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
-    """Remove what was typed, so that the default holds."""
-    return Repair(tuple(Change(handle, REMOVE) for handle in handles), safety, title)
+def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
+    """Remove what was typed, so that the default holds. also: what goes with it where somebody typed it."""
+    changes = (*(Change(handle, REMOVE) for handle in handles), *(Change(handle, REMOVE, True) for handle in also))
+    return Repair(changes, safety, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class Constraint:
     """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
 
     message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`.
-    upstream: "file:line", or version → "file:line" where the line moved.
+    upstream: "file:line", or version → "file:line" where the line moved, or framework → "file:line" where a framework on
+    top says the same in a place of its own. also: further places that say the same. unless_framework: it does not hold
+    where this one takes part.
     at: where to point, first the place a human would change; by default the handles of `refuse` in order.
     versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
     always: evaluate even when nobody typed any of its arguments (something required is missing).
@@ -70,6 +74,8 @@ class Constraint:
     always: bool = False
     after: tuple[str, ...] = ()
     layout: bool = False
+    also: tuple[str, ...] = ()
+    unless_framework: str = ""
     shape: str = "refuse"
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -97,9 +103,15 @@ class Constraint:
             return self.upstream
         return self.upstream.get(version) or next(iter(self.upstream.values()))
 
+    def _upstream(self, job: Job) -> str:
+        """The place in the framework that is nearest to the user."""
+        places = {} if isinstance(self.upstream, str) else self.upstream
+        on_top = next((places[name] for name in reversed(tuple(job.versions)) if name in places), None)
+        return on_top or self.place_upstream(job.versions[self.framework])
+
     def applies(self, job: Job) -> bool:
         version = job.versions.get(self.framework)
-        if version is None or not matches(version, self.versions):
+        if version is None or not matches(version, self.versions) or self.unless_framework in job.versions:
             return False
         return self.always or not job.touched.isdisjoint(self.names)
 
@@ -116,7 +128,7 @@ class Constraint:
                 span=job.place(*typed),
                 related=tuple(place for value in typed[1:] for place in value.related),
                 key=typed[0].key if typed else (),
-                upstream=self.place_upstream(job.versions[self.framework]),
+                upstream=self._upstream(job),
                 fix=next(self._repairs(job), None),
                 alternatives=tuple(self._repairs(job))[1:],
                 layout=self.layout,
@@ -137,8 +149,10 @@ class Constraint:
         for repair in self.fixes:
             edits: list[Edit] = []
             titles = []
-            for handle, wanted in repair.changes:
+            for handle, wanted, optional in repair.changes:
                 value = evaluate(wanted, read)
+                if optional and job.arguments.given(handle.name) is None:
+                    continue
                 if isinstance(value, Unknown) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
                     break
                 flag = job.arguments.spell(handle.name)
