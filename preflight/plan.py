@@ -104,7 +104,7 @@ class Recompute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Bytes per element are derived from these names: "fp32", "bf16", "fp16", "fp8"."""
+    """Bytes per element are derived from these names: "fp32", "bf16", "fp16", "fp8", and "none" (gradients that are not kept)."""
 
     parameters: Value = _NOT_GIVEN
     compute: Value = _NOT_GIVEN
@@ -123,6 +123,7 @@ class Optimizer:
     zero: Value = _NOT_GIVEN  # 0 none, 1 optimizer states, 2 and gradients, 3 and weights
     shards: Value = _NOT_GIVEN  # ranks over which dense states are sharded
     expert_shards: Value = _NOT_GIVEN  # the same for expert weights
+    weights_sharded: Value = _NOT_GIVEN  # True: the stored weights are sharded with the states (MindSpore optimizer parallel)
     instances: Value = _NOT_GIVEN  # distributed optimizer instances
     offload: Value = _NOT_GIVEN  # fraction of states on the host
     fsdp: Value = _NOT_GIVEN  # None, "torch-fsdp2", "megatron-fsdp", "pynative"
@@ -138,6 +139,7 @@ class Loss:
     gradient_fusion: Value = _NOT_GIVEN  # weight gradients accumulate straight into the main gradient buffer
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
     cuda_graphs: Value = _NOT_GIVEN
+    deferred: Value = _NOT_GIVEN  # micro-batches whose output-layer weight gradient is put off; 0 without
     overlap_expert: Value = _NOT_GIVEN  # expert-parallel all-to-all overlapped with compute
     dispatcher: Value = _NOT_GIVEN
     grouped_gemm: Value = _NOT_GIVEN
@@ -173,8 +175,5 @@ class Plan:
         """Every Value by dotted name, in the order of the classes above."""
         parts = ("model", "layout", "batch", "recompute", "precision", "optimizer", "loss", "inference")
         return {
-            f"{part}.{f.name}": value
-            for part in parts
-            for f in fields(getattr(self, part))
-            if isinstance(value := getattr(getattr(self, part), f.name), Value)
+            f"{part}.{f.name}": value for part in parts for f in fields(getattr(self, part)) if isinstance(value := getattr(getattr(self, part), f.name), Value)
         }

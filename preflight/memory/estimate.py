@@ -1,12 +1,71 @@
-"""The estimate of a plan."""
+"""The estimate of a plan: every pipeline rank, every term, the verdict."""
 
 from __future__ import annotations
 
 from preflight.cluster import Cluster
-from preflight.memory.result import MemoryEstimate
+from preflight.memory import inference, need, parameters, peak, states
+from preflight.memory.result import MemoryEstimate, Stage, Term
+from preflight.memory.shape import Missing, Shape, shape
 from preflight.plan import Plan
+from preflight.value import known
 
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
-    """Memory of each pipeline stage of a plan on a cluster's devices."""
-    return MemoryEstimate(unknown=("not estimated yet",))
+    """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
+    available = need.budget(cluster)
+    if plan.unmodelled:
+        return MemoryEstimate(budget=available, unknown=tuple(f"{feature} is not modelled" for feature in plan.unmodelled))
+    try:
+        numbers = shape(plan, cluster.device.architecture if cluster.device else 0)
+    except Missing as missing:
+        return MemoryEstimate(budget=available, unknown=(str(missing),))
+    cached = cached_tokens(plan) if plan.inference.enabled.raw is True else None
+    if plan.inference.enabled.raw is True and cached is None:
+        return MemoryEstimate(budget=available, unknown=("the size of the key-value cache is not known",))
+    if cached is not None:
+        stages = tuple(inference_stage(numbers, rank, cluster, cached) for rank in range(numbers.pipeline))
+    else:
+        stages = tuple(stage(numbers, rank, cluster) for rank in range(numbers.pipeline))
+    worst = max(stages, key=lambda s: s.required)
+    verdict = need.verdict(worst.allocated_peak, worst.required, available)
+    reasons = () if available is not None else ("the device is not known",)
+    return MemoryEstimate(stages, verdict, available, reasons)
+
+
+def stage(s: Shape, rank: int, cluster: Cluster) -> Stage:
+    """One pipeline rank."""
+    n = parameters.stage(s, rank)
+    steady = [*states.steady_terms(s, n)]
+    for name, size, formula in (
+        ("workspaces", peak.fixed(s), "Transformer Engine, cuBLAS"),
+        ("fp8 weight caches", peak.caches(s, n), "2 x linear weights"),
+        ("attention masks of the data iterators", peak.loader_masks(s), "b s² M v / 2"),
+    ):
+        if size:
+            steady.append(Term(name, size, size, formula, "steady"))
+    return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), states.fp16_copy(s, n), n.total)
+
+
+def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:
+    """One rank of a predict run with room for so many cached tokens."""
+    terms = inference.terms(s, rank, tokens)
+    steady, dynamic = [t for t in terms if t.kind == "steady"], [t for t in terms if t.kind == "dynamic"]
+    return summed(s, rank, cluster, steady, dynamic, 0.0, parameters.stage(s, rank).total)
+
+
+def cached_tokens(plan: Plan) -> float | None:
+    """Tokens the key-value cache holds: blocks x block size, else batch x length; None when neither is known."""
+    i = plan.inference
+    blocks, batches = known(i.blocks, i.block_size), known(i.batch, i.length)
+    pair = blocks or batches
+    return float(pair[0] * pair[1]) if pair else None
+
+
+def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: list[Term], copy: float, total_parameters: float) -> Stage:
+    """The totals of a rank from its terms. copy: bytes that stay after the step but are gone at the peak."""
+    total = sum(term.high for term in steady)
+    allocated = total + sum(term.high for term in dynamic)
+    device = need.device_terms(s, cluster, allocated, None)
+    required = allocated + sum(term.high for term in device)
+    terms = (*steady, *dynamic, *device)
+    return Stage(rank, terms, total + copy, allocated, required, total_parameters)

@@ -1,0 +1,118 @@
+"""Bytes kept for the backward pass by one layer and one micro-batch, operator by operator; 2 bytes an element unless said.
+
+Source: Korthikanti et al. 2022 (34·s·b·h for dense multi-head attention with f = 4h), refined per operator against
+Megatron-LM d98e8a6 and Transformer Engine. S = tokens kept between tensor-parallel regions, T = tokens inside them.
+"""
+
+from __future__ import annotations
+
+from preflight.memory.shape import Shape
+
+Parts = dict[str, float]
+FLASH = ("flash", "fused", "mla-flash")
+
+
+def attention(s: Shape) -> Parts:
+    """Norm 1, projections, core attention, its dropout."""
+    sh, t, tokens = s.split_tokens * s.hidden, s.tensor, s.tokens
+    eight = 1 if s.fp8 else 2
+    parts: Parts = {"norm 1 input": 2 * sh, "norm 1 output": eight * sh}
+    parts |= _latent(s) if s.latent else {"query key value": 2 * tokens * (s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim}
+    v = s.latent.v if s.latent else s.head_dim
+    parts["attention output"] = 2 * tokens * s.heads * v / t
+    heads = s.micro * s.heads / t
+    if s.attention in FLASH:
+        parts["softmax statistics"] = 4 * heads * s.sequence / s.context
+    else:
+        unfused = 2 + (3 if s.attention_dropout else 0) + (4 if s.attention == "unfused-fp32" else 0)
+        parts["scores"] = heads * (s.sequence / s.context) * s.sequence * unfused
+    if s.hidden_dropout:
+        parts["attention dropout mask"] = sh
+    return parts
+
+
+def _latent(s: Shape) -> Parts:
+    """Latent attention: compressed queries and keys with their norms, the up-projected heads."""
+    assert s.latent is not None
+    m, tokens, heads = s.latent, s.tokens, s.heads / s.tensor
+    qk = m.nope + m.rope
+    return {
+        "compressed query": 4 * s.split_tokens * (m.q_rank or 0),
+        "compressed key value": 4 * s.split_tokens * m.kv_rank + 4 * tokens * m.rope,
+        "query key value": 2 * tokens * heads * (2 * qk + m.v),
+        "key value up": 2 * tokens * heads * (m.nope + m.v),
+    }
+
+
+def dense_mlp(s: Shape) -> Parts:
+    """Norm 2 and a dense MLP."""
+    parts = _norm2(s)
+    parts["fc1 output"] = 2 * s.tokens * s.projections * s.ffn / s.tensor
+    parts["activation output"] = (1 if s.fp8 else 2) * s.tokens * s.ffn / s.tensor
+    return parts | _dropout(s)
+
+
+def expert_mlp(s: Shape) -> Parts:
+    """Norm 2, router, dispatched tokens, grouped experts, shared experts."""
+    assert s.experts is not None
+    e = s.experts
+    routed = dispatched_tokens(s)
+    parts = _norm2(s)
+    parts["router"] = 13 * s.split_tokens * e.count
+    parts["dispatched tokens"] = 2 * routed * s.hidden
+    parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
+    parts["activation output"] = 2 * routed * e.ffn / s.expert_tensor
+    if not s.grouped_gemm:
+        parts["unpermuted tokens"] = 2 * routed * s.hidden
+    if e.shared:
+        parts["shared experts"] = 2 * s.tokens * (s.projections + 1) * e.shared / s.tensor
+    return parts | _dropout(s)
+
+
+def dispatched_tokens(s: Shape) -> float:
+    """Token copies that the experts of a rank handle, routing balanced: S·k, gathered over expert tensor parallel."""
+    assert s.experts is not None
+    copies = s.split_tokens * s.experts.top_k
+    if s.experts.capacity:
+        copies = min(copies, s.split_tokens * s.experts.top_k * s.experts.capacity) if s.experts.capacity < 1 else copies * s.experts.capacity
+    if s.expert_tensor > 1:
+        copies *= s.expert_tensor if s.sequence_parallel else 1
+    return copies if s.sequence_parallel or s.tensor == 1 else copies * min(1.0, s.expert_tensor / s.tensor) if s.expert_tensor < s.tensor else copies
+
+
+def _norm2(s: Shape) -> Parts:
+    sh = s.split_tokens * s.hidden
+    return {"norm 2 input": 2 * sh, "norm 2 output": (1 if s.fp8 else 2) * sh}
+
+
+def _dropout(s: Shape) -> Parts:
+    return {"mlp dropout mask": s.split_tokens * s.hidden} if s.hidden_dropout else {}
+
+
+_ROUTED = ("router", "dispatched tokens", "fc1 output", "activation output", "unpermuted tokens", "shared experts")
+_MODULES = {
+    "core_attn": ("scores", "softmax statistics"),
+    "layernorm": ("norm 1 output", "norm 2 output"),
+    "mla_up_proj": ("query key value", "key value up"),
+    "mlp": ("fc1 output", "activation output"),
+    "moe_act": ("activation output",),
+    "moe": _ROUTED,
+    "shared_experts": ("shared experts",),
+}
+
+
+def layer(s: Shape, routed: bool) -> Parts:
+    """What one layer keeps after selective recomputation removed its rows."""
+    parts = attention(s) | (expert_mlp(s) if routed else dense_mlp(s))
+    if s.recompute == "selective":
+        for module in s.modules:
+            if (module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed):
+                continue
+            for name in _MODULES.get(module, ()):
+                parts.pop(name, None)
+    return parts
+
+
+def layer_input(s: Shape) -> float:
+    """All that a fully recomputed layer keeps: its input, 2·S·h."""
+    return 2 * s.split_tokens * s.hidden

@@ -1,0 +1,31 @@
+"""Logits and loss on the last stage, in bytes.
+
+Source: Megatron-LM d98e8a6, megatron/core/tensor_parallel/cross_entropy.py and megatron/core/fusions/fused_cross_entropy.py.
+"""
+
+from __future__ import annotations
+
+from preflight.memory.shape import Shape
+
+PER_LOGIT = {"unfused": 6, "native": 10, "te": 2, "mindspore": 8}
+
+
+def logits(s: Shape) -> float:
+    """Elements of the logits of one micro-batch on a rank: T·V/t."""
+    return s.tokens * s.vocab / s.tensor
+
+
+def loss_bytes(s: Shape) -> float:
+    """bf16 logits and what the loss keeps in fp32: unfused 6 bytes a logit, fused natively 10, by Transformer Engine 2."""
+    return PER_LOGIT.get(s.cross_entropy, 6) * logits(s)
+
+
+def head_input(s: Shape) -> float:
+    """Final norm's input and the output layer's input: 2 x 2·S·h."""
+    return 4 * s.split_tokens * s.hidden
+
+
+def logits_gradient(s: Shape) -> float:
+    """The other moment: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t, unless accumulated in place) and its input gathered."""
+    weight = 0.0 if s.gradient_fusion else 2 * s.vocab * s.hidden / s.tensor
+    return 2 * logits(s) + weight + 2 * s.tokens * s.hidden

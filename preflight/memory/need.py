@@ -1,0 +1,61 @@
+"""From allocated bytes to what the device must have: allocator slack, routing imbalance, communicators, context.
+
+Sources: reserved over allocated in the same run, 12 pairs, median 1.03 and at most 1.11; measured over predicted peak at
+the 95th percentile 1.02 dense and 1.15 mixture of experts; NCCL about 0.6 GB a group of buffers, HCCL 2 x HCCL_BUFFSIZE.
+"""
+
+from __future__ import annotations
+
+from preflight.cluster import Cluster
+from preflight.memory.result import Term, Verdict
+from preflight.memory.shape import Shape
+
+SLACK = 1.03
+MARGIN_DENSE = 1.02
+MARGIN_EXPERTS = 1.15
+LOW = 0.95
+NCCL_GROUP = 0.55e9
+HCCL_BUFFER = 200e6
+GIB = 2**30
+
+
+def groups(s: Shape) -> int:
+    """Communicators with more than one rank that a rank takes part in."""
+    sizes = (s.tensor, s.pipeline, s.context, s.data, s.expert, s.expert_tensor if s.experts else 1)
+    return sum(size > 1 for size in sizes)
+
+
+def device_terms(s: Shape, cluster: Cluster, allocated: float, buffer: float | None) -> list[Term]:
+    """What the device needs beyond allocated bytes. buffer: HCCL_BUFFSIZE in bytes where it is set."""
+    device = cluster.device
+    ascend = device is not None and device.vendor == "ascend"
+    each = 2 * (buffer or HCCL_BUFFER) if ascend else NCCL_GROUP
+    margin = MARGIN_EXPERTS if s.experts else MARGIN_DENSE
+    pooled = cluster.memory.known and ascend
+    terms = [
+        Term("allocator slack", 0.0, allocated * (SLACK - 1), "allocated x 0.03", "device"),
+        Term("margin of the estimate", 0.0, allocated * SLACK * (margin - 1), f"x {margin:g}, 95th percentile of measured over predicted", "device"),
+    ]
+    if not pooled:
+        context = device.context if device is not None and not ascend else 0.0
+        terms.append(Term("communication buffers", 0.0, groups(s) * each, f"{groups(s)} groups x {each / 1e6:.0f} MB", "device"))
+        terms.append(Term("context and libraries", 0.0, context, "driver, CUDA libraries", "device"))
+    return terms
+
+
+def budget(cluster: Cluster) -> float | None:
+    """Bytes that a process can get: the limit that the config sets, within what the device gives."""
+    limit = cluster.memory.raw if cluster.memory.known else None
+    device = cluster.device.budget if cluster.device is not None else None
+    if limit is None:
+        return device
+    return float(limit) if device is None else min(float(limit), device)
+
+
+def verdict(allocated: float, required: float, available: float | None) -> Verdict:
+    """does-not-fit when even 0.95 of the allocated bytes exceed what there is; at-risk when the need does."""
+    if available is None:
+        return "unknown"
+    if LOW * allocated > available:
+        return "does-not-fit"
+    return "at-risk" if required > available else "fits"

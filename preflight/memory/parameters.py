@@ -1,0 +1,107 @@
+"""Parameters per rank: N of each pipeline stage, dense and expert weights apart because they are sharded apart.
+
+Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer, megatron/core/models/gpt).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from preflight.memory.shape import Shape
+
+
+class Parameters(NamedTuple):
+    """Elements on one rank: dense weights of layers, expert weights, input embedding, output layer."""
+
+    dense: float
+    expert: float
+    embedding: float
+    output: float
+
+    @property
+    def total(self) -> float:
+        return self.dense + self.expert + self.embedding + self.output
+
+    @property
+    def replicated(self) -> float:
+        """Everything that is not expert weight: sharded over the dense data-parallel ranks."""
+        return self.dense + self.embedding + self.output
+
+
+def attention(s: Shape) -> float:
+    """h(a + 2g)d/t + a·d·h/t, biases, query-key norms; latent: down projections whole, up projections divided by t."""
+    h, t = s.hidden, s.tensor
+    if s.latent is None:
+        groups = max(s.groups / t, 1)
+        rows = (s.heads / t + 2 * groups) * s.head_dim
+        return h * rows + s.heads * s.head_dim * h / t + (rows if s.qkv_bias else 0) + (h if s.bias else 0) + (2 * s.head_dim * s.norm if s.qk_norm else 0)
+    m = s.latent
+    qk = m.nope + m.rope
+    query = h * s.heads * qk / t if m.q_rank is None else h * m.q_rank + m.q_rank * s.heads * qk / t + m.q_rank * s.norm
+    key_value = h * (m.kv_rank + m.rope) + m.kv_rank * s.heads * (m.nope + m.v) / t + m.kv_rank * s.norm
+    return query + key_value + s.heads * m.v * h / t + (h if s.bias else 0)
+
+
+def mlp(s: Shape, ffn: int, tensor: int) -> float:
+    """(g + 1)h·f/t, biases g·f/t + h; g input projections."""
+    return (s.projections + 1) * s.hidden * ffn / tensor + (s.projections * ffn / tensor + s.hidden if s.bias else 0)
+
+
+def norms(s: Shape) -> float:
+    """Two norms of h (twice that for layer norm)."""
+    return 2 * s.hidden * s.norm
+
+
+def dense_layer(s: Shape) -> float:
+    return attention(s) + mlp(s, s.ffn, s.tensor) + norms(s)
+
+
+def expert_layer(s: Shape) -> tuple[float, float]:
+    """The dense part (attention, norms, router h·E, shared experts) and the expert part (E/e)(g + 1)h·f/x."""
+    assert s.experts is not None
+    e = s.experts
+    shared = (s.projections + 1) * s.hidden * e.shared / s.tensor if e.shared else 0
+    dense = attention(s) + norms(s) + s.hidden * e.count + shared
+    return dense, e.count / s.expert * mlp(s, e.ffn, s.expert_tensor)
+
+
+def layers(s: Shape, first: int, count: int) -> tuple[float, float]:
+    """Dense and expert parameters of consecutive decoder layers."""
+    if s.experts is None:
+        return count * dense_layer(s), 0.0
+    routed = sum(s.experts.layers[first : first + count])
+    dense, expert = expert_layer(s)
+    return (count - routed) * dense_layer(s) + routed * dense, routed * expert
+
+
+def mtp(s: Shape) -> tuple[float, float]:
+    """Multi-token-prediction depths: each one more layer (the last layer's kind), 2h·h/t projection, three norms."""
+    if not s.mtp:
+        return 0.0, 0.0
+    dense, expert = (dense_layer(s), 0.0) if s.experts is None or s.experts.layers[-1:] != (True,) else expert_layer(s)
+    return s.mtp * (dense + 2 * s.hidden * s.hidden / s.tensor + 3 * s.hidden * s.norm), s.mtp * expert
+
+
+def stage(s: Shape, rank: int) -> Parameters:
+    """Parameters of a pipeline rank: its chunks' layers; embedding V·h/t on the first; output V·h/t on the last unless it is
+    the first stage's tied embedding; final norm and multi-token prediction on the last."""
+    parts = [layers(s, s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
+    dense, expert = sum(p[0] for p in parts), sum(p[1] for p in parts)
+    table = s.vocab * s.hidden / s.tensor
+    first, last = rank == 0, rank == s.pipeline - 1
+    embedding = table + s.positions * s.hidden if first else 0.0
+    output = table if last and (not s.tied or not first) else 0.0
+    if last:
+        more = mtp(s)
+        dense, expert = dense + s.hidden * s.norm + more[0], expert + more[1]
+        if s.mtp and not first:
+            embedding += table
+    return Parameters(dense, expert, embedding, output)
+
+
+def model(s: Shape) -> float:
+    """Parameters of the whole model, each counted once (layout set aside)."""
+    from dataclasses import replace
+
+    whole = replace(s, tensor=1, pipeline=1, expert=1, expert_tensor=1, stages=((sum(map(sum, s.stages)),),))
+    return stage(whole, 0).total

@@ -1,0 +1,124 @@
+"""The most a pipeline rank has allocated during a step, and what is left after it; bytes.
+
+Three moments compete: the loss (logits kept in fp32 with all activations alive), the output layer's backward (its weight
+gradient in bf16), and the backward of a layer (its temporaries). Source: facts of the caching allocator as Megatron-LM
+reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocated-bytes).
+"""
+
+from __future__ import annotations
+
+from preflight.memory import activations, loss, schedule
+from preflight.memory.parameters import Parameters
+from preflight.memory.result import Term
+from preflight.memory.shape import Shape
+
+MIB = 2**20
+
+
+def kept_layers(s: Shape, rank: int) -> dict[str, float]:
+    """Activations of all chunks in flight on a rank, summed per operator."""
+    found: dict[str, float] = {}
+    for v, alive in enumerate(schedule.in_flight(s, rank)):
+        first, count = s.first_layer(v, rank), s.stages[v][rank]
+        for index in range(count):
+            for name, size in _layer(s, v, rank, first + index, index).items():
+                found[name] = found.get(name, 0.0) + alive * size
+    return found
+
+
+def _layer(s: Shape, v: int, rank: int, layer: int, index: int) -> dict[str, float]:
+    """One layer of a chunk: whole, or its input alone where it is recomputed."""
+    if recomputed(s, v, rank, index):
+        group = s.recompute_layers if s.method == "uniform" and s.recompute_layers else 1
+        return {"recomputed layers' inputs": activations.layer_input(s)} if index % group == 0 else {}
+    return activations.layer(s, routed(s, layer))
+
+
+def routed(s: Shape, layer: int) -> bool:
+    return s.experts is not None and layer < len(s.experts.layers) and s.experts.layers[layer]
+
+
+def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
+    """Whether a layer (by its index in the chunk) is recomputed as a whole."""
+    if s.full_layers is not None:
+        return index < s.full_layers[v][rank]
+    if s.recompute != "full":
+        return False
+    return s.method != "block" or index < s.recompute_layers
+
+
+def fixed(s: Shape) -> float:
+    """Workspaces that stay: Transformer Engine and cuBLAS 72 MiB on A100, 100 MiB from Hopper on, 112 MiB with local layers;
+    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on."""
+    base = 112 if s.implementation == "local" else 72 if s.architecture == 8 else 100
+    return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
+
+
+def caches(s: Shape, n: Parameters) -> float:
+    """FP8 compute with higher-precision weights: cast and transposed copies, 2 bytes a linear weight."""
+    return 2 * (n.dense + n.expert) if s.fp8 and not s.fp8_parameters else 0.0
+
+
+def loader_masks(s: Shape) -> float:
+    """Interleaved schedules re-run their data iterators and keep attention masks of b·s² bits·v·M/2 bytes."""
+    return s.micro * s.sequence**2 * s.count * s.virtual / 2 if s.loader_mask and s.virtual > 1 else 0.0
+
+
+def loss_terms(s: Shape) -> list[Term]:
+    """What the last stage holds for the loss, multi-token prediction included."""
+    depth_logits = s.mtp * (loss.loss_bytes(s) + 12 * s.split_tokens * s.hidden)
+    terms = [_term("logits and loss", loss.loss_bytes(s), "bytes per logit x T V / t"), _term("output layer's input", loss.head_input(s), "4 S h")]
+    if put_off := min(s.deferred, s.count):
+        size = put_off * (2 * loss.logits(s) + 2 * s.tokens * s.hidden)
+        terms.append(_term("deferred output gradients", size, f"{put_off} x (2 T V / t + 2 T h)"))
+    if s.mtp:
+        parts = activations.layer(s, routed(s, len(s.experts.layers) - 1 if s.experts else 0))
+        terms.append(_term("multi-token prediction", depth_logits + s.mtp * sum(parts.values()), "per depth: a layer, logits, 12 S h"))
+    return terms
+
+
+def backward(s: Shape, rank: int) -> float:
+    """Temporaries of a layer's backward pass; a recomputed layer is whole again for that moment."""
+    tokens, t = s.tokens, s.tensor
+    dense = 2 * (2 * tokens * s.projections * s.ffn / t + tokens * s.ffn / t + 2 * tokens * s.hidden)
+    kinds = {routed(s, s.first_layer(v, rank) + i) for v in range(s.virtual) for i in range(s.stages[v][rank])}
+    sizes = [0.0]
+    for kind in kinds:
+        size = _expert_backward(s) if kind else dense
+        if s.attention not in activations.FLASH:
+            size = max(size, 4 * s.micro * s.heads / t * s.sequence * s.sequence / s.context)
+        if any(recomputed(s, v, rank, 0) for v in range(s.virtual)):
+            size += sum(activations.layer(s, kind).values())
+        sizes.append(size)
+    return max(sizes)
+
+
+def _expert_backward(s: Shape) -> float:
+    assert s.experts is not None
+    copies = activations.dispatched_tokens(s)
+    return 2 * copies * s.experts.ffn * (2 * s.projections + 1) / s.expert_tensor + 6 * copies * s.hidden
+
+
+def dynamic_terms(s: Shape, rank: int) -> list[Term]:
+    """Everything alive at the worst moment of a step beyond the steady bytes."""
+    kept = kept_layers(s, rank)
+    terms = [_term(f"activations: {name}", size, "in flight x layers x bytes per layer") for name, size in kept.items() if size]
+    mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
+    if rank == 0 and s.hidden_dropout:
+        terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
+    last = rank == s.pipeline - 1
+    head = loss_terms(s) if last else []
+    at_loss = sum(t.high for t in head) + mask
+    others = [t for t in head if t.name != "logits and loss"]
+    at_output = sum(t.high for t in others) + loss.logits_gradient(s) + mask if last else 0.0
+    in_layer = backward(s, rank)
+    if last and at_loss >= max(at_output, in_layer):
+        return [*terms, *head, _term("attention mask", mask, "b s²")] if mask else [*terms, *head]
+    if last and at_output >= in_layer:
+        extra = [_term("output layer's backward", loss.logits_gradient(s), "2 T V / t + 2 V h / t + 2 T h")]
+        return [*terms, *others, *extra, *([_term("attention mask", mask, "b s²")] if mask else [])]
+    return [*terms, _term("a layer's backward", in_layer, "gradients of its widest operators")]
+
+
+def _term(name: str, size: float, formula: str) -> Term:
+    return Term(name, size, size, formula)

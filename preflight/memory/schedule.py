@@ -1,0 +1,33 @@
+"""Micro-batches (chunks) in flight: how many forward passes a pipeline rank has done before its first backward.
+
+Source: Megatron-LM d98e8a6, megatron/core/pipeline_parallel/schedules.py.
+"""
+
+from __future__ import annotations
+
+from preflight.memory.shape import Shape
+
+
+def in_flight(s: Shape, rank: int) -> tuple[int, ...]:
+    """Activations alive at the worst moment, per virtual chunk of the rank."""
+    if s.schedule == "gpipe":
+        return (s.count,) * s.virtual
+    if s.schedule in ("zero-bubble-v", "dual-pipe-v"):
+        return tuple(min(s.count, 2 * s.pipeline - rank if v == 0 else rank + 1) for v in range(s.virtual))
+    if s.virtual == 1:
+        return (min(s.count, s.pipeline - rank),)
+    warm_up = min(s.count * s.virtual, 2 * (s.pipeline - rank - 1) + (s.virtual - 1) * s.group + 1)
+    alive = [0] * s.virtual
+    for step in range(warm_up):
+        alive[chunk_of(s, step)] += 1
+    if s.overlap_expert:
+        alive[0] += 1
+    return tuple(alive)
+
+
+def chunk_of(s: Shape, step: int) -> int:
+    """The virtual chunk that runs at a step of the interleaved schedule: groups of micro-batches walk through the chunks."""
+    in_group = step % (s.group * s.virtual)
+    left = s.count - (step // (s.group * s.virtual)) * s.group
+    group = min(s.group, left) if left > 0 else s.group
+    return min(in_group // group, s.virtual - 1)
