@@ -11,6 +11,9 @@ from preflight.finding import Edit
 from preflight.request import Target
 from preflight.value import Value, unknown
 
+REMOVE = object()
+"""In place of a value: take away what was typed."""
+
 
 class Switch(NamedTuple):
     """Something the framework changes without asking: an argument, from what to what, why, and where upstream does it."""

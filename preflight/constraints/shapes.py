@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from preflight.arguments import REMOVE as REMOVE
 from preflight.constraints.evaluator import evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
 from preflight.constraints.versions import matches
@@ -15,7 +16,6 @@ from preflight.document import Unknown
 from preflight.finding import Edit, Finding, Fix, Safety, Severity, Unverified
 from preflight.job import Job
 
-REMOVE = object()
 Upstream = str | Mapping[str, str]
 
 
