@@ -37,4 +37,4 @@ def preflight_devices() -> Sequence[Device]:
 
 @hookimpl
 def preflight_reporters() -> Sequence[tuple[str, str]]:
-    return [("text", "preflight.report.text:render"), ("json", "preflight.report.json:render")]
+    return [(name, f"preflight.report.{name}:render") for name in ("text", "concise", "json")]

@@ -33,4 +33,4 @@ def preflight_devices() -> Sequence[Device]:  # type: ignore[empty-body]
 
 @hookspec
 def preflight_reporters() -> Sequence[tuple[str, str]]:  # type: ignore[empty-body]
-    """Output formats: name and "module:function"; the function takes a Report and gives the text to write."""
+    """Output formats: name and "module:function"; the function takes a Report and a Look and gives the text to write."""

@@ -102,7 +102,7 @@ def preflight_reporters() -> Sequence[tuple[str, str]]:
     return [("text", "preflight.report.text:render"), ("json", "preflight.report.json:render"), ("shout", "toy:shout")]
 
 
-def shout(report: object) -> str:
+def shout(report: object, look: object) -> str:
     return "SHOUT\n"
 
 

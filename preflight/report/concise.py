@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.engine import Report
 from preflight.finding import Finding
+from preflight.report.look import Look
 from preflight.report.plain import plain
 
 
@@ -12,6 +13,6 @@ def line(finding: Finding) -> str:
     return plain(f"{finding.path}:{finding.line}:{finding.column}: {finding.severity}: {finding.message} [{finding.rule}]")
 
 
-def render(report: Report) -> str:
+def render(report: Report, look: Look = Look()) -> str:
     """Every finding of a report, one a line."""
     return "".join(f"{line(finding)}\n" for finding in report.findings)

@@ -1,0 +1,186 @@
+"""Checks files as the settings and the caller want: which rules run where, which facts hold for which file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from preflight.cluster import Device
+from preflight.dialects import claim
+from preflight.discovery import Named
+from preflight.document import Document
+from preflight.engine import UNUSED, Policy, Report, Unreadable, check_documents, find_device, order
+from preflight.hookspecs import hookimpl
+from preflight.loaders import load
+from preflight.plugins import Plugins
+from preflight.request import Request, Target
+from preflight.rule import Checkable
+from preflight.settings import Choice, Facts, Settings
+from preflight.source import InputError, Source
+from preflight.spelling import did_you_mean
+from preflight.workspace import Workspace
+
+RETRIES = 5
+
+
+class OwnDevices:
+    """The devices of the settings, as a plugin."""
+
+    def __init__(self, devices: tuple[Device, ...]) -> None:
+        self._devices = devices
+
+    @hookimpl
+    def preflight_devices(self) -> tuple[Device, ...]:
+        return self._devices
+
+
+class Checker:
+    """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names that nobody knows."""
+
+    def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
+        self.settings, self.plugins, self.facts = settings, plugins, facts
+        self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
+        self._verify_names()
+        self.policy = Policy(self._chooser(), settings.options)
+
+    def request(self, path: Path | None) -> Request:
+        """What is said about a file."""
+        facts = self.settings.facts
+        for part in self.settings.matching(path) if path is not None and self.settings.per_file else ():
+            facts = part.facts.over(facts)
+        facts = self.facts.over(facts)
+        target = Target.parse(facts.target) if facts.target else None
+        return Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
+
+    def workspace(self, sources: Iterable[Source]) -> Workspace:
+        """The sources with the facts of the first of them."""
+        sources = tuple(sources)
+        return Workspace(sources, self.plugins, self.request(sources[0].path if sources else None), self.policy)
+
+    def check_command(self, document: Document) -> Report:
+        """Check a command line."""
+        try:
+            return check_documents((document,), self.plugins, self.request(None), self.policy)
+        except InputError as error:
+            return _unreadable(error)
+
+    def check_source(self, source: Source, *, asked: bool = True) -> Report:
+        """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
+        try:
+            return self.workspace([source]).check()
+        except InputError as error:
+            return _unreadable(error) if asked or self._ours(source, error) else Report(skipped=(source.name,))
+
+    def check_file(self, named: Named, *, lenient: bool = False) -> Report:
+        """Check one file. lenient: a broken file that is not ours passes even when it was named."""
+        try:
+            source = Source.read(named.path, named.name)
+        except InputError as error:
+            foreign = named.path.is_file() and (lenient or not named.asked) and bool(error.line)
+            return Report(skipped=(named.name,)) if foreign else _unreadable(error)
+        return self.check_source(source, asked=named.asked and not lenient)
+
+    def check_files(self, files: Iterable[Named], *, lenient: bool = False) -> Iterator[Report]:
+        """One report per file, as they come."""
+        return (self.check_file(named, lenient=lenient) for named in files)
+
+    def _ours(self, source: Source, error: InputError) -> bool:
+        """Whether a file that cannot be read is a config of a dialect as far as its readable lines tell."""
+        lines = source.text.split("\n")
+        for _ in range(RETRIES):
+            if not 0 < error.line <= len(lines):
+                return False
+            lines[error.line - 1] = ""
+            try:
+                documents = load(Source("\n".join(lines), source.name))
+                return any(claim(document, self.plugins.dialects, self.request(source.path)) for document in documents)
+            except InputError as next_error:
+                error = next_error
+        return False
+
+    def _chooser(self) -> Any:
+        if not self.settings.per_file:
+            cache: dict[str, bool] = {}
+
+            def chosen(rule: str, path: str) -> bool:
+                found = cache.get(rule)
+                if found is None:
+                    found = cache[rule] = self.choice.takes(rule)
+                return found
+
+            return chosen
+        return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
+
+    def _choices(self, path: str) -> tuple[Choice, ...]:
+        return (self.choice, *(part.choice for part in self.settings.matching(Path(path))))
+
+    def _verify_names(self) -> None:
+        choices = [self.choice, *(part.choice for part in self.settings.per_file)]
+        patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
+        if patterns or self.settings.options:
+            rules = {rule.id: rule for rule in self.plugins.rules(None)}
+            verify_ids(patterns, [*rules, UNUSED])
+            verify_ids(self.settings.options, rules)
+            for id, options in self.settings.options.items():
+                verify_options(rules[id], options)
+        for facts in (self.facts, self.settings.facts, *(part.facts for part in self.settings.per_file)):
+            verify_facts(facts, self.plugins)
+
+
+def verify_ids(patterns: Iterable[str], known: Iterable[str]) -> None:
+    """Raises InputError for a pattern that is no rule's id and matches none."""
+    known = sorted(known)
+    for pattern in patterns:
+        if not any(Choice((pattern,)).takes(id) for id in known):
+            raise InputError(f"there is no rule {pattern!r}{did_you_mean(pattern, known)}")
+
+
+def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
+    """Raises InputError for an option that the rule does not have, or a value of another type than its default."""
+    for name, value in options.items():
+        shown = name.replace("_", "-")
+        if name not in rule.options:
+            raise InputError(f"rule {rule.id!r} has no option {shown!r}{did_you_mean(shown, [n.replace('_', '-') for n in rule.options])}")
+        default = rule.options[name]
+        if default is not None and type(value) is not type(default) and not (type(default) is float and type(value) is int):
+            raise InputError(f"option {shown!r} of rule {rule.id!r} must be like {default!r}, not {value!r}")
+
+
+def verify_facts(facts: Facts, plugins: Plugins) -> None:
+    """Raises InputError for a device or a framework that nobody knows."""
+    if facts.device and find_device(plugins.devices, facts.device) is None:
+        names = [name for device in plugins.devices for name in (device.name, *device.aliases)]
+        raise InputError(f"no device is called {facts.device!r}{did_you_mean(facts.device, names)}")
+    if facts.target:
+        wanted = Target.parse(facts.target)
+        known = sorted({target.framework for dialect in plugins.dialects for target in dialect.targets})
+        if wanted.framework not in known:
+            hint = did_you_mean(wanted.framework, known) or f"; there are {', '.join(known)}"
+            raise InputError(f"no framework is called {wanted.framework!r}{hint}")
+
+
+def merge(reports: Iterable[Report]) -> Report:
+    """One report of many."""
+    reports = list(reports)
+    if len(reports) == 1:
+        return reports[0]
+
+    def all_of(name: str) -> tuple[Any, ...]:
+        return tuple(item for report in reports for item in getattr(report, name))
+
+    return Report(
+        findings=tuple(sorted(all_of("findings"), key=order)),
+        jobs=all_of("jobs"),
+        unknown=all_of("unknown"),
+        crashes=all_of("crashes"),
+        skipped=all_of("skipped"),
+        suppressed=sum(report.suppressed for report in reports),
+        checked=all_of("checked"),
+        errors=all_of("errors"),
+    )
+
+
+def _unreadable(error: InputError) -> Report:
+    return Report(errors=(Unreadable(error.path, error.line, error.column, error.message),))

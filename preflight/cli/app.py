@@ -1,0 +1,115 @@
+"""The app: commands that load when they are called, errors as one line, exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from preflight.report.plain import plain
+from preflight.source import InputError
+from preflight.spelling import nearest
+
+OK, FOUND, USAGE, FAILED = 0, 1, 2, 3
+COMMANDS = {
+    "check": "check",
+    "fix": "fix",
+    "show": "show",
+    "memory": "memory",
+    "rules": "rules",
+    "explain": "explain",
+    "schema": "schema",
+    "new-rule": "new_rule",
+}
+TAKES_COMMAND = ("check", "show", "memory")
+
+
+class Commands(TyperGroup):
+    """The commands by name; a module of this package each, with a function of the same name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"preflight.cli.{COMMANDS[cmd_name]}")
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_CONTEXT)
+        app.command(cmd_name)(getattr(module, COMMANDS[cmd_name]))
+        return typer.main.get_command(app)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            close = f"check {name}" if os.path.exists(name) else nearest(name, COMMANDS)
+            raise click.UsageError(f"there is no command {name!r}" + (f"; did you mean `preflight {close}`?" if close else ""), ctx)
+        return super().resolve_command(ctx, args)
+
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings=_CONTEXT, help=import_module("preflight").__doc__)
+
+
+@app.callback()
+def root(version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.")) -> None:
+    """Check training configs of large models before the job is queued."""
+    if version:
+        typer.echo(f"preflight {import_module('preflight').__version__}")
+        raise typer.Exit
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """The words before a bare `--`, and the command after it where preflight's own command takes one."""
+    if "--" in argv and argv[0] in TAKES_COMMAND:
+        at = argv.index("--")
+        return list(argv[:at]), list(argv[at + 1 :])
+    return list(argv), None
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command line and give the exit code; whatever goes wrong is told in a line."""
+    from preflight.plugins import PluginError
+
+    words, command = split(argv)
+    try:
+        code = app(words or ["--help"], prog_name="preflight", standalone_mode=False, obj=command)
+        sys.stdout.flush()
+        return int(code or 0)
+    except click.ClickException as error:
+        hint = f" (try `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
+        return _tell(f"{_sentence(error.format_message())}{hint}", USAGE)
+    except InputError as error:
+        return _tell(str(error), USAGE)
+    except PluginError as error:
+        return _tell(str(error), FAILED)
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        return _failed(error)
+
+
+def _sentence(text: str) -> str:
+    return (text[:1].lower() + text[1:]).rstrip(".")
+
+
+def _tell(message: str, code: int) -> int:
+    print(f"preflight: {plain(message)}", file=sys.stderr)
+    return code
+
+
+def _failed(error: Exception) -> int:
+    import traceback
+
+    if os.environ.get("PREFLIGHT_DEBUG"):
+        traceback.print_exc()
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(os.path.dirname(frame.filename))}/{os.path.basename(frame.filename)}:{frame.lineno}"
+    return _tell(f"preflight itself failed at {where}: {type(error).__name__}: {error} (PREFLIGHT_DEBUG=1 shows more)", FAILED)

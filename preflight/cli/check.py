@@ -1,0 +1,59 @@
+"""preflight check"""
+
+from typing import Annotated
+
+import typer
+
+from preflight.checking import merge
+from preflight.cli import output, session
+from preflight.cli.app import OK, USAGE
+from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.settings import Settings
+from preflight.source import InputError
+from preflight.spelling import did_you_mean
+
+LEVELS = ("error", "warning", "note", "never")
+FailOn = Annotated[str | None, typer.Option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that makes the exit code 1.", show_default=False)]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.", show_default=False)]
+ShowSettings = Annotated[bool, typer.Option("--show-settings", help="Print the settings that hold, and stop.", show_default=False)]
+
+
+@takes(Inputs, JobFacts, Rules, Output)
+def check(
+    inputs: Inputs,
+    facts: JobFacts,
+    rules: Rules,
+    out: Output,
+    ctx: typer.Context,
+    fail_on: FailOn = None,
+    exit_zero: ExitZero = False,
+    show_settings: ShowSettings = False,
+) -> int:
+    """Check configs and launch scripts, or the command after --.
+
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input, 3 preflight itself failed.
+    """
+    checker = session.checker(facts, rules)
+    if show_settings:
+        typer.echo(_shown(checker.settings), nl=False)
+        return OK
+    level = "never" if exit_zero else fail_on or checker.settings.fail_on
+    if level not in LEVELS:
+        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    targets, style = output.formats(out, checker.plugins), output.look(out)
+    report = merge(session.reports(checker, inputs, ctx.obj))
+    nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
+    if not nothing or out.output_format:
+        output.write(report, targets, style)
+    if nothing:
+        skipped = f": no dialect claims {', '.join(report.skipped[:3])}{' …' if len(report.skipped) > 3 else ''}" if report.skipped else ""
+        typer.echo(f"preflight: nothing was checked{skipped}", err=True)
+        return USAGE
+    return output.exit_code(report, level)
+
+
+def _shown(settings: Settings) -> str:
+    import json
+
+    where = settings.path or "no settings file"
+    return f"# {where}\n{json.dumps(dict(settings.raw), indent=2, default=str)}\n"

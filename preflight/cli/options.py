@@ -1,0 +1,82 @@
+"""Options that several commands share: each group is declared once, and a command takes the groups it needs."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, show_default=False, **more)
+
+
+class Inputs(NamedTuple):
+    """Which files."""
+
+    paths: Annotated[list[str] | None, typer.Argument(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.", show_default=False)] = None
+    stdin_filename: Annotated[str | None, _option("--stdin-filename", metavar="PATH", help="Name of the text on stdin.")] = None
+    exclude: Annotated[list[str] | None, _option("--exclude", metavar="PATTERN", help="Files and folders not to look for in folders.")] = None
+    force_exclude: Annotated[bool, _option("--force-exclude", help="Exclude files that are named as well.")] = False
+    allow_unclaimed: Annotated[bool, _option("--allow-unclaimed", help="Pass over files that are no training config.")] = False
+
+
+class JobFacts(NamedTuple):
+    """What holds for the job beside the files."""
+
+    world_size: Annotated[int | None, _option("--world-size", metavar="N", min=1, help="Number of devices.")] = None
+    nodes: Annotated[int | None, _option("--nodes", metavar="N", min=1, help="Number of nodes.")] = None
+    devices_per_node: Annotated[int | None, _option("--devices-per-node", metavar="M", min=1, help="Devices on a node.")] = None
+    device: Annotated[str | None, _option("--device", metavar="NAME", help="The accelerator.")] = None
+    target: Annotated[str | None, _option("--target", metavar="FRAMEWORK[@VERSION]", help="The framework that will read the config.")] = None
+
+
+class Rules(NamedTuple):
+    """Which rules, by whose settings."""
+
+    select: Annotated[list[str] | None, _option("--select", metavar="RULE", help="Run only these rules (ids, * allowed, commas or repeated).")] = None
+    ignore: Annotated[list[str] | None, _option("--ignore", metavar="RULE", help="Do not run these rules.")] = None
+    config: Annotated[str | None, _option("--config", metavar="FILE", help="Settings file instead of the nearest one.")] = None
+    isolated: Annotated[bool, _option("--isolated", help="Read no settings file.")] = False
+
+
+class Output(NamedTuple):
+    """What is printed where."""
+
+    output_format: Annotated[list[str] | None, _option("--output-format", "-f", metavar="FORMAT[:FILE]", help="text, concise, json, …; repeatable.")] = None
+    output_file: Annotated[str | None, _option("--output-file", "-o", metavar="FILE", help="Write the report here.")] = None
+    color: Annotated[str, _option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")] = "auto"
+    quiet: Annotated[bool, _option("--quiet", "-q", help="Findings only, no summary.")] = False
+    verbose: Annotated[bool, _option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
+    show_unknown: Annotated[bool, _option("--show-unknown", help="List what could not be verified.")] = False
+
+
+def takes(*groups: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a command function of one that takes groups of options as its first parameters: typer sees single options."""
+
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(inspect.signature(function).parameters.values())[len(groups) :]
+        hints = [get_type_hints(group, include_extras=True) for group in groups]
+        flat = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=hint)
+            for group, names in zip(groups, hints, strict=True)
+            for name, hint in names.items()
+        ]
+        own_hints = get_type_hints(function, include_extras=True)
+        flat += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[p.name]) for p in own]
+
+        def command(**given: Any) -> Any:
+            packed = [group(*(given.pop(name) for name in names)) for group, names in zip(groups, hints, strict=True)]
+            return function(*packed, **given)
+
+        command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in flat}
+        command.__doc__, command.__name__ = function.__doc__, function.__name__
+        return command
+
+    return make
+
+
+def listed(values: list[str] | None) -> tuple[str, ...]:
+    """The items of a repeatable option whose values may be separated by commas."""
+    return tuple(part.strip() for value in values or () for part in value.split(",") if part.strip())

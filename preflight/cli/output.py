@@ -1,0 +1,94 @@
+"""Writes reports: formats to stdout and files, colours, exit codes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from preflight.cli.app import FAILED, FOUND, OK, USAGE
+from preflight.cli.options import Output
+from preflight.engine import Report
+from preflight.finding import Severity
+from preflight.plugins import PluginError, Plugins
+from preflight.report.look import Look
+from preflight.report.plain import plain
+from preflight.source import InputError
+from preflight.spelling import did_you_mean
+
+Render = Callable[[Report, Look], str]
+WHEN = ("auto", "always", "never")
+
+
+def look(output: Output) -> Look:
+    """How stdout is to look."""
+    if output.color not in WHEN:
+        raise InputError(f"--color is one of {', '.join(WHEN)}, not {output.color!r}")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    return Look(_colored(output.color), width, output.quiet, output.verbose, output.show_unknown)
+
+
+def _colored(when: str) -> bool:
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:
+    """The reporters of a call, each with the file it writes to (None: stdout). Raises InputError for an unknown one."""
+    known = plugins.reporters()
+    found = []
+    for asked in output.output_format or ["text"]:
+        name, _, file = asked.partition(":")
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+            raise InputError(f"there is no output format {name!r}{hint}")
+        found.append((_load(name, known[name]), Path(file) if file else None))
+    if output.output_file:
+        first = next((i for i, (_, file) in enumerate(found) if file is None), None)
+        if first is None:
+            raise InputError("--output-file is given, but every --output-format names its own file")
+        found[first] = (found[first][0], Path(output.output_file))
+    return found
+
+
+def _load(name: str, target: str) -> Render:
+    module, _, attribute = target.partition(":")
+    try:
+        render: Render = getattr(import_module(module), attribute)
+    except Exception as error:
+        raise PluginError(f"output format {name!r} ({target}) cannot be loaded: {type(error).__name__}: {error}") from error
+    return render
+
+
+def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look) -> None:
+    """Write a report in every format that was asked for; what could not be read or crashed goes to stderr."""
+    for render, file in targets:
+        if file is None:
+            sys.stdout.write(render(report, style))
+            continue
+        try:
+            file.write_text(render(report, style._replace(color=False, width=0)), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(file)) from None
+    sys.stdout.flush()
+    for problem in report.errors:
+        print(f"preflight: {plain(str(problem))}", file=sys.stderr)
+    for crash in report.crashes:
+        print(f"preflight: rule {crash.rule} crashed on {plain(crash.path)}: {plain(crash.error)}", file=sys.stderr)
+        if os.environ.get("PREFLIGHT_DEBUG"):
+            print(crash.trace, file=sys.stderr)
+
+
+def exit_code(report: Report, fail_on: str) -> int:
+    """1 for findings at or above the threshold, else 3 for a crash, else 2 for what could not be read."""
+    if fail_on != "never" and any(f.severity is not None and f.severity.rank >= Severity(fail_on).rank for f in report.findings):
+        return FOUND
+    return FAILED if report.crashes else USAGE if report.errors else OK

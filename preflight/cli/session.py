@@ -1,0 +1,85 @@
+"""From options to something that checks: settings, plugins, the files of a call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+import preflight
+from preflight import plugins, settings
+from preflight.checking import Checker, OwnDevices
+from preflight.cli.options import Inputs, JobFacts, Rules, listed
+from preflight.constraints.versions import matches
+from preflight.discovery import Named, discover
+from preflight.engine import Report
+from preflight.loaders.command import load_command
+from preflight.settings import Choice, Facts, Settings
+from preflight.source import InputError, Source
+
+STDIN = "-"
+MANY = 20
+
+
+def read_settings(rules: Rules) -> Settings:
+    """The settings that hold for a call. Raises InputError where they cannot be used."""
+    if rules.isolated:
+        return Settings(root=Path.cwd())
+    path = Path(rules.config) if rules.config else settings.find(Path.cwd())
+    if path is None:
+        return Settings(root=Path.cwd())
+    found = settings.load(path)
+    if found.required_version and not matches(preflight.__version__, found.required_version):
+        raise InputError(f"asks for preflight {found.required_version}, this is {preflight.__version__}", str(path))
+    return found
+
+
+def checker(facts: JobFacts, rules: Rules) -> Checker:
+    """A checker for a call. Raises InputError, or PluginError where a plugin is broken."""
+    found = read_settings(rules)
+    loaded = plugins.load([OwnDevices(found.devices)] if found.devices else [])
+    return Checker(found, loaded, Facts(*facts), Choice(listed(rules.select), listed(rules.ignore)))
+
+
+def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
+    """One report per file, stdin and command of a call, as they come."""
+    paths = inputs.paths or []
+    if not paths and command is None:
+        raise InputError("nothing to check: give files, folders, - for stdin, or -- and a command")
+    if STDIN in paths:
+        yield check.check_source(read_stdin(inputs), asked=not inputs.allow_unclaimed)
+    files = named(check, inputs)
+    for number, item in enumerate(files, 1):
+        _progress(number, len(files), sys.stderr)
+        yield check.check_file(item, lenient=inputs.allow_unclaimed)
+    _progress(0, len(files), sys.stderr)
+    if command is not None:
+        yield check.check_command(load_command(command))
+
+
+def named(check: Checker, inputs: Inputs) -> list[Named]:
+    """The files of a call, in order."""
+    paths = [path for path in inputs.paths or [] if path != STDIN]
+    return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude))
+
+
+def read_stdin(inputs: Inputs) -> Source:
+    """The text on stdin, under the name it is given."""
+    name = inputs.stdin_filename or "<stdin>"
+    return Source.decode(sys.stdin.buffer.read(), name, path=Path(name) if inputs.stdin_filename else None)
+
+
+def sources(check: Checker, inputs: Inputs) -> Iterable[Source]:
+    """The texts of a call: stdin and files. Raises InputError for one that cannot be read."""
+    if STDIN in (inputs.paths or []):
+        yield read_stdin(inputs)
+    for item in named(check, inputs):
+        yield Source.read(item.path, item.name)
+
+
+def _progress(number: int, total: int, stream: TextIO) -> None:
+    """A counter on a terminal while many files are checked; 0 wipes it."""
+    if total >= MANY and stream.isatty():
+        stream.write(f"\rchecking {number}/{total}" if number else "\r\x1b[K")
+        stream.flush()

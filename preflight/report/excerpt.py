@@ -1,0 +1,93 @@
+"""The lines of a source that a finding is about, with marks under the places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from unicodedata import east_asian_width
+
+from preflight.finding import Finding, Severity
+from preflight.report.look import Look
+from preflight.report.plain import plain
+from preflight.source import Source, Span
+
+COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+TAB = "    "
+
+
+class Mark(NamedTuple):
+    """A place to underline: `^` for the finding's own, `-` for others."""
+
+    span: Span
+    label: str
+    sign: str
+    color: str
+
+
+def marks(finding: Finding) -> list[Mark]:
+    """The places of a finding, its own first."""
+    assert finding.severity is not None
+    own = Mark(finding.span, "", "^", COLORS[finding.severity])
+    others = dict.fromkeys(r for r in finding.related if (r.span.path, r.span.start) != (finding.span.path, finding.span.start))
+    return [own, *(Mark(r.span, r.label, "-", "cyan") for r in others)]
+
+
+def excerpt(finding: Finding, look: Look) -> Iterator[str]:
+    """The excerpts of a finding, one per file that takes part."""
+    places = marks(finding)
+    sources: dict[str, list[Mark]] = {}
+    for mark in places:
+        sources.setdefault(mark.span.path, []).append(mark)
+    gutter = max(len(str(mark.span.line)) for mark in places)
+    for name, group in sources.items():
+        if name != finding.path:
+            yield look.paint(f"{' ' * gutter}::: ", "dim") + plain(f"{name}:{group[0].span.line}:{group[0].span.column}")
+        yield from _lines(group[0].span.source, group, gutter, look)
+
+
+def _lines(source: Source, group: Sequence[Mark], gutter: int, look: Look) -> Iterator[str]:
+    bar = look.paint(f"{' ' * gutter} |", "dim")
+    numbers = sorted({mark.span.line for mark in group})
+    shown = sorted({number for n in numbers for number in (n - 1, n) if number > 0})
+    last = 0
+    yield bar
+    for number in shown:
+        if number not in numbers and not source.line(number).strip():
+            continue
+        if last and number > last + 1:
+            yield look.paint(f"{' ' * gutter}...", "dim")
+        last = number
+        here = [mark for mark in group if mark.span.line == number]
+        cells = [TAB if char == "\t" else plain(char) for char in source.line(number)]
+        start, end = _window(cells, here, (look.width or 160) - gutter - 4)
+        yield f"{look.paint(f'{number:>{gutter}} |', 'dim')} {'…' if start else ''}{''.join(cells[start:end])}{'…' if end < len(cells) else ''}".rstrip()
+        for mark in here:
+            yield f"{bar} {_underline(cells, mark, start, end, look)}"
+    yield bar
+
+
+def _window(cells: Sequence[str], here: Sequence[Mark], width: int) -> tuple[int, int]:
+    """The part of a long line to show, around the first mark."""
+    if _width(cells) <= width or width < 20:
+        return 0, len(cells)
+    column = here[0].span.column - 1 if here else 0
+    start = max(0, min(column - width // 3, len(cells)))
+    end, used = start, 2
+    while end < len(cells) and (used := used + _width(cells[end])) <= width:
+        end += 1
+    return start, end
+
+
+def _underline(cells: Sequence[str], mark: Mark, start: int, end: int, look: Look) -> str:
+    column = mark.span.column - 1
+    stop = mark.span.end_position.column - 1 if mark.span.end_position.line == mark.span.line else len(cells)
+    first, last = max(column, start), max(min(stop, end), max(column, start) + 1)
+    before = _width(cells[start:first]) + (1 if start else 0)
+    text = mark.sign * max(1, _width(cells[first:last]))
+    return " " * before + look.paint(text + (f" {plain(mark.label)}" if mark.label else ""), mark.color)
+
+
+def _width(cells: Sequence[str]) -> int:
+    """Columns that a terminal needs for a text."""
+    text = "".join(cells)
+    return len(text) if text.isascii() else sum(2 if east_asian_width(char) in "WF" else 1 for char in text)

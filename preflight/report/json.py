@@ -1,0 +1,96 @@
+"""The report for programs: "schema": 1, described by schemas/report.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import preflight
+from preflight.document import Unknown
+from preflight.engine import Report
+from preflight.finding import Edit, Finding, Fix, Severity
+from preflight.job import Job
+from preflight.report.look import Look
+from preflight.source import Span
+
+SCHEMA = 1
+
+
+def render(report: Report, look: Look = Look()) -> str:
+    """The whole report as JSON text."""
+    return json.dumps(as_dict(report), indent=2, default=_plain) + "\n"
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    """The whole report as plain data."""
+    return {
+        "schema": SCHEMA,
+        "version": preflight.__version__,
+        "accepted": report.accepted,
+        "fits": report.fits,
+        "findings": [finding_dict(finding) for finding in report.findings],
+        "runs": [run_dict(job) for job in report.jobs],
+        "unknown": [unknown._asdict() for unknown in report.unknown],
+        "checked": list(report.checked),
+        "skipped": list(report.skipped),
+        "suppressed": report.suppressed,
+        "errors": [error._asdict() for error in report.errors],
+        "crashes": [{"rule": crash.rule, "path": crash.path, "error": crash.error} for crash in report.crashes],
+        "counts": {str(s): sum(f.severity is s for f in report.findings) for s in Severity},
+    }
+
+
+def finding_dict(finding: Finding) -> dict[str, Any]:
+    """One finding as plain data."""
+    return {
+        "rule": finding.rule,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        **place(finding.span),
+        "key": list(finding.key),
+        "upstream": finding.upstream,
+        "layout": finding.layout,
+        "related": [{**place(related.span), "label": related.label} for related in finding.related],
+        "fix": fix_dict(finding.fix) if finding.fix else None,
+        "alternatives": [fix_dict(fix) for fix in finding.alternatives],
+    }
+
+
+def place(span: Span) -> dict[str, Any]:
+    """A place: lines and columns from 1, columns in characters, the end not included."""
+    end = span.end_position
+    return {"path": span.path, "line": span.line, "column": span.column, "end_line": end.line, "end_column": end.column}
+
+
+def fix_dict(fix: Fix) -> dict[str, Any]:
+    """A fix by meaning; the places of its edits are the fixer's."""
+    return {"title": fix.title, "safety": str(fix.safety), "edits": [_edit(edit) for edit in fix.edits]}
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    exact = edit.value is None or isinstance(edit.value, (str, int, bool, list, tuple, dict)) or (isinstance(edit.value, float) and isfinite(edit.value))
+    value = edit.value if exact else str(edit.value)
+    found: dict[str, Any] = {"action": edit.action, "key": list(edit.key), "value": value}
+    return {**found, "at": place(edit.span)} if edit.span is not None else found
+
+
+def run_dict(job: Job) -> dict[str, Any]:
+    """One run: what it was read as, on how many devices."""
+    device = job.cluster.device
+    return {
+        "path": job.documents[0].source.name,
+        "run": job.documents[0].run,
+        "framework": job.target.framework,
+        "version": job.target.version,
+        "versions": dict(job.versions),
+        "devices": job.cluster.count.raw if job.cluster.count.known else None,
+        "device": device.name if device else None,
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Unknown):
+        return None
+    return dict(value) if isinstance(value, Mapping) else str(value)

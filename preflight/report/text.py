@@ -1,0 +1,83 @@
+"""The report for people: the place, the message, the lines it is about, the fix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from preflight.engine import Report
+from preflight.finding import Finding, Fix, Safety, Severity
+from preflight.report.excerpt import COLORS, excerpt
+from preflight.report.look import Look
+from preflight.report.plain import plain
+
+_HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
+
+
+def render(report: Report, look: Look = Look()) -> str:
+    """The whole report."""
+    lines: list[str] = []
+    for finding in report.findings:
+        lines += [*one(finding, look), ""]
+    if look.unknown:
+        lines += [plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown]
+    if not look.quiet:
+        lines += summary(report, look)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def one(finding: Finding, look: Look) -> Iterator[str]:
+    """One finding; its first line is the concise form."""
+    assert finding.severity is not None
+    severity = look.paint(str(finding.severity), COLORS[finding.severity])
+    place = look.paint(plain(f"{finding.path}:{finding.line}:{finding.column}"), "bold")
+    yield f"{place}: {severity}: {plain(finding.message)} {look.paint(f'[{plain(finding.rule)}]', 'cyan')}"
+    yield from excerpt(finding, look)
+    indent = " " * max(len(str(line)) for line in (finding.line, *(related.span.line for related in finding.related)))
+    for head, fix in (("fix", finding.fix), *(("or", other) for other in finding.alternatives)):
+        if fix is not None:
+            yield f"{indent} {look.paint('=', 'dim')} {_fix(head, fix, look)}"
+    upstream = f"; upstream checks it at {finding.upstream}" if finding.upstream and ":" in finding.upstream else ""
+    yield f"{indent} {look.paint('=', 'dim')} {look.paint('more', 'dim')}: preflight explain {plain(finding.rule)}{plain(upstream)}"
+
+
+def _fix(head: str, fix: Fix, look: Look) -> str:
+    return f"{look.paint(head, 'green')}: {plain(fix.title)} ({_HOW[fix.safety]})"
+
+
+def summary(report: Report, look: Look) -> Iterator[str]:
+    """What was found in how much, what can be fixed, what was not verified."""
+    found = Counter(f.severity for f in report.findings)
+    files = _count(len(report.checked), "file")
+    targets = Counter(str(job.target) for job in report.jobs)
+    read_as = ", ".join(name if len(targets) == 1 else f"{name} ({n})" for name, n in sorted(targets.items()))
+    said = [_count(found[severity], str(severity)) for severity in Severity if found[severity]]
+    text = " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+    color = COLORS[max(found, key=lambda s: s.rank if s else 0) or Severity.NOTE] if found else "green"
+    yield f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in {files}{f', read as {read_as}' if read_as else ''}."
+    safe = sum(f.fix is not None and f.fix.safety is Safety.SAFE for f in report.findings)
+    unsafe = sum(f.fix is not None and f.fix.safety is Safety.UNSAFE for f in report.findings)
+    ways = [f"{n} with `{_HOW[safety]}`" for n, safety in ((safe, Safety.SAFE), (unsafe, Safety.UNSAFE)) if n]
+    if ways:
+        yield f"Fixable: {', '.join(ways)}."
+    if report.unknown and not look.unknown:
+        yield f"Not verified: {_count(len(report.unknown), 'check')} for want of a value (--show-unknown lists them)."
+    if look.verbose:
+        yield from _details(report)
+
+
+def _details(report: Report) -> Iterator[str]:
+    for job in report.jobs:
+        devices = job.cluster.count
+        many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
+        yield plain(f"{job.documents[0].source.name}: read as {job.target}, {many}")
+        for switch in job.arguments.switches:
+            yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switch.upstream})")
+    if report.suppressed:
+        yield f"Suppressed: {_count(report.suppressed, 'finding')}."
+    if report.skipped:
+        yield f"Skipped: {_count(len(report.skipped), 'file')} that no dialect claims."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
