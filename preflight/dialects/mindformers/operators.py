@@ -1,0 +1,211 @@
+"""Operator patterns of select_recompute: which cells and operators of a decoder layer a pattern hits.
+
+A layer is a tree of cells; a pattern is split on the two characters `\\.` and each part must match a child's name in
+full. Patterns are data from strangers: one that could backtrack without end is refused, never tried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+SEPARATOR = "\\."
+MAX_COST = 100_000
+_NAME = 40  # characters of the longest name, about; what one unbounded repeat can try
+_ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are no operators
+_OF_LINEAR = ("in_channels", "out_channels", "has_bias")
+_RENAMED = (
+    *(("attention." + name, "attention.w_qkv") for name in ("wq", "wk", "wv")),
+    *(("attention.w_qkv", "attention." + name) for name in ("wq", "wk", "wv")),
+    ("w1.activation", "activate"),
+    ("activate", "w1.activation"),
+    ("w1", "w_gate_hidden"),
+    ("w3", "w_gate_hidden"),
+    ("w_gate_hidden", "w1"),
+    ("feed_forward", "mlp"),
+    ("mlp", "feed_forward"),
+    ("feed_forward", "feed_forward.ffn"),
+    ("feed_forward", "feed_forward.shared_experts"),
+    ("mlp", "mlp.shared_experts"),
+    ("attention", "self_attention"),
+    ("ffn_norm", "pre_mlp_layernorm"),
+    ("attention_norm", "input_layernorm"),
+)
+
+
+class Operator(NamedTuple):
+    """A name that the last part of a pattern can match. conditional: exists under some settings or versions only.
+
+    marked: the model itself has called `recompute` on it; a second call dies.
+    """
+
+    name: str
+    conditional: bool = False
+    marked: bool = False
+
+
+class Cell(NamedTuple):
+    """A cell of a layer. opaque: its contents are not known."""
+
+    name: str
+    operators: tuple[Operator, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    conditional: bool = False
+    opaque: bool = False
+
+
+class Hit(NamedTuple):
+    """An operator or a cell that a pattern reaches, written as in a config."""
+
+    path: str
+    cell: bool = False
+    conditional: bool = False
+    marked: bool = False
+
+
+class Match(NamedTuple):
+    """What a pattern does in one layer. unsure: it may reach what is not known; invalid: why a part is no expression.
+
+    attribute: a plain attribute of a cell that its last part names as well, "" for none.
+    """
+
+    hits: tuple[Hit, ...] = ()
+    unsure: str = ""
+    invalid: str = ""
+    attribute: str = ""
+
+
+def read_cell(name: str, data: Any) -> Cell:
+    """A cell from its compact form: "mul cast! silu?", or {"=": operators, child: cell}; "*" is opaque, ? conditional, ! marked."""
+    bare, conditional = name.rstrip("?"), name.endswith("?")
+    if data == "*":
+        return Cell(bare, conditional=conditional, opaque=True)
+    if isinstance(data, str):
+        return Cell(bare, _operators(data), (), conditional)
+    return Cell(bare, _operators(data.get("=", "")), tuple(read_cell(k, v) for k, v in data.items() if k != "="), conditional)
+
+
+def _operators(text: str) -> tuple[Operator, ...]:
+    return tuple(Operator(word.rstrip("?!"), "?" in word, "!" in word) for word in text.split())
+
+
+def match(pattern: str, layer: Cell) -> Match:
+    """What a pattern hits in a layer, as LayerSetting.set_pattern_recompute walks it."""
+    hits: list[Hit] = []
+    state = {"unsure": "", "invalid": "", "attribute": ""}
+
+    def walk(cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool) -> None:
+        if cell.opaque:
+            state["unsure"] = f"the operators below {SEPARATOR.join(path)} are not known"
+            return
+        expression = compiled(parts[0])
+        if isinstance(expression, str):
+            kind, _, why = expression.partition(":")
+            state[kind] = state[kind] or why
+            return
+        names = {child.name for child in cell.cells}
+        for child in cell.cells:
+            if expression.fullmatch(child.name):
+                here, maybe = (*path, child.name), conditional or child.conditional
+                if len(parts) > 1:
+                    walk(child, parts[1:], here, maybe)
+                else:
+                    hits.append(Hit(SEPARATOR.join(here), True, maybe))
+        if len(parts) == 1:
+            found = (o for o in cell.operators if o.name not in names and expression.fullmatch(o.name))
+            hits.extend(Hit(SEPARATOR.join((*path, o.name)), False, conditional or o.conditional, o.marked) for o in found)
+            plain_names = (*_ATTRIBUTES, *(_OF_LINEAR if any(o.name == "matmul" for o in cell.operators) else ()))
+            state["attribute"] = state["attribute"] or next((SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), "")
+
+    walk(layer, pattern.split(SEPARATOR), (), False)
+    return Match(tuple(hits), **state)
+
+
+@lru_cache(maxsize=1024)
+def compiled(part: str) -> re.Pattern[str] | str:
+    """A part of a pattern, ready to match; or "invalid:why" for no expression, "unsure:why" for one that might not end."""
+    if cost(part) > MAX_COST:
+        return f"unsure:{part[:60]!r} repeats too much to be tried safely"
+    try:
+        return re.compile(part)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"invalid:{part[:60]!r}: {error}"
+
+
+def cost(part: str) -> float:
+    """An upper bound on the ways a backtracking matcher can try an expression on a name; infinite when a group repeats."""
+    if len(part) > 300:
+        return float("inf")
+    total, at, text = 1.0, 0, re.sub(r"\\.", "a", part, flags=re.DOTALL)
+    text = re.sub(r"\[\^?\]?[^\]]*\]", "a", text)
+    while at < len(text):
+        sign = text[at]
+        if sign in "*+{" and at:
+            if text[at - 1] == ")":
+                return float("inf")
+            total *= _NAME
+        elif sign == "|" or (sign == "?" and at and text[at - 1] not in "(*+}?"):
+            total *= 2
+        at += 1
+    return total
+
+
+def paths(layer: Cell, prefix: tuple[str, ...] = ()) -> Iterator[Hit]:
+    """Every operator and cell of a layer that a pattern can name, as a config writes it."""
+    for operator in layer.operators:
+        yield Hit(SEPARATOR.join((*prefix, operator.name)), False, operator.conditional, operator.marked)
+    for cell in layer.cells:
+        here = (*prefix, cell.name)
+        yield Hit(SEPARATOR.join(here), True, cell.conditional)
+        yield from paths(cell, here)
+
+
+def nearest(pattern: str, layers: tuple[Cell, ...], taken: frozenset[str] = frozenset()) -> str:
+    """The real path that a pattern most likely means, or "" when none is near. taken: paths other patterns name already."""
+    if re.search(r"[*+?|()\[\]{}]", pattern):
+        return _nearest_last(pattern, layers)
+    wanted = plain(pattern)
+    candidates = {hit.path: hit.conditional for layer in layers for hit in paths(layer) if not hit.marked}
+    exact = [path for path in candidates if plain(path) == wanted]
+    if exact:
+        return exact[0]
+    others = _translated(wanted)
+    guesses = [(2.0, path) for path in candidates if plain(path) in others]
+    guesses += [(score, path) for path, conditional in candidates.items() if not conditional and (score := _similar(wanted, plain(path))) >= 0.8]
+    free = [guess for guess in guesses if guess[1] not in taken]
+    best = sorted(free or guesses, key=lambda guess: (-guess[0], guess[1]))
+    return best[0][1] if best else ""
+
+
+def _nearest_last(pattern: str, layers: tuple[Cell, ...]) -> str:
+    """For a true expression: the same with its last part spelled like an operator that the rest of it reaches."""
+    head, found, last = pattern.rpartition(SEPARATOR)
+    if not last.isidentifier() or not found:
+        return ""
+    names = {hit.path.rpartition(SEPARATOR)[2] for layer in layers for hit in match(f"{head}{SEPARATOR}[a-z_0-9]*", layer).hits if not hit.marked}
+    near = get_close_matches(last, sorted(names), 1, 0.7)
+    return f"{head}{SEPARATOR}{near[0]}" if near else ""
+
+
+def plain(pattern: str) -> str:
+    """A pattern with the ways of misspelling its separators and case taken out."""
+    text = re.sub(r"\\+\.|\.", ".", pattern.strip().lower())
+    return re.sub(r"[\s\-]+", "_", text)
+
+
+def _similar(one: str, other: str) -> float:
+    """How alike two paths are; the same number of parts and the same last part count most."""
+    ratio = SequenceMatcher(None, one, other).ratio()
+    return ratio + (0.02 if one.rpartition(".")[2] == other.rpartition(".")[2] else 0.0)
+
+
+def _translated(wanted: str) -> set[str]:
+    """What a path is called in the other variants of the layer: concatenated projections, mcore."""
+    found = set()
+    for old, new in _RENAMED:
+        if re.search(rf"(^|\.){re.escape(old)}(\.|$)", wanted):
+            found.add(re.sub(rf"(^|(?<=\.)){re.escape(old)}(?=\.|$)", new, wanted))
+    return found

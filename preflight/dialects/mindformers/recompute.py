@@ -1,0 +1,182 @@
+"""recompute_config in graph mode: which layers each value means, as LayerSetting formats it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from preflight.arguments import Arguments
+from preflight.document import Document, Node, Unknown
+from preflight.finding import Key
+from preflight.plan import Plan
+
+SECTION = "recompute_config"
+FULL = "recompute"
+SELECTING = ("select_recompute", "select_comm_recompute")
+EXCLUDING = ("select_recompute_exclude", "select_comm_recompute_exclude")
+_DEFAULTS = {
+    "legacy": ("feed_forward\\.mul", "feed_forward\\.w1\\.activation\\.silu"),
+    "mcore": ("mlp\\.shared_experts\\.mul", "mlp\\.shared_experts\\.activation_func\\.silu", "mlp\\.mul", "mlp\\.activation_func\\.silu"),
+    "comm": (".*\\.norm",),
+}
+Stages = tuple[tuple[int, ...], ...]
+
+
+class Run(Protocol):
+    """What is looked at of a run."""
+
+    @property
+    def documents(self) -> tuple[Document, ...]: ...
+    @property
+    def arguments(self) -> Arguments: ...
+    @property
+    def plan(self) -> Plan: ...
+
+
+class Item(NamedTuple):
+    """One pattern of one setting. node: where it stands; value: what says in which layers it holds, None for all."""
+
+    setting: str
+    pattern: str
+    node: Node
+    key: Key
+    value: Node | None
+    default: bool = False
+
+
+def section(run: Run) -> Node | None:
+    """The recompute_config of a run in graph mode, as the framework sees it."""
+    return next((found for d in run.documents if d.tree is not None and (found := d.tree.get(SECTION)) is not None), None)
+
+
+def applies(run: Run) -> bool:
+    """Whether this is a training run in graph mode; only there recompute_config is used."""
+    mode = run.arguments.given("run_mode")
+    return run.plan.loss.implementation.raw != "pynative" and (mode is None or mode.raw in ("train", "finetune", "predict_with_train_model"))
+
+
+def swap_on(run: Run) -> bool | None:
+    """Whether swap_config.swap turns lists into layer ids; None when that is not known."""
+    value = run.arguments.given("swap_config.swap")
+    if value is None:
+        return False
+    return value.raw if isinstance(value.raw, bool) else None
+
+
+def stages(run: Run) -> Stages | None:
+    """Decoder layers by virtual chunk and stage."""
+    raw = run.plan.layout.stages.raw
+    if isinstance(raw, Unknown) or raw is None:
+        return None
+    return tuple(tuple(row) for row in raw)
+
+
+def items(run: Run) -> Iterator[Item]:
+    """Every pattern of the run: typed ones, and the defaults where only layers are said. A typed pattern that is no text is left out."""
+    here = section(run)
+    if here is None or here.kind != "mapping":
+        return
+    for setting in (*SELECTING, *EXCLUDING):
+        node = here.get(setting)
+        if node is not None:
+            yield from _items(run, setting, node)
+
+
+def _items(run: Run, setting: str, node: Node) -> Iterator[Item]:
+    key: Key = (SECTION, setting)
+    if node.kind == "mapping":
+        for entry in node.entries:
+            if not entry.shadowed and isinstance(entry.key.value, str):
+                yield Item(setting, entry.key.value, entry.key, (*key, entry.key.value), entry.value)
+    elif node.items and all(isinstance(item.value, str) and item.kind == "scalar" for item in node.items):
+        for index, item in enumerate(node.items):
+            yield Item(setting, str(item.value), item, (*key, index), None)
+    elif setting in SELECTING and (node.items or node.value is True):
+        for pattern in default_patterns(run, setting):
+            yield Item(setting, pattern, node, key, node, True)
+
+
+def default_patterns(run: Run, setting: str) -> tuple[str, ...]:
+    """The patterns that a bool or a plain list stands for."""
+    if "comm" in setting:
+        return _DEFAULTS["comm"]
+    legacy = run.arguments.given("use_legacy")
+    return _DEFAULTS["mcore" if legacy is not None and legacy.raw is False else "legacy"]
+
+
+def allocate(node: Node | None, layout: Stages, swap: bool) -> frozenset[int] | None:
+    """Ids of the layers that a value means; None when the value is refused."""
+    total = sum(map(sum, layout))
+    if node is None or node.value is True:
+        return frozenset(range(total))
+    if node.value is False:
+        return frozenset()
+    if node.kind != "sequence":
+        return None
+    plain = node.plain()
+    assert isinstance(plain, list)
+    if swap:
+        return frozenset(n for n in plain if isinstance(n, int)) if all(isinstance(n, int) for n in plain) else None
+    if all(isinstance(n, str) for n in plain) and plain:
+        return frozenset(range(total))
+    counts = _spread(plain, layout) if all(isinstance(n, int) for n in plain) else _nested(plain, layout)
+    return None if counts is None else _ids(counts, layout)
+
+
+def _spread(plain: list[int], layout: Stages) -> list[list[int]] | None:
+    """Layers per stage, dealt out one by one over the chunks of the stage."""
+    counts = [[0] * len(row) for row in layout]
+    if len(plain) > len(layout[0]):
+        return None
+    for stage, wanted in enumerate(plain):
+        left = sum(row[stage] for row in layout) if wanted is True else min(int(wanted), sum(row[stage] for row in layout))
+        if left < 0:
+            return None
+        while left > 0:
+            for chunk, row in enumerate(layout):
+                if left and counts[chunk][stage] < row[stage]:
+                    counts[chunk][stage] += 1
+                    left -= 1
+    return counts
+
+
+def _nested(plain: list[object], layout: Stages) -> list[list[int]] | None:
+    """Layers per chunk and stage."""
+    counts: list[list[int]] = []
+    for row, have in zip(plain, layout, strict=False):
+        if isinstance(row, bool):
+            counts.append(list(have) if row else [0] * len(have))
+        elif isinstance(row, list) and len(row) == len(have) and all(isinstance(n, int) for n in row):
+            counts.append([most if n is True else min(int(n), most) for n, most in zip(row, have, strict=True)])
+        else:
+            return None
+    return counts if len(counts) == len(layout) == len(plain) else None
+
+
+def _ids(counts: list[list[int]], layout: Stages) -> frozenset[int]:
+    """The first layers of each mini stage, by id; ids run stage by stage within a chunk."""
+    found: set[int] = set()
+    start = 0
+    for row, have in zip(counts, layout, strict=True):
+        for count, held in zip(row, have, strict=True):
+            found.update(range(start, start + max(0, count)))
+            start += held
+    return frozenset(found)
+
+
+def wanted_layers(run: Run, item: Item) -> frozenset[int] | None:
+    """Ids of the layers that an item is meant for; None when that is not known."""
+    layout, swap = stages(run), swap_on(run)
+    if swap is None or layout is None:
+        return None
+    return allocate(item.value, layout, swap and item.setting not in EXCLUDING)
+
+
+def active_layers(run: Run, item: Item) -> frozenset[int] | None:
+    """Ids of the layers where an item is really tried: not where the whole layer is recomputed anyway. None when not known."""
+    wanted, here, layout = wanted_layers(run, item), section(run), stages(run)
+    if wanted is None or here is None or layout is None or item.setting in EXCLUDING:
+        return wanted
+    full = here.get(FULL)
+    whole = frozenset() if full is None else allocate(full, layout, bool(swap_on(run)))
+    return None if whole is None else wanted - whole

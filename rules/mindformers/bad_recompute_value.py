@@ -1,0 +1,68 @@
+"""A recompute setting has a form or a length that the framework refuses.
+
+## What it does
+Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`: a
+bool, a list with at most one count per pipeline stage, a list per virtual chunk of counts per stage, and for the
+select settings also a list of patterns, or patterns with one of these. With `swap_config.swap` on, lists hold layer ids.
+
+## Why is this bad?
+Wrong forms are rejected when the network is built, after the launch. A negative count is worse: the framework counts
+down from it and never ends.
+
+## Example
+With two pipeline stages:
+
+    recompute_config: {recompute: [4, 4, 4]}
+
+Use instead:
+
+    recompute_config: {recompute: [6, 6]}
+
+## References
+MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindformers/models/utils.py:442-485, LayerSetting
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, known, rule
+from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, stages, swap_on
+from preflight.dialects.mindformers.recompute_faults import Fault, faults
+
+_OLD = "mindformers/models/utils.py"
+_NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
+_CHECKS = "mindformers/tools/check_rules.py"
+UPSTREAM = {
+    "list-length": {"1.2.0": "", "1.3.2": f"{_CHECKS}:238", "1.5.0": f"{_CHECKS}:276", "1.7.0": f"{_CHECKS}:272", "": f"{_CHECKS}:296"},
+    "form": {"1.2.0": f"{_OLD}:121", "1.3.2": f"{_OLD}:212", "1.5.0": f"{_OLD}:485", "": f"{_NEW}:495"},
+    "endless": {"1.3.2": f"{_OLD}:175", "1.5.0": f"{_OLD}:448", "": f"{_NEW}:454"},
+    "index": {"1.3.2": f"{_OLD}:174", "1.5.0": f"{_OLD}:447", "": f"{_NEW}:453"},
+    "nested": {"1.3.2": f"{_OLD}:206", "1.5.0": f"{_OLD}:479", "": f"{_NEW}:489"},
+    "swap-form": {"1.5.0": f"{_CHECKS}:288", "1.7.0": f"{_CHECKS}:282", "": f"{_CHECKS}:307"},
+}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    here, swap = section(job), swap_on(job)
+    if here is None or swap is None or not applies(job) or not _layered(job):
+        return
+    pipeline = known(job.plan.layout.pipeline)
+    for setting in (FULL, *SELECTING, *EXCLUDING):
+        node = here.get(setting)
+        if node is not None:
+            for fault in faults(setting, node, pipeline[0] if pipeline else None, stages(job), swap and setting not in EXCLUDING):
+                yield _finding(job, setting, fault)
+
+
+def _finding(job: Job, setting: str, fault: Fault) -> Finding:
+    places = UPSTREAM[fault.kind]
+    where = places.get(job.versions.get("mindformers", ""), places[""])
+    related = job.plan.layout.pipeline.related if fault.kind in ("list-length", "index") else ()
+    return Finding(
+        fault.message, span=fault.node.span, related=related, key=(SECTION, setting), upstream=where or None, layout=fault.kind in ("list-length", "index")
+    )
+
+
+def _layered(job: Job) -> bool:
+    """Whether the model reads these lists at all: GPT-2, BERT and the like do not."""
+    return job.plan.model.family.raw not in ("gpt2", "bert", "t5", "vit", "clip", "whisper", "blip", "sam")

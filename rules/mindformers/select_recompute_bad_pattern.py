@@ -1,0 +1,52 @@
+"""An operator pattern of recompute_config kills the run.
+
+## What it does
+Splits each pattern of the select settings on the two characters `\\.` as the framework does, and refuses a part that
+is no regular expression and, for communication patterns, one that also names a plain attribute of a cell.
+
+## Why is this bad?
+The first decoder layer that the pattern is tried on raises, on every rank, after the whole launch has been paid.
+
+## Example
+    recompute_config:
+      select_recompute: {'ml(p\\.mul': True}
+Use instead:
+    recompute_config:
+      select_recompute: {'mlp\\.mul': True}
+
+## References
+MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_pattern_recompute
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.dialects.mindformers.layers import layers
+from preflight.dialects.mindformers.operators import match
+from preflight.dialects.mindformers.recompute import applies, items
+
+_NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
+INVALID = {"mindformers@1.5.0": "mindformers/models/utils.py:590", "mindformers@1.3.2": "mindformers/models/utils.py:284", "mindformers": f"{_NEW}:97"}
+ATTRIBUTE = {
+    "mindformers@1.5.0": "mindformers/models/utils.py:593",
+    "mindformers@1.3.2": "mindformers/models/utils.py:287",
+    "mindformers@1.7.0": f"{_NEW}:604",
+    "mindformers": f"{_NEW}:626",
+}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
+        return
+    for item in items(job):
+        tried = [match(item.pattern, kind) for kind in found.kinds]
+        if invalid := next((m.invalid for m in tried if m.invalid), ""):
+            yield Finding(
+                f"{item.pattern!r} is no regular expression: {invalid.partition(': ')[2]}", item.node.span, key=item.key, upstream=job.upstream(INVALID)
+            )
+        elif "comm" in item.setting and (attribute := next((m.attribute for m in tried if m.attribute), "")):
+            message = f"{item.pattern!r} also matches {attribute}, which is no operator and cannot be recomputed"
+            yield Finding(message, item.node.span, key=item.key, upstream=job.upstream(ATTRIBUTE))
+        elif unsure := next((m.unsure for m in tried if m.unsure and not m.hits), ""):
+            yield Unverified(unsure, item.node.span)

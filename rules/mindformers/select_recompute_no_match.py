@@ -1,0 +1,106 @@
+"""A recompute pattern matches no operator of the model, so nothing is recomputed.
+
+## What it does
+Tries every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings on the operators of the
+model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression that
+must match a whole name. Silent where the operators of the model are not known.
+
+## Why is this bad?
+The framework says nothing: the run starts, needs the memory that the pattern was meant to save, and dies of it later,
+or is simply slower to tune. The usual causes: an unescaped dot, a capital letter, a blank for an underscore, names
+that `qkv_concat` changes (`w1` becomes `w_gate_hidden`), names of another model.
+
+## Example
+    recompute_config:
+      select_recompute: ['feed_forward.mul']
+Use instead:
+    recompute_config:
+      select_recompute: ['feed_forward\\.mul']
+
+## Fix safety
+Unsafe: more is recomputed, which saves memory and costs time.
+
+## References
+MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_pattern_recompute
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, rule
+from preflight.dialects.mindformers.layers import Layers, layers
+from preflight.dialects.mindformers.operators import match, nearest
+from preflight.dialects.mindformers.recompute import EXCLUDING, Item, active_layers, applies, items
+from preflight.finding import Edit
+
+_NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
+UPSTREAM = {
+    "mindformers@1.2.0": "mindformers/models/utils.py:78",
+    "mindformers@1.3.2": "mindformers/models/utils.py:267",
+    "mindformers@1.5.0": "mindformers/models/utils.py:573",
+    "mindformers": f"{_NEW}:606",
+}
+
+
+@rule(severity=Severity.WARNING, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
+        return
+    everything = list(items(job))
+    taken = frozenset(item.pattern for item in everything)
+    missed = [item for item in everything if _reaches_nothing(job, item, found)]
+    for item in missed:
+        if not item.default:
+            yield _typed(job, item, found, taken)
+    for setting in dict.fromkeys(item.setting for item in missed if item.default):
+        yield _defaults(job, setting, everything, missed)
+
+
+def _reaches_nothing(job: Job, item: Item, found: Layers) -> bool:
+    """No operator in any layer that the pattern is tried on; an exclusion and a communication pattern reach operators only."""
+    here = active_layers(job, item)
+    if here is not None and not here:
+        return False  # no layer is left for it, which is another rule's business
+    kinds = dict.fromkeys(kind for layer in here for kind in found.kind(layer)) if here and found.of else found.kinds
+    only_operators = "comm" in item.setting or item.setting in EXCLUDING
+    tried = [match(item.pattern, kind) for kind in kinds]
+    if any(m.unsure or m.invalid or ("comm" in item.setting and m.attribute) for m in tried):
+        return False
+    return not any(hit for m in tried for hit in m.hits if not (only_operators and hit.cell))
+
+
+def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Finding:
+    only_operators = "comm" in item.setting or item.setting in EXCLUDING
+    cell = next((hit.path for kind in found.kinds for hit in match(item.pattern, kind).hits), "") if only_operators else ""
+    if cell:
+        return Finding(
+            f"{item.pattern!r} names the cell {cell}; {item.setting} acts on operators only, so nothing changes",
+            item.node.span,
+            key=item.key,
+            upstream=job.upstream(UPSTREAM),
+        )
+    near = nearest(item.pattern, found.kinds, taken)
+    hint = f"; the nearest is {near}" if near else ""
+    fix = Fix(f"write {near}", _edits(item, near)) if near and near not in taken else None
+    message = f"{item.pattern!r} matches no operator of this model's layers, so nothing is recomputed{hint}"
+    if item.setting in EXCLUDING:
+        message = f"{item.pattern!r} matches no operator of this model's layers, so nothing is excluded{hint}"
+    return Finding(message, item.node.span, key=item.key, fix=fix, upstream=job.upstream(UPSTREAM))
+
+
+def _edits(item: Item, near: str) -> tuple[Edit, ...]:
+    if item.value is not None:
+        return (Edit("rename", item.key, near),)
+    return (Edit("set", item.key, near),)
+
+
+def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]) -> Finding:
+    """A bool or a plain list stands for default patterns; some or all of them reach nothing here."""
+    mine = [item for item in missed if item.setting == setting]
+    hit = [item for item in everything if item.setting == setting and item not in mine]
+    node = mine[0].node
+    if hit:
+        reached = ", ".join(item.pattern for item in hit)
+        message = f"{setting} stands for default patterns, and of these this model has only {reached}"
+        return Finding(message, node.span, key=mine[0].key, severity=Severity.NOTE, upstream=job.upstream(UPSTREAM))
+    message = f"{setting} stands for {', '.join(item.pattern for item in mine)}, and this model has no such operator, so nothing is recomputed"
+    return Finding(message, node.span, key=mine[0].key, upstream=job.upstream(UPSTREAM))

@@ -1,0 +1,76 @@
+"""An operator is marked for recomputation twice, which the framework cannot do.
+
+## What it does
+Finds operators that two patterns of `select_recompute` hit in one layer, and operators that the model itself has
+marked already (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore).
+
+## Why is this bad?
+Marking an operator replaces its method `recompute` by a value; the second call raises TypeError ('bool' object is not
+callable) while the network is built.
+
+## Example
+    recompute_config:
+      select_recompute: ['.*\\.mul', 'feed_forward\\.mul']
+Use instead:
+    recompute_config:
+      select_recompute: ['.*\\.mul']
+
+## References
+MindSpore 2.7.1, mindspore/ops/primitive.py:84, Primitive.add_prim_attr
+MindFormers v1.5.0, mindformers/models/utils.py:596, LayerSetting.set_pattern_recompute; models/llama/llama_layer.py:202
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Related, Severity, rule
+from preflight.dialects.mindformers.layers import Layers, layers
+from preflight.dialects.mindformers.operators import match
+from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items
+
+_NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
+UPSTREAM = {
+    "mindformers@1.3.2": "mindformers/models/utils.py:290",
+    "mindformers@1.5.0": "mindformers/models/utils.py:596",
+    "mindformers@1.7.0": f"{_NEW}:607",
+    "mindformers": f"{_NEW}:629",
+}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
+        return
+    excluded = any(item.setting == "select_recompute_exclude" for item in items(job))
+    seen: dict[tuple[str, int], Item] = {}
+    for item in items(job):
+        if item.setting != "select_recompute" or excluded or not (here := active_layers(job, item)):
+            continue
+        clash = _clash(item, here, found, seen)
+        if clash is None:
+            continue
+        path, other = clash
+        why = f"{other.pattern!r} already marks it there" if other is not None else "the model has marked it itself"
+        related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
+        yield Finding(
+            f"{item.pattern!r} marks {path} for recomputation, but {why}, and a second time fails",
+            item.node.span,
+            related,
+            key=item.key,
+            upstream=job.upstream(UPSTREAM),
+        )
+
+
+def _clash(item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]) -> tuple[str, Item | None] | None:
+    """The first operator that is marked already, and by which pattern; None for the model itself. Adds the pattern's own operators to seen."""
+    first: tuple[str, Item | None] | None = None
+    for layer in sorted(here):
+        kinds = found.kind(layer)
+        if len(kinds) != 1:
+            continue  # the sort of this layer is not known: what may be there does not count
+        for hit in match(item.pattern, kinds[0]).hits:
+            if hit.cell or hit.conditional:
+                continue
+            other = seen.setdefault((hit.path, layer), item)
+            if first is None and (hit.marked or other is not item):
+                first = hit.path, (None if hit.marked else other)
+    return first
