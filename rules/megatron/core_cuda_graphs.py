@@ -1,0 +1,195 @@
+"""CUDA graphs per layer or per iteration: what can be captured, and beside what."""
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.finding import Safety
+from preflight.rules.megatron.core_names import (
+    NEW,
+    OLD,
+    a,
+    all_of,
+    any_of,
+    at,
+    moe,
+    quantized,
+    recomputes_core_attention,
+    recomputes_moe,
+    selective_at_last,
+)
+
+MEGATRON = ConstraintSet("megatron")
+IMPL = a.cuda_graph_impl
+CAPTURED = a.cuda_graph_modules
+ON = all_of(IMPL.is_set, IMPL != "none")
+LOCAL = IMPL == "local"
+LAYERS = IMPL.is_in("local", "transformer_engine")
+EXPERTS = CAPTURED.has("moe")
+# The local implementation captures router and preprocessing together, whichever is named.
+ROUTER = any_of(CAPTURED.has("moe_router"), all_of(LOCAL, CAPTURED.has("moe_preprocess")))
+PREPROCESS = any_of(CAPTURED.has("moe_preprocess"), all_of(LOCAL, CAPTURED.has("moe_router")))
+WHOLE = any_of(IMPL == "full_iteration", CAPTURED.length == 0)
+DROPPING = all_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)
+SOME = all_of(moe, a.num_experts > 1)
+
+MEGATRON.add(
+    conflicts(
+        "cuda-graph-with-layer-offload",
+        all_of(ON, IMPL != "full_iteration"),
+        a.cpu_offloading,
+        message="CUDA graphs of layers ({cuda_graph_impl}) cannot capture layers that are offloaded to the host",
+        why="the model configuration is refused at start-up",
+        upstream=at(2801),
+        versions=NEW,
+        at=(a.cpu_offloading_num_layers, IMPL),
+        fixes=(drop(a.cpu_offloading_num_layers), drop(IMPL, also=(CAPTURED,))),
+    ),
+    refuse(
+        "cuda-graph-experts-and-router",
+        all_of(LAYERS, EXPERTS, ROUTER),
+        message="--cuda-graph-modules names both the expert layer and its router; the layer contains the router",
+        why="the model configuration is refused at start-up",
+        upstream=at(2817),
+        versions=NEW,
+        at=(CAPTURED,),
+    ),
+    requires(
+        "cuda-graph-preprocess-without-router",
+        all_of(LAYERS, PREPROCESS),
+        ROUTER,
+        message="moe_preprocess can only be captured together with moe_router",
+        why="the model configuration is refused at start-up",
+        upstream=at(2822),
+        versions=NEW,
+        at=(CAPTURED,),
+    ),
+    refuse(
+        "cuda-graph-experts-without-experts",
+        all_of(LAYERS, any_of(EXPERTS, ROUTER), any_of(a.num_experts.is_none, a.num_experts <= 1)),
+        message="--cuda-graph-modules names the expert layer or its router, but the model has no experts to choose from",
+        why="the model configuration is refused at start-up",
+        upstream=at(2826),
+        versions=NEW,
+        at=(CAPTURED,),
+    ),
+    refuse(
+        "cuda-graph-mlp-without-dense-layers",
+        all_of(LAYERS, SOME, any_of(a.moe_layer_freq == 1, ~a.moe_layer_freq.has(0)), CAPTURED.has("mlp")),
+        message="--cuda-graph-modules names mlp, but every layer of the model is an expert layer",
+        why="the model configuration is refused at start-up",
+        upstream=at(2834),
+        versions=NEW,
+        at=(CAPTURED, a.moe_layer_freq),
+    ),
+    requires(
+        "cuda-graph-experts-without-padding",
+        all_of(LAYERS, SOME, EXPERTS),
+        DROPPING,
+        message="the expert layer can only be captured when every expert is padded to its capacity",
+        why="token counts change from step to step, a graph cannot; needs a capacity factor and padding to it",
+        upstream=at(2842),
+        versions=NEW,
+        at=(CAPTURED,),
+    ),
+    refuse(
+        "cuda-graph-preprocess-with-synchronization",
+        all_of(
+            LAYERS,
+            SOME,
+            ~DROPPING,
+            a.moe_token_dispatcher_type == "alltoall",
+            any_of(a.moe_expert_capacity_factor.is_set, a.moe_router_padding_for_fp8),
+            PREPROCESS,
+        ),
+        message="expert preprocessing cannot be captured with the alltoall dispatcher and a capacity factor or fp8 padding",
+        why="it copies counts to the host and waits; the model configuration is refused",
+        upstream=at(2849),
+        versions=NEW,
+        at=(CAPTURED,),
+    ),
+    conflicts(
+        "cuda-graph-with-full-recompute",
+        all_of(ON, IMPL != "full_iteration"),
+        all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
+        message="full recomputation only works with CUDA graphs of the whole iteration, not with {cuda_graph_impl}",
+        why="the model configuration is refused at start-up",
+        upstream=at(2856),
+        versions=NEW,
+        at=(a.recompute_granularity, IMPL),
+        fixes=(put(IMPL, "full_iteration"),),
+    ),
+    refuse(
+        "cuda-graph-router-in-recomputed-experts",
+        all_of(IMPL == "transformer_engine", selective_at_last, recomputes_moe, ROUTER),
+        message="the router is captured as a CUDA graph inside an expert layer that is recomputed as a whole",
+        why="Transformer Engine's graphs cannot be replayed inside a checkpoint; the model configuration is refused",
+        upstream=at(2866),
+        versions=NEW,
+        at=(CAPTURED, a.recompute_modules),
+    ),
+    refuse(
+        "cuda-graph-with-recomputed-attention-dropout",
+        all_of(ON, selective_at_last, a.attention_dropout != 0, any_of(WHOLE, CAPTURED.has("attn")), recomputes_core_attention),
+        message="core attention is captured and recomputed, but its dropout is {attention_dropout}",
+        why="the replay would draw other random numbers; the model configuration is refused",
+        upstream=at(2879),
+        versions=NEW,
+        at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),
+        fixes=(put(a.attention_dropout, 0.0),),
+    ),
+    refuse(
+        "cuda-graph-with-recomputed-hidden-dropout",
+        all_of(
+            ON,
+            selective_at_last,
+            a.hidden_dropout != 0,
+            any_of(
+                all_of(any_of(WHOLE, CAPTURED.has("mlp")), a.recompute_modules.has("mlp")),
+                all_of(any_of(WHOLE, EXPERTS), recomputes_moe),
+            ),
+        ),
+        message="the MLP or expert layer is captured and recomputed, but the hidden dropout is {hidden_dropout}",
+        why="the replay would draw other random numbers; the model configuration is refused",
+        upstream=at(2887),
+        versions=NEW,
+        at=(a.hidden_dropout, a.recompute_modules, CAPTURED),
+        fixes=(put(a.hidden_dropout, 0.0),),
+    ),
+    refuse(
+        "cuda-graph-with-recomputed-jitter",
+        all_of(ON, selective_at_last, a.moe_input_jitter_eps.is_set, any_of(WHOLE, EXPERTS), recomputes_moe),
+        message="the expert layer is captured and recomputed, but its input jitter is {moe_input_jitter_eps}",
+        why="the replay would draw other random numbers; the model configuration is refused",
+        upstream=at(2901),
+        versions=NEW,
+        at=(a.moe_input_jitter_eps, a.recompute_modules, CAPTURED),
+        fixes=(drop(a.moe_input_jitter_eps),),
+    ),
+    refuse(
+        "cuda-graph-with-recomputed-shared-experts",
+        all_of(
+            a.gtp_weight_remat_size > 1,
+            LOCAL,
+            selective_at_last,
+            quantized,
+            a.moe_shared_expert_intermediate_size.is_set,
+            ~a.moe_shared_expert_overlap,
+            any_of(WHOLE, EXPERTS, ROUTER),
+            a.recompute_modules.has("shared_experts"),
+        ),
+        message="shared experts cannot be recomputed inside local CUDA graphs with sharded weights in low precision",
+        why="the graph's warm-up takes gradients in a way the checkpoint refuses; the model configuration is refused",
+        upstream=at(2920),
+        versions=NEW,
+        at=(a.recompute_modules, IMPL),
+        fixes=(put(IMPL, "full_iteration"),),
+    ),
+    conflicts(
+        "old-cuda-graph-with-recompute",
+        a.enable_cuda_graph,
+        a.recompute_granularity.is_set,
+        message="CUDA graphs cannot be captured while activations are recomputed ({recompute_granularity})",
+        why="the model configuration is refused at start-up",
+        upstream=at(1017),
+        versions=OLD,
+        fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE),),
+    ),
+)
