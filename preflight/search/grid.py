@@ -1,0 +1,125 @@
+"""Every combination of parallel sizes that is arithmetically possible, as columns of numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from preflight.memory.shape import Shape
+from preflight.plan import Sizes
+
+COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro", "micro_batches", "recompute")
+RECOMPUTE = ("none", "selective", "full")
+Columns = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
+
+    stated: data parallel is stated and experts lie inside it (MindFormers); fixed, most: the user's limits by name.
+    """
+
+    shape: Shape
+    world: int
+    per_node: int
+    batch: int
+    stated: bool = False
+    uneven: bool = False
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
+
+    def allowed(self, name: str, value: int) -> bool:
+        return self.fixed.get(name, value) == value and value <= self.most.get(name, value)
+
+
+def divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def grid(space: Space) -> tuple[dict[str, Any], Counter[str]]:
+    """Columns of all candidates, and how many combinations each law of arithmetic left out."""
+    out: Counter[str] = Counter()
+    rows = [(*layout, *rest) for layout in _layouts(space, out) for rest in _schedules(space, layout, out)]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMNS))
+    return {name: table[:, index] for index, name in enumerate(COLUMNS)}, out
+
+
+def sizes(columns: Columns, row: int) -> Sizes:
+    """One candidate as Sizes."""
+    values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
+    values["sequence_parallel"] = bool(values["sequence_parallel"])
+    values["recompute"] = RECOMPUTE[values["recompute"]]
+    return Sizes(**values)
+
+
+def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Tensor, pipeline, context, expert, expert tensor, data."""
+    s = space.shape
+    layers = sum(map(sum, s.stages))
+    for tensor in divisors(space.world):
+        if not space.allowed("tensor", tensor) or tensor > max(space.per_node, s.tensor):
+            continue
+        if s.heads % tensor or (s.groups % tensor and tensor % s.groups) or s.ffn % tensor:
+            out["heads, query groups or FFN do not divide over tensor parallel"] += 1
+            continue
+        for pipeline in divisors(space.world // tensor):
+            if not space.allowed("pipeline", pipeline):
+                continue
+            if pipeline > layers or (layers % pipeline and not space.uneven):
+                out["layers do not divide over pipeline stages"] += 1
+                continue
+            for context in divisors(space.world // tensor // pipeline):
+                data = space.world // (tensor * pipeline * context)
+                if not space.allowed("context", context) or not space.allowed("data", data):
+                    continue
+                if context > 1 and s.sequence % (2 * context):
+                    out["the sequence does not divide over context parallel"] += 1
+                    continue
+                for expert, expert_tensor in _experts(space, tensor, pipeline, data, out):
+                    yield tensor, pipeline, context, expert, expert_tensor, data
+
+
+def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[str]) -> Iterator[tuple[int, int]]:
+    experts = space.shape.experts
+    if experts is None:
+        yield 1, tensor
+        return
+    for expert in divisors(experts.count):
+        if not space.allowed("expert", expert):
+            continue
+        for expert_tensor in {tensor} if space.stated else {1, tensor}:
+            fits = data % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
+            if not fits:
+                out["the expert grid does not divide the devices"] += 1
+            elif space.allowed("expert_tensor", expert_tensor):
+                yield expert, expert_tensor
+
+
+def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iterator[tuple[int, ...]]:
+    """Virtual stages, sequence parallel, micro-batch, their count, recomputation."""
+    tensor, pipeline, _, _, _, data = layout
+    if space.batch % data:
+        out["the global batch does not divide over data parallel"] += 1
+        return
+    layers = sum(map(sum, space.shape.stages))
+    for micro in divisors(space.batch // data):
+        if micro > 16 or not space.allowed("micro", micro):
+            continue
+        count = space.batch // data // micro
+        if space.stated and pipeline > 1 and count < pipeline:
+            out["there are fewer micro-batches than pipeline stages"] += 1
+            continue
+        for virtual in _virtual(space, pipeline, layers, count):
+            for recompute in range(len(RECOMPUTE)):
+                yield virtual, int(tensor > 1), micro, count, recompute
+
+
+def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:
+    yield from (1,) if space.allowed("virtual", 1) else ()
+    if pipeline > 1 and layers % pipeline == 0 and count % pipeline == 0:
+        yield from (v for v in divisors(layers // pipeline) if 1 < v <= 8 and space.allowed("virtual", v))
