@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from preflight.cluster import Device
 from preflight.dialects import claim
@@ -21,6 +21,9 @@ from preflight.settings import Choice, Facts, Settings
 from preflight.source import InputError, Source
 from preflight.spelling import did_you_mean
 from preflight.workspace import Workspace
+
+if TYPE_CHECKING:
+    from preflight.fixer import Fixed
 
 RETRIES = 5
 
@@ -71,7 +74,14 @@ class Checker:
         try:
             return self.workspace([source]).check()
         except InputError as error:
-            return _unreadable(error) if asked or self._ours(source, error) else Report(skipped=(source.name,))
+            return _unreadable(error) if asked or self.ours(source, error) else Report(skipped=(source.name,))
+
+    def fix(self, source: Source, *, unsafe: bool = False) -> Fixed:
+        """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read."""
+        from preflight.fixer import fix
+
+        request = self.request(source.path)
+        return fix(Workspace([source], self.plugins, request, Policy(options=self.settings.options)), unsafe=unsafe, wanted=self.policy.chosen)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
         """Check one file. lenient: a broken file that is not ours passes even when it was named."""
@@ -86,7 +96,7 @@ class Checker:
         """One report per file, as they come."""
         return (self.check_file(named, lenient=lenient) for named in files)
 
-    def _ours(self, source: Source, error: InputError) -> bool:
+    def ours(self, source: Source, error: InputError) -> bool:
         """Whether a file that cannot be read is a config of a dialect as far as its readable lines tell."""
         lines = source.text.split("\n")
         for _ in range(RETRIES):
@@ -149,7 +159,10 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
-    """Raises InputError for a device or a framework that nobody knows."""
+    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
+    for name in ("world_size", "nodes", "devices_per_node"):
+        if (count := getattr(facts, name)) is not None and count < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
     if facts.device and find_device(plugins.devices, facts.device) is None:
         names = [name for device in plugins.devices for name in (device.name, *device.aliases)]
         raise InputError(f"no device is called {facts.device!r}{did_you_mean(facts.device, names)}")

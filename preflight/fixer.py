@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Literal, NamedTuple
@@ -31,22 +31,26 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Fixed:
-    """The new sources by name, what became of each finding, and the report after the last round."""
+    """The new sources by name, those they replace, what became of each finding, and the report after the last round."""
 
     edited: dict[str, Source] = field(default_factory=dict)
+    before: dict[str, Source] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     report: Report = field(default_factory=Report)
 
 
-def fix(workspace: Workspace, *, unsafe: bool = False) -> Fixed:
-    """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read."""
+def fix(workspace: Workspace, *, unsafe: bool = False, wanted: Callable[[str, str], bool] = lambda rule, path: True) -> Fixed:
+    """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
+
+    wanted: whether findings of a rule on a path are to be fixed; the proof looks at all of them.
+    """
     result = Fixed(report=workspace.check())
     refused: dict[tuple[str, ...], str] = {}
     for _ in range(MAX_ROUNDS):
-        pending = [f for f in result.report.findings if _applicable(f, unsafe) and _identity(f) not in refused]
+        pending = [f for f in result.report.findings if _applicable(f, unsafe) and wanted(f.rule, f.path) and _identity(f) not in refused]
         if not pending or not _round(workspace, result, pending, refused):
             break
-    for finding in result.report.findings:
+    for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
         result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), unsafe))
     return result
 
@@ -92,6 +96,8 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
         _better(result.report, report, taken)
     except (CannotEdit, NotProven, InputError) as error:
         return str(error)
+    for old in (source for job in result.report.jobs for d in job.documents for source in (d.source, *d.also) if source.name in edited):
+        result.before.setdefault(old.name, old)
     result.edited.update(edited)
     result.outcomes += [Outcome(f, "fixed", f.fix.title if f.fix else "") for f in taken]
     result.report = report

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from preflight.report.plain import plain
 from preflight.source import InputError
-from preflight.spelling import nearest
+from preflight.spelling import did_you_mean, nearest
 
 OK, FOUND, USAGE, FAILED = 0, 1, 2, 3
 COMMANDS = {
@@ -39,8 +39,8 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"preflight.cli.{COMMANDS[cmd_name]}")
-        app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_CONTEXT)
-        app.command(cmd_name)(getattr(module, COMMANDS[cmd_name]))
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cmd_name, context_settings=_CONTEXT)(getattr(module, COMMANDS[cmd_name]))
         return typer.main.get_command(app)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -52,7 +52,7 @@ class Commands(TyperGroup):
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings=_CONTEXT, help=import_module("preflight").__doc__)
+app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings=_CONTEXT)
 
 
 @app.callback()
@@ -80,6 +80,10 @@ def run(argv: Sequence[str]) -> int:
         code = app(words or ["--help"], prog_name="preflight", standalone_mode=False, obj=command)
         sys.stdout.flush()
         return int(code or 0)
+    except click.NoSuchOption as error:
+        context = f" (try `{error.ctx.command_path} --help`)" if error.ctx else ""
+        known = [name for param in error.ctx.command.params for name in param.opts] + error.ctx.help_option_names if error.ctx else []
+        return _tell(f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}{context}", USAGE)
     except click.ClickException as error:
         hint = f" (try `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
         return _tell(f"{_sentence(error.format_message())}{hint}", USAGE)

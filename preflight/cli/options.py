@@ -24,9 +24,9 @@ class Inputs(NamedTuple):
 class JobFacts(NamedTuple):
     """What holds for the job beside the files."""
 
-    world_size: Annotated[int | None, _option("--world-size", metavar="N", min=1, help="Number of devices.")] = None
-    nodes: Annotated[int | None, _option("--nodes", metavar="N", min=1, help="Number of nodes.")] = None
-    devices_per_node: Annotated[int | None, _option("--devices-per-node", metavar="M", min=1, help="Devices on a node.")] = None
+    world_size: Annotated[int | None, _option("--world-size", metavar="N", help="Number of devices.")] = None
+    nodes: Annotated[int | None, _option("--nodes", metavar="N", help="Number of nodes.")] = None
+    devices_per_node: Annotated[int | None, _option("--devices-per-node", metavar="M", help="Devices on a node.")] = None
     device: Annotated[str | None, _option("--device", metavar="NAME", help="The accelerator.")] = None
     target: Annotated[str | None, _option("--target", metavar="FRAMEWORK[@VERSION]", help="The framework that will read the config.")] = None
 

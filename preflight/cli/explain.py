@@ -1,0 +1,36 @@
+"""preflight explain"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from preflight.cli.app import OK
+from preflight.report.page import rule_page
+from preflight.source import InputError
+from preflight.spelling import did_you_mean
+
+
+def _complete(incomplete: str) -> list[str]:
+    from preflight.plugins import load
+
+    return [rule.id for rule in load().rules(None) if rule.id.startswith(incomplete)]
+
+
+RuleId = Annotated[str, typer.Argument(metavar="RULE", help="A rule's id.", autocompletion=_complete)]
+
+
+def explain(rule: RuleId) -> int:
+    """Print the page of a rule.
+
+    What it does, why, an example, how safe its fix is, where upstream says so.
+    """
+    from preflight.plugins import load
+
+    known = {item.id: item for item in load().rules(None)}
+    if rule not in known:
+        raise InputError(f"there is no rule {rule!r}{did_you_mean(rule, known)}")
+    sys.stdout.write(rule_page(known[rule]))
+    return OK

@@ -1,0 +1,94 @@
+"""preflight fix"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from preflight import atomic
+from preflight.checking import merge
+from preflight.cli import output, session
+from preflight.cli.app import FOUND, OK, USAGE
+from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.engine import Report, Unreadable
+from preflight.finding import Finding
+from preflight.fixer import Fixed, Outcome
+from preflight.report.look import Look
+from preflight.report.plain import plain
+from preflight.source import InputError, Source
+
+Diff = Annotated[bool, typer.Option("--diff", help="Print the changes and write nothing.", show_default=False)]
+Unsafe = Annotated[bool, typer.Option("--unsafe", help="Apply fixes that may change batch, loss curve or speed.", show_default=False)]
+STATES = ("fixed", "no mechanical fix", "not proven", "needs --unsafe", "advice only")
+COLORS = {"fixed": "green", "not proven": "red"}
+
+
+@takes(Inputs, JobFacts, Rules, Output)
+def fix(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, diff: Diff = False, unsafe: Unsafe = False) -> int:
+    """Apply fixes that are proven.
+
+    A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is new.
+
+    Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
+    """
+    style = output.look(out)
+    checker = session.checker(facts, rules)
+    results, errors, edited = [], [], False
+    for source in session.sources(checker, inputs):
+        try:
+            result = checker.fix(source, unsafe=unsafe)
+        except InputError as error:
+            if not inputs.allow_unclaimed or checker.ours(source, error):
+                errors.append(Unreadable(error.path or source.name, error.line, error.column, error.message))
+            continue
+        results.append(result)
+        edited = edited or bool(result.edited)
+        _deliver(source, result, diff, style)
+    talk = sys.stderr if diff or "-" in (inputs.paths or []) else sys.stdout
+    report = merge([*(result.report for result in results), Report(errors=tuple(errors))])
+    talk.write("".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff)))
+    output.write(report, [], style)
+    if not (report.checked or errors or inputs.allow_unclaimed):
+        typer.echo("preflight: nothing was checked", err=True)
+        return USAGE
+    code = output.exit_code(report, checker.settings.fail_on)
+    return FOUND if diff and edited and code == OK else code
+
+
+def _deliver(source: Source, result: Fixed, diff: bool, style: Look) -> None:
+    """Write what was fixed: to the file, to stdout for stdin, or as a diff."""
+    for name, new in result.edited.items():
+        old = result.before[name]
+        if diff:
+            sys.stdout.write("".join(_diff(old, new, style)))
+        elif name == source.name and source.path is None:
+            continue
+        else:
+            atomic.write(old, new)
+    if source.path is None and not diff:
+        sys.stdout.write(result.edited.get(source.name, source).text)
+
+
+def _diff(old: Source, new: Source, style: Look) -> Sequence[str]:
+    lines = difflib.unified_diff(old.text.splitlines(), new.text.splitlines(), old.name, old.name, lineterm="")
+    colors = {"+": "green", "-": "red", "@": "cyan"}
+    return [style.paint(plain(line), colors[line[0]]) + "\n" if line[:1] in colors else plain(line) + "\n" for line in lines]
+
+
+def _lines(outcomes: Sequence[Outcome], style: Look, diff: bool) -> list[str]:
+    """A line per finding and a count of each state."""
+    lines = [_line(outcome.finding, outcome, style) for outcome in outcomes]
+    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
+    done = [f"{number} {'would be fixed' if diff and state == 'fixed' else state}" for state, number in counts.items() if number]
+    return lines if style.quiet else [*lines, f"{', '.join(done).capitalize() or 'Nothing to fix'}."]
+
+
+def _line(finding: Finding, outcome: Outcome, style: Look) -> str:
+    place = style.paint(plain(f"{finding.path}:{finding.line}:{finding.column}"), "bold")
+    state = style.paint(outcome.state, COLORS.get(outcome.state, "yellow"))
+    detail = f" ({plain(outcome.detail)})" if outcome.detail else ""
+    return f"{place}: {state}: {plain(finding.message)} {style.paint(f'[{plain(finding.rule)}]', 'cyan')}{detail}"

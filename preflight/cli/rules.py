@@ -1,0 +1,52 @@
+"""preflight rules"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from preflight.cli.app import OK
+from preflight.report.coverage import coverage
+from preflight.report.page import pages
+from preflight.rule import Checkable
+
+Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", show_default=False)]
+Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+WriteDocs = Annotated[Path | None, typer.Option("--write-docs", metavar="FOLDER", help="Write one page per rule and a list.", show_default=False)]
+
+
+def rules(framework: Framework = None, show_coverage: Coverage = False, as_json: AsJson = False, write_docs: WriteDocs = None) -> int:
+    """List the rules, or write their pages."""
+    from preflight.plugins import load
+
+    found = [rule for rule in load().rules(None) if framework is None or not rule.frameworks or framework in rule.frameworks]
+    if write_docs is not None:
+        _write(write_docs, pages(found))
+    elif show_coverage:
+        sys.stdout.write(coverage(found))
+    elif as_json:
+        sys.stdout.write(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
+    else:
+        width = max((len(rule.id) for rule in found), default=0)
+        sys.stdout.write("".join(f"{rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n" for rule in found))
+    return OK
+
+
+def _row(rule: Checkable) -> dict[str, object]:
+    return {"id": rule.id, "severity": str(rule.severity), "frameworks": list(rule.frameworks), "summary": rule.summary}
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    """Bring a folder of pages up to date; pages of rules that are gone go as well."""
+    for old in folder.rglob("*.md"):
+        if old.relative_to(folder).as_posix() not in texts:
+            old.unlink()
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,45 @@
+"""preflight schema"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+
+from preflight.cli.app import OK
+from preflight.source import InputError
+from preflight.spelling import did_you_mean
+
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", show_default=False)]
+
+
+def schema(name: Name = None) -> int:
+    """Print a JSON Schema.
+
+    Of the settings, of the JSON report, of a framework's config.
+    """
+    known = names()
+    if name is None:
+        sys.stdout.write("".join(f"{item}\n" for item in sorted(known)))
+    elif name not in known:
+        raise InputError(f"there is no schema {name!r}{did_you_mean(name, known) or '; there are ' + ', '.join(sorted(known))}")
+    else:
+        sys.stdout.write(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
+    return OK
+
+
+def names() -> dict[str, str]:
+    """Schemas by name, with the file of each: every JSON file of the package that says it is a JSON Schema."""
+    found = {}
+    pending = [("", files("preflight.schemas"))]
+    while pending:
+        prefix, folder = pending.pop()
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                pending.append((f"{prefix}{entry.name}/", entry))
+            elif entry.name.endswith(".json") and '"$schema"' in (text := entry.read_text(encoding="utf-8"))[:4000] and isinstance(json.loads(text), dict):
+                found[f"{prefix}{entry.name.removesuffix('.json')}"] = f"{prefix}{entry.name}"
+    return found

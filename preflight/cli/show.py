@@ -1,0 +1,55 @@
+"""preflight show"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from preflight.checking import merge
+from preflight.cli import output, session
+from preflight.cli.app import OK, USAGE
+from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.engine import Policy
+from preflight.job import Job
+from preflight.report.look import Look
+from preflight.source import InputError
+
+
+@takes(Inputs, JobFacts, Rules, Output)
+def show(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, ctx: typer.Context) -> int:
+    """Print the resolved plan of each run.
+
+    Sizes, how the run is spread over devices, and where every value came from.
+    """
+    from preflight.report.plan import plan_dict, plan_text
+
+    return show_jobs((inputs, facts, rules, out), ctx.obj, plan_text, plan_dict)
+
+
+Options = tuple[Inputs, JobFacts, Rules, Output]
+
+
+def show_jobs(options: Options, command: list[str] | None, as_text: Callable[[Job, Look], str], as_dict: Callable[[Job], dict[str, Any]]) -> int:
+    """Print something about every run of a call, as text or as JSON."""
+    inputs, facts, rules, out = options
+    wanted = (out.output_format or ["text"])[-1]
+    if wanted not in ("text", "json"):
+        raise InputError(f"this command prints text or json, not {wanted!r}")
+    style = output.look(out)
+    checker = session.checker(facts, rules)
+    checker.policy = Policy(lambda rule, path: False)
+    report = merge(session.reports(checker, inputs, command))
+    if wanted == "json":
+        text = json.dumps({"schema": 1, "runs": [as_dict(job) for job in report.jobs]}, indent=2) + "\n"
+    else:
+        text = "\n".join(as_text(job, style) for job in report.jobs)
+    if report.jobs or wanted == "json":
+        sys.stdout.write(text)
+    output.write(report, [], style)
+    if not report.jobs and not report.errors:
+        print("preflight: nothing was read: no dialect claims " + (", ".join(report.skipped[:3]) or "anything"), file=sys.stderr)
+    return OK if report.jobs and not report.errors else USAGE

@@ -1,0 +1,105 @@
+"""The memory of a run as a table: terms down, pipeline stages across, the verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from preflight.cluster import GIB
+from preflight.job import Job
+from preflight.memory import MemoryEstimate, Stage
+from preflight.report.look import Look
+from preflight.report.plain import plain
+
+COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
+SHOWN = 8
+BAR = 30
+
+
+def memory_text(job: Job, look: Look = Look()) -> str:
+    """The table, the bars, the verdict."""
+    estimate = job.memory
+    lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
+    if estimate.stages:
+        lines += _table(estimate, look)
+    lines += [f"  {look.paint(_verdict(estimate), COLORS[estimate.verdict])}"]
+    lines += [f"  not known: {plain(reason)}" for reason in estimate.unknown]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
+    stages = _columns(estimate)
+    names = list(dict.fromkeys(term.name for stage in stages for term in stage.terms))
+    rows = [("GiB per rank", [f"stage {stage.index}" for stage in stages])]
+    rows += [(name, [_term(stage, name) for stage in stages]) for name in names]
+    for title, attribute in (("steady", "steady"), ("peak", "allocated_peak"), ("required", "required")):
+        rows.append((title, [_gib(getattr(stage, attribute)) for stage in stages]))
+    first = max(len(name) for name, _ in rows)
+    widths = [max(len(cells[i]) for _, cells in rows) for i in range(len(stages))]
+    lines = [f"  {name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for name, cells in rows]
+    lines.insert(len(names) + 1, "")
+    lines.insert(1, "")
+    return ["", *lines, "", *_bars(estimate, look), ""]
+
+
+def _columns(estimate: MemoryEstimate) -> list[Stage]:
+    """The stages to show: all of a few, else the first, the last and those that need most."""
+    if len(estimate.stages) <= SHOWN:
+        return list(estimate.stages)
+    most = sorted(estimate.stages, key=lambda stage: -stage.required)[: SHOWN - 2]
+    return sorted({stage.index: stage for stage in (estimate.stages[0], *most, estimate.stages[-1])}.values(), key=lambda stage: stage.index)
+
+
+def _bars(estimate: MemoryEstimate, look: Look) -> list[str]:
+    top = max([estimate.budget or 0.0, *(stage.required for stage in estimate.stages)]) or 1.0
+    lines = []
+    for stage in _columns(estimate):
+        filled = round(BAR * stage.required / top)
+        color = "red" if estimate.budget is not None and stage.required > estimate.budget else "green"
+        budget = f" of {_gib(estimate.budget)} GiB" if estimate.budget else ""
+        lines.append(f"  stage {stage.index:<3} {look.paint('█' * filled, color)}{'·' * (BAR - filled)} {_gib(stage.required)}{budget}")
+    return lines
+
+
+def _verdict(estimate: MemoryEstimate) -> str:
+    worst = estimate.worst
+    if worst is None:
+        return "memory is not known"
+    if estimate.budget is None:
+        return f"stage {worst.index} needs most: {_gib(worst.required)} GiB (name a device with --device to compare)"
+    return f"{estimate.verdict}: stage {worst.index} needs {_gib(worst.required)} GiB of {_gib(estimate.budget)} GiB"
+
+
+def _term(stage: Stage, name: str) -> str:
+    found = [term for term in stage.terms if term.name == name]
+    low, high = sum(term.low for term in found), sum(term.high for term in found)
+    return "" if not found else _gib(high) if high - low < 0.05 * GIB else f"{_gib(low)}–{_gib(high)}"
+
+
+def _gib(number: float | None) -> str:
+    return "" if number is None else f"{number / GIB:.2f}"
+
+
+def memory_dict(job: Job) -> dict[str, Any]:
+    """The estimate as plain data; bytes throughout."""
+    estimate = job.memory
+    return {
+        "path": job.documents[0].source.name,
+        "run": job.documents[0].run,
+        "target": str(job.target),
+        "verdict": estimate.verdict,
+        "budget": estimate.budget,
+        "worst": estimate.worst.index if estimate.worst else None,
+        "stages": [_stage(stage) for stage in estimate.stages],
+        "unknown": list(estimate.unknown),
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    return {
+        "index": stage.index,
+        "parameters": stage.parameters,
+        "steady": stage.steady,
+        "allocated_peak": stage.allocated_peak,
+        "required": stage.required,
+        "terms": [term._asdict() for term in stage.terms],
+    }

@@ -1,0 +1,102 @@
+"""The resolved plan of a run, for people and for programs: what it is, and where each value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from preflight.document import Unknown
+from preflight.job import Job
+from preflight.report.look import Look
+from preflight.report.plain import plain
+from preflight.value import Value
+
+DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
+NOT_DEGREES = (None, 0, 1)
+
+
+def plan_text(job: Job, look: Look = Look()) -> str:
+    """The plan as a short head and a table of every value with its origin."""
+    head = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"), *(f"  {line}" for line in _head(job))]
+    values = job.plan.values()
+    known = {name: value for name, value in values.items() if value.known and value.raw is not None}
+    rows = [(name, _shown(value.raw), str(value.origin), _where(value)) for name, value in known.items()]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    table = [f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {look.paint(row[3], 'dim')}".rstrip() for row in rows]
+    reasons = {value.because for value in values.values() if not value.known} - {"", "not given"}
+    unsure = [f"  {name}: {value.because}" for name, value in values.items() if not value.known and value.because in reasons]
+    parts = [*head, "", *table, *(["", "  not known", *unsure] if unsure else [])]
+    return "".join(f"{plain(line) if not look.color else line}\n" for line in parts)
+
+
+def _head(job: Job) -> Iterator[str]:
+    layout, batch, model = job.plan.layout, job.plan.batch, job.plan.model
+    sizes = [f"{_number(model.layers)} layers", f"hidden {_number(model.hidden)}", f"{_number(model.heads)} heads", f"sequence {_number(model.sequence)}"]
+    yield "model       " + ", ".join(sizes)
+    if parameters := _parameters(job):
+        yield f"parameters  {parameters}"
+    degrees = [f"{short} {_number(getattr(layout, name))}" for short, name in DEGREES]
+    degrees += [f"EP {_number(layout.expert)}"] if layout.expert.known and layout.expert.raw not in NOT_DEGREES else []
+    yield f"layout      {' · '.join(degrees)} on {_number(layout.world)} devices"
+    if layout.stages.known and layout.stages.raw is not None:
+        yield f"stages      {_shown(layout.stages.raw)} layers"
+    yield f"batch       micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP {_number(layout.data)} = {_number(batch.total)}"
+    device = job.cluster.device
+    yield f"device      {device.name if device else 'not said (--device)'}"
+
+
+def _parameters(job: Job) -> str:
+    stages = job.memory.stages
+    if not stages or not any(stage.parameters for stage in stages):
+        return ""
+    per_rank = [stage.parameters for stage in stages]
+    return "per rank " + ", ".join(_billions(number) for number in per_rank) if len(set(per_rank)) > 1 else f"per rank {_billions(per_rank[0])}"
+
+
+def _billions(number: float) -> str:
+    return f"{number / 1e9:.2f} B" if number >= 1e9 else f"{number / 1e6:.1f} M"
+
+
+def _number(value: Value) -> str:
+    return "?" if not value.known or value.raw is None else _shown(value.raw)
+
+
+def _shown(raw: object) -> str:
+    if isinstance(raw, (tuple, list)):
+        return f"[{', '.join(map(_shown, raw))}]"
+    return str(raw)
+
+
+def _where(value: Value) -> str:
+    if value.span is not None:
+        return f"{value.span.path}:{value.span.line}:{value.span.column}" + (f" ({value.note})" if value.note else "")
+    return value.note
+
+
+def plan_dict(job: Job) -> dict[str, Any]:
+    """The plan as plain data."""
+    return {
+        "path": job.documents[0].source.name,
+        "run": job.documents[0].run,
+        "target": str(job.target),
+        "device": job.cluster.device.name if job.cluster.device else None,
+        "parameters": [stage.parameters for stage in job.memory.stages],
+        "values": {name: _value(value) for name, value in job.plan.values().items()},
+    }
+
+
+def _value(value: Value) -> dict[str, Any]:
+    span = value.span
+    return {
+        "value": _data(value.raw),
+        "known": value.known,
+        "origin": str(value.origin),
+        "note": value.because if not value.known else value.note,
+        "at": f"{span.path}:{span.line}:{span.column}" if span else None,
+    }
+
+
+def _data(raw: object) -> object:
+    if isinstance(raw, Sequence) and not isinstance(raw, str):
+        return [_data(item) for item in raw]
+    return None if isinstance(raw, Unknown) else raw if isinstance(raw, (str, int, float, bool, type(None))) else str(raw)
