@@ -9,6 +9,7 @@ from typing import NamedTuple
 from preflight.document import Problem
 from preflight.finding import Edit
 from preflight.request import Target
+from preflight.sizes import Sizes
 from preflight.value import Value, unknown
 
 REMOVE = object()
@@ -50,6 +51,9 @@ class Arguments:
     open: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed": …, "mindspeed-llm": …}."""
+
+    relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
+    """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
 
     def get(self, name: str) -> Value:
         """The effective value: derived or switched, else written, else the default."""

@@ -18,6 +18,7 @@ from preflight.source import InputError, Source
 from preflight.workspace import Workspace
 
 MAX_ROUNDS = 10
+_EDITORS = {"yaml": "preflight.loaders.yaml_edit", "script": "preflight.loaders.shell_edit", "command": "preflight.loaders.command_edit"}
 State = Literal["fixed", "no mechanical fix", "not proven", "needs --unsafe", "advice only"]
 
 
@@ -156,9 +157,9 @@ def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -
     found: dict[str, list[Splice]] = {}
     for (name, run), edits in by_document.items():
         document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
-        if document is None or document.kind == "command":
+        if document is None:
             raise CannotEdit("there is no file to write it to")
-        module = "preflight.loaders.yaml_edit" if document.kind == "yaml" else "preflight.loaders.shell_edit"
+        module = _EDITORS[document.kind]
         changes: list[Splice] = import_module(module).splices(document, tuple(edits))
         found.setdefault(name, []).extend(changes)
     return found

@@ -7,7 +7,6 @@ Fields that may legitimately be absent hold the raw value None (no experts, no v
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
 
 from preflight.request import Target
 from preflight.value import Value, unknown
@@ -178,25 +177,3 @@ class Plan:
         return {
             f"{part}.{f.name}": value for part in parts for f in fields(getattr(self, part)) if isinstance(value := getattr(getattr(self, part), f.name), Value)
         }
-
-
-class Sizes(NamedTuple):
-    """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
-
-    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
-    stages: decoder layers per pipeline stage where they are uneven.
-    """
-
-    tensor: int
-    pipeline: int
-    context: int
-    expert: int
-    expert_tensor: int
-    data: int
-    virtual: int
-    sequence_parallel: bool
-    micro: int
-    micro_batches: int
-    recompute: str = "none"
-    full_layers: tuple[int, ...] | None = None
-    stages: tuple[int, ...] | None = None

@@ -7,6 +7,7 @@ from preflight.source import Source
 
 SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 YAML_SUFFIXES = (".yaml", ".yml")
+COMMAND = "command line"
 
 
 def is_script(source: Source) -> bool:
@@ -20,6 +21,10 @@ def is_script(source: Source) -> bool:
 
 def load(source: Source) -> tuple[Document, ...]:
     """The documents of a file: one for YAML, one per launch for a script. Raises InputError."""
+    if source.name == COMMAND and source.path is None:
+        from preflight.loaders.command import reload_command
+
+        return (reload_command(source),)
     if is_script(source):
         from preflight.loaders.shell import load_script
 

@@ -25,3 +25,11 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
     if taken is None:
         return Document(source, "command", launch=Launch("", (), words[0], tuple(words[1:])))
     return Document(source, "command", launch=taken.launch, problems=taken.problems)
+
+
+def reload_command(source: Source) -> Document:
+    """The Document of a command whose text was edited. Raises InputError when the quoting is broken."""
+    try:
+        return load_command(shlex.split(source.text), source.name)
+    except ValueError as error:
+        raise InputError(f"is not a command: {error}", source.name) from None

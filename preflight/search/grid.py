@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from preflight.memory.shape import Shape
-from preflight.plan import Sizes
+from preflight.sizes import Sizes
 
 COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro", "micro_batches", "recompute")
 RECOMPUTE = ("none", "selective", "full")

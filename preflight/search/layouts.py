@@ -14,23 +14,24 @@ from preflight.job import Job
 from preflight.memory import MemoryEstimate
 from preflight.memory.need import budget
 from preflight.memory.shape import Missing, shape
-from preflight.plan import Sizes
 from preflight.search.fit import required
-from preflight.search.grid import Columns, Space, grid, sizes
+from preflight.search.grid import COLUMNS, RECOMPUTE, Columns, Space, grid, sizes
 from preflight.search.time import Time, step_time
+from preflight.sizes import Sizes
 from preflight.value import known
 
-GIB = 2**30
+MOST_TRIED = 200
 Try = Callable[[tuple[Edit, ...]], "tuple[Job, tuple[Finding, ...]] | str"]
 """Applies edits in memory and checks again: the new job and its findings, or why the edits cannot be made."""
 
 
 class Limits(NamedTuple):
-    """What the user wants kept: exact sizes, upper bounds, and how many layouts to show."""
+    """What the user wants kept: exact sizes, upper bounds, and how many layouts to show. near: fewest changes from these first."""
 
     fixed: Mapping[str, int] = {}
     most: Mapping[str, int] = {}
     show: int = 10
+    near: Sizes | None = None
 
 
 class Found(NamedTuple):
@@ -102,18 +103,26 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     need = required(where, columns, job.cluster)
     times = step_time(where, columns, job.cluster.device)
     result.rejected["does not fit in memory"] = int((need > available).sum())
-    for row in _ranked(columns, need, times, available):
+    for row in _ranked(columns, need, times, available, limits.near):
         if len(result.layouts) >= limits.show:
             break
         _prove(result, columns, row, times, edits_for, attempt, available)
     return result
 
 
-def _ranked(columns: Columns, need: Any, times: Time, available: float) -> list[int]:
-    """Rows that fit, fastest first; ties go to the simpler layout."""
+def _ranked(columns: Columns, need: Any, times: Time, available: float, near: Sizes | None) -> list[int]:
+    """Rows that fit, fastest first (or least changed first); ties go to the simpler layout."""
     simple = columns["virtual"] + columns["pipeline"] + columns["context"] + columns["tensor"]
-    order = np.lexsort((simple, times.total))
-    return [int(row) for row in order if need[row] <= available * 1.05][:400]
+    keys = (simple, times.total) if near is None else (times.total, _distance(columns, near))
+    order = np.lexsort(keys)
+    return [int(row) for row in order if need[row] <= available * 1.05][:MOST_TRIED]
+
+
+def _distance(columns: Columns, near: Sizes) -> Any:
+    """How many settings differ; data parallel and the number of micro-batches follow from the others."""
+    now = {**near._asdict(), "recompute": RECOMPUTE.index(near.recompute), "sequence_parallel": int(near.sequence_parallel)}
+    weights = {"data": 0, "micro_batches": 0, "sequence_parallel": 0.5}
+    return sum(weights.get(name, 1) * (columns[name] != now[name]) for name in COLUMNS)
 
 
 def _prove(result: Result, columns: Columns, row: int, times: Time, edits_for: Any, attempt: Try, available: float) -> None:

@@ -1,0 +1,27 @@
+"""A parallel layout in plain numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Sizes(NamedTuple):
+    """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
+
+    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
+    stages: decoder layers per pipeline stage where they are uneven.
+    """
+
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    expert_tensor: int
+    data: int
+    virtual: int
+    sequence_parallel: bool
+    micro: int
+    micro_batches: int
+    recompute: str = "none"
+    full_layers: tuple[int, ...] | None = None
+    stages: tuple[int, ...] | None = None
