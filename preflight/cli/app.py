@@ -21,6 +21,7 @@ COMMANDS = {
     "fix": "fix",
     "show": "show",
     "memory": "memory",
+    "layouts": "layouts",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",

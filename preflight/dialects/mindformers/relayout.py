@@ -1,0 +1,90 @@
+"""Another parallel layout in MindFormers' keys: graph mode states data parallel, pynative derives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from preflight.arguments import REMOVE, Arguments
+from preflight.finding import Edit
+from preflight.sizes import Sizes
+
+_GRAPH = {
+    "parallel_config.data_parallel": "data",
+    "parallel_config.model_parallel": "tensor",
+    "parallel_config.pipeline_stage": "pipeline",
+    "parallel_config.context_parallel": "context",
+    "parallel_config.expert_parallel": "expert",
+    "runner_config.batch_size": "micro",
+}
+_PYNATIVE = {
+    "parallelism.tensor_parallel": "tensor",
+    "parallelism.pipeline_parallel": "pipeline",
+    "parallelism.context_parallel": "context",
+    "parallelism.expert_parallel": "expert",
+    "parallelism.pipeline_parallel_interleave_num": "virtual",
+    "training.local_batch_size": "micro",
+}
+
+
+def relayout(arguments: Arguments, *, pynative: bool = False) -> Callable[[Sizes], tuple[Edit, ...]]:
+    """The function that writes Sizes as edits of the keys that differ from what the run has."""
+    return partial(_edits, arguments, pynative)
+
+
+def _edits(arguments: Arguments, pynative: bool, sizes: Sizes) -> tuple[Edit, ...]:
+    wanted: dict[str, object] = {name: getattr(sizes, field) for name, field in (_PYNATIVE if pynative else _GRAPH).items()}
+    if pynative:
+        wanted |= {"parallelism.sequence_parallel": True} if sizes.tensor > 1 else {}
+    else:
+        wanted |= _accumulation(sizes) | _interleave(arguments, sizes) | _recompute(arguments, sizes)
+        wanted |= {"parallel_config.use_seq_parallel": sizes.sequence_parallel} if sizes.tensor > 1 else {}
+    return tuple(edit for name, value in wanted.items() if _differs(arguments, name, value) for edit in arguments.put(name, value))
+
+
+def _differs(arguments: Arguments, name: str, value: object) -> bool:
+    given = arguments.given(name)
+    if value is REMOVE:
+        return given is not None
+    now = given if given is not None else arguments.get(name)
+    if not now.known or now.raw is None:
+        return given is not None or value not in (1, False, 0)
+    return now.raw != value
+
+
+def _accumulation(sizes: Sizes) -> dict[str, object]:
+    """Micro-batches accumulate by micro_batch_num in a pipeline and by gradient_accumulation_steps without one."""
+    if sizes.pipeline > 1:
+        return {"parallel_config.micro_batch_num": sizes.micro_batches}
+    return {"runner_config.gradient_accumulation_steps": sizes.micro_batches}
+
+
+def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """Interleaving needs both switches; the offsets follow the stages."""
+    wanted: Mapping[str, object] = {}
+    stages_change = _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline)
+    if sizes.virtual > 1:
+        wanted = {
+            "parallel.pipeline_config.pipeline_interleave": True,
+            "parallel.pipeline_config.pipeline_scheduler": "1f1b",
+            "model.model_config.pp_interleave_num": sizes.virtual,
+        }
+    elif arguments.given("model.model_config.pp_interleave_num") is not None:
+        wanted = {"model.model_config.pp_interleave_num": 1}
+    offset = list(sizes.stages) if sizes.stages else 0
+    if stages_change and (arguments.given("model.model_config.offset") is not None or offset):
+        return {**wanted, "model.model_config.offset": offset}
+    return dict(wanted)
+
+
+def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """Full recomputation as a switch or as counts per stage; selective as the framework's default patterns."""
+    stages_change = _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline)
+    now = arguments.get("recompute_config.recompute")
+    listed = isinstance(now.raw, list) if now.known else False
+    if sizes.full_layers is not None:
+        return {"recompute_config.recompute": list(sizes.full_layers)}
+    if sizes.recompute == "full":
+        return {} if listed and not stages_change else {"recompute_config.recompute": True}
+    selective = sizes.recompute == "selective"
+    return {"recompute_config.recompute": False, "recompute_config.select_recompute": selective} if stages_change or not listed else {}

@@ -1,0 +1,63 @@
+"""The table of layouts that fit, as text and as plain data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from preflight.search import Found, Result
+
+GIB = 2**30
+COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
+HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
+
+
+def layouts_text(path: str, result: Result, explain: bool) -> str:
+    """A table, best first, with what decides between them."""
+    lines = [f"{path}: {result.considered} layouts considered, {len(result.layouts)} shown"]
+    if result.unknown:
+        return f"{path}: no layouts: {result.unknown}\n"
+    if result.layouts:
+        rows = [[str(number), *_row(found)] for number, found in enumerate(result.layouts, 1)]
+        lines += _table([["#", *HEADS, "step s", "MFU", "bubble", "comm s", "headroom GiB"], *rows])
+        lines.append("estimated times rank layouts; they are no promise")
+    if explain or not result.layouts:
+        lines.append("left out:")
+        lines += [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
+    return "\n".join(lines) + "\n"
+
+
+def _row(found: Found) -> list[str]:
+    sizes = found.sizes._asdict()
+    room = f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?"
+    return [*(str(sizes[name]) for name in COLUMNS), f"{found.seconds:.3g}", f"{found.mfu:.0%}", f"{found.bubble:.0%}", f"{found.communication:.2g}", room]
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def layouts_dict(path: str, result: Result) -> dict[str, Any]:
+    """The same as data; seconds and bytes."""
+    return {
+        "path": path,
+        "considered": result.considered,
+        "unknown": result.unknown or None,
+        "layouts": [_found(found) for found in result.layouts],
+        "rejected": {why: count for why, count in result.rejected.most_common() if count},
+    }
+
+
+def _found(found: Found) -> dict[str, Any]:
+    worst = found.memory.worst
+    return {
+        "sizes": found.sizes._asdict(),
+        "seconds": found.seconds,
+        "mfu": found.mfu,
+        "bubble": found.bubble,
+        "communication": found.communication,
+        "headroom": found.headroom if math.isfinite(found.headroom) else None,
+        "required": worst.required if worst else None,
+        "changes": {str(edit.key[-1]): edit.value for edit in found.edits if edit.action == "set"},
+    }
