@@ -26,7 +26,7 @@ class Named(NamedTuple):
 def discover(paths: Iterable[str], settings: Settings, exclude: Iterable[str] = (), *, force: bool = False) -> Iterator[Named]:
     """The files of a call, each once, folders in sorted order. force: exclude named files as well.
 
-    Raises InputError for a path that does not exist.
+    A named path that does not exist is handed on: reading it says so. Raises InputError for a folder that cannot be listed.
     """
     patterns = (*settings.exclude, *exclude)
     seen: set[Path] = set()
@@ -38,10 +38,8 @@ def discover(paths: Iterable[str], settings: Settings, exclude: Iterable[str] = 
         path = Path(name)
         if path.is_dir():
             found: Iterable[Named] = (Named(p, str(p), False) for p in _walk(path) if not excluded(p))
-        elif os.path.lexists(path):
-            found = () if force and excluded(path) else (Named(path, name, True),)
         else:
-            raise InputError("does not exist", name)
+            found = () if force and excluded(path) else (Named(path, name, True),)
         for item in found:
             if (key := item.path.absolute()) not in seen:
                 seen.add(key)

@@ -132,7 +132,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"line (\d+), column (\d+)", str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (0, 0)
+        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 0)
         raise InputError(f"is not TOML: {str(error).partition(' (at ')[0]}", str(path), line, column) from None
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
 import pluggy
 import pytest
 import toy
@@ -10,10 +15,43 @@ from preflight import hookspecs
 from preflight.plugins import Plugins
 
 
-@pytest.fixture(scope="session")
-def toys() -> Plugins:
-    """Plugins with nothing but the toy in them."""
+def with_toy(extra: Iterable[object] = ()) -> Plugins:
+    """Plugins with the toy in them and nothing else but what a call adds."""
     manager = pluggy.PluginManager("preflight")
     manager.add_hookspecs(hookspecs)
     manager.register(toy)
+    for plugin in extra:
+        manager.register(plugin)
     return Plugins(manager)
+
+
+@pytest.fixture(scope="session")
+def toys() -> Plugins:
+    return with_toy()
+
+
+class Ran(NamedTuple):
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs a command line in an empty folder, with the toy plugin for all plugins."""
+    from preflight import plugins
+    from preflight.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plugins, "load", with_toy)
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*words: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = run(list(words))
+        return Ran(code, *capsys.readouterr())
+
+    return call

@@ -99,7 +99,7 @@ def preflight_devices() -> Sequence[Device]:
 
 @hookimpl
 def preflight_reporters() -> Sequence[tuple[str, str]]:
-    return [("text", "preflight.report.text:render"), ("json", "preflight.report.json:render"), ("shout", "toy:shout")]
+    return [*((name, f"preflight.report.{name}:render") for name in ("text", "concise", "json")), ("shout", "toy:shout")]
 
 
 def shout(report: object, look: object) -> str:

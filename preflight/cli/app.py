@@ -56,12 +56,15 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings=_CONTEXT)
 
 
-@app.callback()
-def root(version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.")) -> None:
-    """Check training configs of large models before the job is queued."""
-    if version:
+def _version(asked: bool) -> None:
+    if asked:
         typer.echo(f"preflight {import_module('preflight').__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def root(version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.", is_eager=True, callback=_version)) -> None:
+    """Check training configs of large models before the job is queued."""
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:

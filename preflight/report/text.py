@@ -47,6 +47,8 @@ def _fix(head: str, fix: Fix, look: Look) -> str:
 
 def summary(report: Report, look: Look) -> Iterator[str]:
     """What was found in how much, what can be fixed, what was not verified."""
+    if not report.checked:
+        return
     found = Counter(f.severity for f in report.findings)
     files = _count(len(report.checked), "file")
     targets = Counter(str(job.target) for job in report.jobs)

@@ -1,0 +1,154 @@
+"""Settings files: what they may say, what they change, how their faults are told."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from conftest import Ran
+from hypothesis import given
+from hypothesis import strategies as st
+
+from preflight import settings
+from preflight.settings import Facts, path_matches
+from preflight.source import InputError
+
+Cli = Callable[..., Ran]
+SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
+BAD = "toy: true\ndata: 3\ntensor: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", 0),
+        ("world-size = 8", 1),
+        ("world-size = 6", 0),
+        ("world-size = 8\nignore = ['toy-devices']", 0),
+        ("world-size = 8\nselect = ['toy-name']", 0),
+        ("world-size = 8\nfail-on = 'never'", 0),
+        ("[per-file.'*.yaml']\nworld-size = 8", 1),
+        ("[per-file.'sub/*.yaml']\nworld-size = 8", 0),
+        ("world-size = 8\n[per-file.'run.yaml']\nworld-size = 6", 0),
+        ("world-size = 8\n[per-file.'run.yaml']\nignore = ['toy-devices']", 0),
+        ("world-size = 8\n[per-file.'other.yaml']\nignore = ['toy-devices']", 1),
+        ("world-size = 8\n[rules.toy-devices]\nallow-idle = true", 0),
+        ("required-version = '>=0.1'", 0),
+        ("device = 'mine'\n[[devices]]\nname = 'mine'\nmemory-gib = 4", 0),
+        ("exclude = ['run.yaml']", 0),
+    ],
+)
+def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
+    (tmp_path / "preflight.toml").write_text(text)
+    (tmp_path / "run.yaml").write_text(BAD)
+    assert cli("check", "run.yaml").code == code
+    (tmp_path / "preflight.toml").unlink()
+    body = re.sub(r"^(\[+)", r"\1tool.preflight.", text, flags=re.MULTILINE)
+    (tmp_path / "pyproject.toml").write_text(f"[project]\nname = 'x'\n[tool.preflight]\n{body}\n")
+    assert cli("check", "run.yaml").code == code
+    assert cli("check", "run.yaml", "--isolated").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ingore = []", "preflight.toml:1: there is no setting 'ingore'; did you mean 'ignore'?"),
+        ("\nworld-size = '8'", 'preflight.toml:2: world-size must be a whole number, not "8"'),
+        ("world-size = true", "preflight.toml:1: world-size must be a whole number, not true"),
+        ("world-size = 0", "preflight.toml:1: world-size must be at least 1, not 0"),
+        ("fail-on = 'eror'", "preflight.toml:1: fail-on must be one of error, warning, note, never, not 'eror'; did you mean 'error'?"),
+        ("select = 'toy-name'", 'preflight.toml:1: select must be a list, not "toy-name"'),
+        ("[per-file.'*.yaml']\nignor = []", "preflight.toml:2: per-file.*.yaml has no setting 'ignor'; did you mean 'ignore'?"),
+        ("[[devices]]\nname = 'x'", "preflight.toml:1: devices needs 'memory-gib'"),
+        ("ignore = [", "preflight.toml:1: is not TOML: Invalid value"),
+        ("ignore = ['toy-nam']", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("[rules.toy-nam]", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("[rules.toy-devices]\nallow-idel = true", "rule 'toy-devices' has no option 'allow-idel'; did you mean 'allow-idle'?"),
+        ("[rules.toy-devices]\nallow-idle = 1", "option 'allow-idle' of rule 'toy-devices' must be like False, not 1"),
+        ("required-version = '>=99'", "preflight.toml: asks for preflight >=99, this is {version}"),
+        ("device = 'none'", "no device is called 'none'"),
+    ],
+)
+def test_a_fault_in_the_settings_is_one_line_and_exit_2(cli: Cli, tmp_path: Path, text: str, message: str) -> None:
+    import preflight
+
+    (tmp_path / "preflight.toml").write_text(text)
+    (tmp_path / "run.yaml").write_text(BAD)
+    ran = cli("check", "run.yaml")
+    assert (ran.code, ran.err.replace(f"{tmp_path}/", "")) == (2, f"preflight: {message.replace('{version}', preflight.__version__)}\n")
+
+
+def test_the_nearest_file_holds_and_nothing_is_merged(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "preflight.toml").write_text("world-size = 8\n")
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "run.yaml").write_text(BAD)
+    monkeypatch.chdir(below)
+    assert cli("check", "run.yaml").code == 1
+    (below / "pyproject.toml").write_text("[tool.other]\npreflight = 1\n")
+    assert cli("check", "run.yaml").code == 1
+    (below / "pyproject.toml").write_text("[tool.preflight]\n")
+    assert cli("check", "run.yaml").code == 0
+    assert cli("check", "run.yaml", "--config", "../preflight.toml").code == 1
+    assert "world-size" in cli("check", "--show-settings", "--config", "../preflight.toml").out
+
+
+def test_the_command_line_outweighs_the_settings(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "preflight.toml").write_text("world-size = 8\n[per-file.'*']\nworld-size = 12\n")
+    (tmp_path / "run.yaml").write_text(BAD)
+    assert cli("check", "run.yaml", "--world-size", "6").code == 0
+    assert cli("check", "run.yaml", "--nodes", "2", "--devices-per-node", "3").code == 0
+
+
+def test_facts_said_here_outweigh_facts_said_there() -> None:
+    assert Facts(world_size=4).over(Facts(nodes=2, devices_per_node=8)) == Facts(world_size=4, devices_per_node=8)
+    assert Facts(nodes=2).over(Facts(world_size=4, devices_per_node=8)) == Facts(nodes=2, devices_per_node=8)
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "matches"),
+    [
+        ("a/b.yaml", "*.yaml", True),
+        ("a/b.yaml", "a", True),
+        ("a/b.yaml", "a/", True),
+        ("a/b.yaml", "a/*.yaml", True),
+        ("a/b.yaml", "./a/b.yaml", True),
+        ("a/b/c.yaml", "a/b", True),
+        ("x/a/b.yaml", "a/b.yaml", False),
+        ("a/b.yaml", "b", False),
+    ],
+)
+def test_patterns(path: str, pattern: str, matches: bool) -> None:
+    assert path_matches(path, pattern) is matches
+
+
+VALUES = st.recursive(
+    st.one_of(st.booleans(), st.integers(-2, 9), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["error", "warn", "x"])),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["name", "memory-gib", "select", "z"]), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other"]), VALUES, max_size=3))
+def test_our_walk_of_the_schema_agrees_with_jsonschema(data: dict[str, Any]) -> None:
+    def ours() -> bool:
+        try:
+            settings._validate(data, SCHEMA, "", Path("preflight.toml"), "")
+        except InputError:
+            return False
+        return True
+
+    # jsonschema takes 8.0 for an integer, as the standard says; in TOML it is a float and a slip
+    floats = any(isinstance(v, float) and v.is_integer() for v in _leaves(data))
+    assert ours() == jsonschema.Draft202012Validator(SCHEMA).is_valid(data) or floats
+
+
+def _leaves(value: Any) -> list[Any]:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+    return [value] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
