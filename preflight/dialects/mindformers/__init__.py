@@ -1,0 +1,13 @@
+"""MindFormers: graph mode (schema-free, templated, mcore) and pynative, releases 1.0 to 2.1."""
+
+from __future__ import annotations
+
+__all__ = ["MindFormersDialect"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "MindFormersDialect":
+        from preflight.dialects.mindformers.dialect import MindFormersDialect
+
+        return MindFormersDialect
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,37 @@
+"""The MindFormers dialect: claims YAML by its keys, and reads it by the kind of config that it is."""
+
+from __future__ import annotations
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.mindformers.kinds import VERSIONS, kind_of, looks_like
+from preflight.document import Document
+from preflight.request import Request, Target
+
+
+class MindFormersDialect:
+    """Graph-mode configs of every release, and pynative configs of 2.x."""
+
+    name = "mindformers"
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The newest version first."""
+        return tuple(Target("mindformers", version) for version in reversed(VERSIONS))
+
+    def claims(self, document: Document, request: Request) -> bool:
+        """A YAML mapping with the sections of a MindFormers config; with a target said, one such section is enough."""
+        if document.kind != "yaml" or document.tree is None:
+            return False
+        wanted = request.target.framework if request.target else ""
+        return wanted in ("", self.name) and looks_like(document.tree, hinted=wanted == self.name)
+
+    def read(self, document: Document, surroundings: Surroundings) -> Reading:
+        """Translate; the kind of config decides how."""
+        assert document.tree is not None
+        if kind_of(document.tree) == "pynative":
+            from preflight.dialects.mindformers.pynative import read_pynative
+
+            return read_pynative(document, document.tree, surroundings)
+        from preflight.dialects.mindformers.graph import read_graph
+
+        return read_graph(document, surroundings)

@@ -1,0 +1,50 @@
+"""Which kind of MindFormers config a document is, and which release it is for.
+
+The kinds: "legacy" (schema-free up to 1.4, templated since 1.5: the text alone does not tell), "mcore" (`use_legacy: False`)
+and "pynative" (2.x, own sections). The release: the one that is asked for; else the newest that knows the most of the
+strict sections' keys and the model's type.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from preflight.constraints.versions import numbers
+from preflight.document import Node
+
+VERSIONS = ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0")
+Kind = Literal["legacy", "mcore", "pynative"]
+_PYNATIVE = ("training", "parallelism", "lr_scheduler")
+_STRONG = ("parallel_config", "runner_config", "runner_wrapper", "moe_config", "recompute_config", "swap_config", "use_legacy", "train_dataset_task", "base_config")
+_WEAK = (
+    *("run_mode", "trainer", "use_parallel", "parallel", "context", "lr_schedule", "optimizer", "train_dataset", "eval_dataset", "callbacks", "metric"),
+    *("model", "processor", "output_dir", "load_checkpoint", "auto_trans_ckpt", "pretrained_model_dir", "seed"),
+)
+
+
+def looks_like(tree: Node, *, hinted: bool = False) -> bool:
+    """Whether a mapping has enough of the sections of a MindFormers config. hinted: the caller says that it is one."""
+    if tree.kind != "mapping":
+        return False
+    keys = {entry.key.value for entry in tree.entries}
+    if hinted and keys.intersection((*_STRONG, *_WEAK, *_PYNATIVE)):
+        return True
+    if len(keys.intersection(_PYNATIVE)) >= 2 or (keys.intersection(_PYNATIVE) and tree.get("model", "model_type") is not None):
+        return True
+    strong = len(keys.intersection(_STRONG)) + (tree.get("model", "model_config") is not None)
+    weak = len(keys.intersection(_WEAK))
+    return strong >= 2 or (strong == 1 and weak >= 1) or weak >= 4 or keys == {"parallel_config"}
+
+
+def kind_of(tree: Node) -> Kind:
+    """The kind of a config; `use_legacy` may stand far below, so the whole mapping is looked at."""
+    keys = {entry.key.value for entry in tree.entries}
+    if keys.intersection(_PYNATIVE):
+        return "pynative"
+    legacy = tree.get("use_legacy")
+    return "mcore" if legacy is not None and legacy.value is False else "legacy"
+
+
+def known_version(asked: str) -> str:
+    """The release whose behaviour is described and that is nearest below the one asked for."""
+    return max((v for v in VERSIONS if numbers(v) <= numbers(asked)), key=numbers, default=VERSIONS[0]) if numbers(asked) else VERSIONS[-1]
