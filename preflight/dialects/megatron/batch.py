@@ -1,0 +1,84 @@
+"""Batch, micro-batches, and the learning-rate schedule counted in samples."""
+
+from __future__ import annotations
+
+from preflight.dialects.megatron.run import NotKnown, Run, derives
+
+
+@derives("global_batch_size", "is_global_batch_size_explicitly_specified")
+def global_batch(run: Run) -> None:
+    """The global batch is one micro-batch a data-parallel rank unless it is given."""
+    given = run.value("global_batch_size")
+    run.derive("is_global_batch_size_explicitly_specified", not given.known or given.raw is not None)
+    if run.global_batch_size is None:
+        micro, data = run.micro_batch_size, run.data_parallel_size
+        run.derive("global_batch_size", micro * data, f"micro-batch {micro} x data parallel {data}")
+
+
+@derives("eval_global_batch_size")
+def eval_global_batch(run: Run) -> None:
+    """Evaluation uses the training batch unless it has its own."""
+    if run.eval_global_batch_size is None and "eval_global_batch_size" in run.table.defaults:
+        run.derive("eval_global_batch_size", run.global_batch_size, "global batch size", of="global_batch_size")
+
+
+@derives("eval_micro_batch_size")
+def eval_micro_batch(run: Run) -> None:
+    """The same for its micro-batch."""
+    if run.eval_micro_batch_size is None and "eval_micro_batch_size" in run.table.defaults:
+        run.derive("eval_micro_batch_size", run.micro_batch_size, "micro-batch size", of="micro_batch_size")
+
+
+@derives("num_microbatches")
+def microbatches(run: Run) -> None:
+    """Micro-batches per step on each data-parallel rank; with a schedule of sizes, those of the first."""
+    size = run.micro_batch_size * run.data_parallel_size * run.gtp_weight_remat_size
+    if size < 1:
+        raise NotKnown("the micro-batch size is not positive")
+    batch = run.global_batch_size
+    if run.step_batch_size_schedule is not None:
+        batch = _first_of(run.step_batch_size_schedule)
+    elif run.rampup_batch_size and run.core == "0.12.1":
+        batch = int(run.rampup_batch_size[0])
+    if run.decrease_batch_size_if_needed:
+        batch = batch // size * size
+    if batch % size or batch < size:
+        raise NotKnown(f"a global batch of {batch} is not a multiple of {size}")
+    run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")
+
+
+def _first_of(schedule: str) -> int:
+    try:
+        return int(schedule.split()[0].partition(":")[2])
+    except (IndexError, ValueError):
+        raise NotKnown("the batch size schedule cannot be read") from None
+
+
+@derives("train_iters")
+def train_iters(run: Run) -> None:
+    """A number of samples becomes a number of steps."""
+    if run.train_iters is None and run.train_samples and not run.rampup_batch_size:
+        run.derive("train_iters", run.train_samples // run.global_batch_size, "train samples / global batch", of="train_samples")
+
+
+@derives("lr_decay_steps", "lr_warmup_steps", "lr_wsd_decay_steps")
+def schedule(run: Run) -> None:
+    """Decay and warm-up in samples, as the scheduler gets them."""
+    batch = run.global_batch_size
+    by_iterations = run.written.get("train_iters") is not None and run.train_iters
+    if by_iterations:
+        decay = (run.lr_decay_iters or run.train_iters) * batch
+        wsd = run.lr_wsd_decay_iters * batch if run.lr_wsd_decay_iters is not None else None
+        warmup, of = run.lr_warmup_iters * batch, "lr_decay_iters"
+    elif run.train_samples:
+        decay, warmup, wsd, of = run.lr_decay_samples or run.train_samples, run.lr_warmup_samples, run.lr_wsd_decay_samples, "lr_decay_samples"
+    else:
+        raise NotKnown("neither train iterations nor samples are given")
+    if run.lr_warmup_fraction is not None:
+        warmup = run.lr_warmup_fraction * decay
+    run.derive("lr_decay_steps", decay, "in samples", of=of)
+    run.derive("lr_warmup_steps", warmup, "in samples")
+    run.derive("lr_wsd_decay_steps", wsd, "in samples")
+
+
+STEPS = (global_batch, eval_global_batch, eval_micro_batch, microbatches, train_iters, schedule)

@@ -1,0 +1,106 @@
+"""From the text of an option's value to what the parser stores, as upstream's type functions do it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from preflight.dialects.megatron.table import Flag
+
+LONGEST = 100_000
+"""No layer pattern is longer; "[1]*1000000000" is not expanded."""
+
+GRAPH_MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference")
+WORDS = {"int": "a whole number", "float": "a number", "ints": "whole numbers with commas", "truth": "true or false", "json": "JSON"}
+
+
+class BadValue(ValueError):
+    """The text is refused; the message says what is wanted. choices: what it could have been."""
+
+    def __init__(self, wanted: str, choices: tuple[Any, ...] = ()) -> None:
+        super().__init__(wanted)
+        self.wanted, self.choices = wanted, choices
+
+
+def convert(flag: Flag, text: str) -> Any:
+    """One value. Raises BadValue."""
+    if flag.kind == "enum":
+        if text not in (flag.choices or ()):
+            raise BadValue("one of the names", flag.choices or ())
+        return text
+    try:
+        value = _READ[flag.kind](text)
+    except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError):
+        choices = GRAPH_MODULES if flag.kind == "graph" else ()
+        raise BadValue(WORDS.get(flag.kind, "a whole number or a list such as [0]*1+[1]*3" if flag.kind == "pattern" else "another value"), choices) from None
+    if flag.choices is not None and value not in flag.choices:
+        raise BadValue("one of the choices", flag.choices)
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > 4000:
+        raise ValueError
+    return int(text)
+
+
+def pattern(text: str) -> Any:
+    """A whole number, or a list written with digits, brackets, commas, + and *."""
+    if "[" not in text:
+        return _int(text)
+    if re.search(r"[^,\d\[\]()+*]", text) or len(text) > LONGEST:
+        raise ValueError(text)
+    return _walk(ast.parse(text, mode="eval").body)
+
+
+def _walk(node: ast.AST) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, (ast.List, ast.Tuple)):
+        items = [_walk(item) for item in node.elts]
+        return items if isinstance(node, ast.List) else tuple(items)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
+        left, right = _walk(node.left), _walk(node.right)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        size = [len(side) for side in (left, right) if isinstance(side, (list, tuple))]
+        times = [side for side in (left, right) if isinstance(side, int)]
+        if size and times and size[0] * times[0] > LONGEST:
+            raise ValueError("too long")
+        return left * right
+    raise ValueError(ast.dump(node))
+
+
+def _ints(text: str) -> tuple[int, ...]:
+    return tuple(_int(part) for part in text.strip("()").split(","))
+
+
+def _graph(text: str) -> str:
+    if text not in GRAPH_MODULES:
+        raise ValueError(text)
+    return text
+
+
+def _truth(text: str) -> bool | None:
+    return {"true": True, "false": False, "none": None}[text.lower()]
+
+
+def _swap(text: str) -> float:
+    return 65.0 if text == "all" else float(text)
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "int": _int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "pattern": pattern,
+    "ints": _ints,
+    "graph": _graph,
+    "truth": _truth,
+    "json": json.loads,
+    "swap": _swap,
+}

@@ -1,0 +1,102 @@
+"""Reads documents of the Megatron family into arguments, a plan and a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from preflight.arguments import Arguments
+from preflight.cluster import Cluster, Device
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron import batch, layout, pipeline, sizes, switches
+from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.parsing import Parsed, parse
+from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.run import Run, perform
+from preflight.dialects.megatron.targets import TARGETS, choose, claims, options_of, versions
+from preflight.dialects.megatron.words import Inherited, Spelled, spell
+from preflight.document import Count, Document, Setting, Unknown
+from preflight.request import Request, Target
+from preflight.value import Origin, Value, unknown
+
+STEPS = (*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS, *switches.STEPS)
+
+
+class MegatronDialect:
+    """Commands, launch scripts and YAML files of Megatron-LM, MindSpeed and MindSpeed-LLM."""
+
+    name = "megatron"
+    targets: tuple[Target, ...] = TARGETS
+
+    def claims(self, document: Document, request: Request) -> bool:
+        return claims(document, request)
+
+    def read(self, document: Document, surroundings: Surroundings) -> Reading:
+        request = surroundings.request
+        spelled = spell(document, request.environment)
+        options = {word.text.partition("=")[0] for word in spelled.words if word.text is not None and word.text.startswith("--")}
+        target = choose(spelled.entry, options, request.target)
+        table = options_of(target)
+        parsed = parse(spelled.words, table, spelled.key, document.run)
+        writer = Writer(table, spelled, parsed, document.run)
+        for name, value in parsed.written.items():
+            parsed.written[name] = _editable(value, writer, name)
+        run = Run(table, versions(target), parsed.written)
+        cluster = machine(document, surroundings)
+        seed(run, parsed, spelled, cluster)
+        perform(run, STEPS)
+        arguments = Arguments(
+            target=target,
+            written=parsed.written,
+            effective=run.effective,
+            default=run.default,
+            put=writer.put,
+            environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
+            switches=tuple(run.switches),
+            problems=tuple(parsed.faults),
+            open=parsed.open or spelled.open,
+            versions=run.versions,
+        )
+        return Reading((document,), target, arguments, plan(run, target), cluster)
+
+
+def _editable(value: Value, writer: Writer, name: str) -> Value:
+    return replace(value, edits=lambda raw: writer.put(name, raw))
+
+
+def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
+    """What the run knows from outside its options."""
+    run.effective["world_size"] = cluster.count
+    run.derive("entry", spelled.entry)
+    device = cluster.device
+    run.effective["device_architecture"] = unknown("the device is not given") if device is None else Value(device.architecture, Origin.DERIVED, note=device.name)
+    for name in parsed.suspect:
+        if name not in parsed.written:
+            run.lose(name, "an option that may mean it cannot be read")
+    if parsed.open or spelled.open:
+        for name in run.table.defaults:
+            if name not in parsed.written:
+                run.lose(name, "options may be added when the job starts")
+
+
+def machine(document: Document, surroundings: Surroundings) -> Cluster:
+    """The devices of the run: as the caller says, else as its launcher starts them, else unknown."""
+    request, launch = surroundings.request, document.launch
+    device: Device | None = surroundings.device(request.device) if request.device else None
+    said = tuple(_count(count) for count in launch.world) if launch is not None else ()
+    if request.devices is not None:
+        count = Value(request.devices, Origin.WRITTEN, note="stated by the caller")
+    else:
+        count = said[0] if said else unknown("the number of devices is not given")
+    per_node = unknown("the devices per node are not given")
+    if request.devices_per_node is not None:
+        per_node = Value(request.devices_per_node, Origin.WRITTEN, note="stated by the caller")
+    elif launch is not None and launch.per_node is not None:
+        per_node = _count(launch.per_node)
+    return Cluster(device, count, per_node, said=said)
+
+
+def _count(count: Count) -> Value:
+    setting = Setting((), count.value, count.span, count.span, editable=False) if count.span is not None else None
+    if isinstance(count.value, Unknown):
+        return Value(count.value, Origin.UNKNOWN, setting, count.value.because)
+    return Value(count.value, Origin.WRITTEN, setting, count.source)

@@ -1,0 +1,53 @@
+"""How a value of an argument is written: the option, its negated spelling, or nothing, as the document spells it."""
+
+from __future__ import annotations
+
+from preflight.arguments import REMOVE
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.dialects.megatron.table import Flag, Table
+from preflight.dialects.megatron.words import Spelled
+from preflight.finding import Edit
+
+
+class Writer:
+    """Makes the edits that give an argument a value in one document."""
+
+    def __init__(self, table: Table, spelled: Spelled, parsed: Parsed, run: int) -> None:
+        self.table, self.spelled, self.parsed, self.run = table, spelled, parsed, run
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]:
+        """The edits that make an argument a value; REMOVE takes away what was typed. Empty when there is no option for it."""
+        flags = self.table.flags(name)
+        if not flags:
+            return ()
+        typed = tuple(dict.fromkeys(self.parsed.spelt.get(name, ())))
+        if value is REMOVE or (value is None and typed):
+            return tuple(self.edit("remove", option) for option in typed)
+        if all(flag.switch for flag in flags):
+            return self.switch(flags, typed, value, self.table.defaults.get(name))
+        option = typed[-1] if typed else _preferred(flags, name)
+        return (self.edit("set", option, value if value is None or isinstance(value, (int, float, list)) else str(value)),)
+
+    def switch(self, flags: tuple[Flag, ...], typed: tuple[str, ...], value: object, default: object) -> tuple[Edit, ...]:
+        wanted = True if value is None else bool(value)
+        spelt = {option: flag for flag in flags for option in (flag.option, *flag.also)}
+        against = tuple(self.edit("remove", option) for option in typed if spelt[option].stores(option) is not wanted)
+        if bool(default) is wanted and value is not None:
+            return against
+        if any(spelt[option].stores(option) is wanted for option in typed):
+            return against
+        option = next((option for option, flag in spelt.items() if flag.stores(option) is wanted), None)
+        if option is None and value is None:
+            option = flags[0].option
+        if option is None:
+            return against
+        return (*against, self.edit("set", option, True if self.spelled.yaml else None))
+
+    def edit(self, action: str, option: str, value: object = None) -> Edit:
+        return Edit(action, self.spelled.key(option), value, run=self.run)  # type: ignore[arg-type]
+
+
+def _preferred(flags: tuple[Flag, ...], name: str) -> str:
+    """Of several options for one destination, the one that is called like it."""
+    wanted = "--" + name.replace("_", "-")
+    return next((flag.option for flag in flags if flag.option == wanted), flags[0].option)

@@ -1,0 +1,122 @@
+"""Faults of parsing as values: what argparse would exit on, worded from what was typed. Rules report them."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from preflight.dialects.megatron.convert import BadValue
+from preflight.dialects.megatron.table import FILES, SWITCHES, Flag, Table, table
+from preflight.document import Problem, Word
+from preflight.source import Span
+
+UNKNOWN_FLAG, BAD_VALUE, BAD_CHOICE, MISSING_VALUE, STRAY_WORD = "unknown-flag", "bad-value", "bad-choice", "missing-value", "stray-word"
+
+REMOVED = {
+    "--DDP-impl": "",
+    "--activations-checkpoint-method": "--recompute-method",
+    "--checkpoint-num-layers": "--recompute-num-layers",
+    "--activations-checkpoint-num-layers": "--recompute-num-layers",
+    "--pipeline-model-parallel-split-rank": "",
+    "--standalone-embedding-stage": "--account-for-embedding-in-pipeline-split",
+    "--encoder-tensor-model-parallel-size": "",
+    "--encoder-pipeline-model-parallel-size": "",
+    "--no-async-tensor-model-parallel-allreduce": "",
+    "--use-nanopipe": "",
+    "--ampipe-degree": "",
+    "--use-pipe-experts": "",
+    "--moe-model-type": "",
+    "--fp8": "--fp8-format",
+    "--fp8-e4m3": "--fp8-format",
+    "--fp8-hybrid": "--fp8-format",
+    "--use-fp16": "--fp16",
+    "--use-bf16": "--bf16",
+    "--gradient-clipping": "--clip-grad",
+    "--expert-parallel-size": "--expert-model-parallel-size",
+    "--tensor-parallel-size": "--tensor-model-parallel-size",
+    "--pipeline-parallel-size": "--pipeline-model-parallel-size",
+}
+"""Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
+
+
+def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
+    """An option that the parser does not know: says where it exists, and the option that it may be a slip of."""
+    text = word.text or ""
+    near = _near(options, text)
+    elsewhere = [table(*known).label for known in FILES if known != (options.framework, options.version) and text in table(*known).options]
+    message = f"{options.label} has no option {text}"
+    if text in REMOVED:
+        near = REMOVED[text]
+        message += f"; it is {near} now" if near else "; it was removed"
+    elif elsewhere:
+        message += f"; {_listed(elsewhere)} {'has' if len(elsewhere) == 1 else 'have'} it"
+        near = ""
+    elif near:
+        message += f"; did you mean {near}"
+    fix = (f"write {near}", word.span, near) if near and word.editable else None
+    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
+
+
+def _near(options: Table, text: str) -> str:
+    hyphens = text.replace("_", "-")
+    if hyphens in options.options:
+        return hyphens
+    lower = {spelling.lower(): spelling for spelling in options.options}
+    if hyphens.lower() in lower:
+        return lower[hyphens.lower()]
+    return next(iter(get_close_matches(hyphens, options.options, 1, 0.8)), "")
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
+    """A value that the type or the choices of an option refuse."""
+    if not fault.choices:
+        fix = None
+        if flag.kind == "int" and (whole := _whole(word.text or "")) is not None:
+            fix = _replacing(word, whole)
+        return Problem(BAD_VALUE, f"{name.text} takes {fault.wanted}, not {word.text!r}", word.span, word.uses, fix)
+    names = [str(choice) for choice in fault.choices]
+    shown = ", ".join(names) if len(names) <= 12 else ", ".join(names[:12]) + ", …"
+    lower = {choice.lower(): choice for choice in names}
+    near = lower.get((word.text or "").lower()) or next(iter(get_close_matches(word.text or "", names, 1, 0.6)), "")
+    hint = f"; did you mean {near}" if near else ""
+    return Problem(BAD_CHOICE, f"{name.text} is one of {shown}, not {word.text!r}{hint}", word.span, word.uses, _replacing(word, near) if near else None)
+
+
+def _whole(text: str) -> str | None:
+    """The whole number that a text such as "50.0" or "1e3" means, if it means one."""
+    try:
+        number = float(text)
+        return str(int(number)) if number == int(number) and abs(number) < 2**53 else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _replacing(word: Word, text: str) -> tuple[str, Span, str] | None:
+    return (f"write {text}", word.span, text) if word.editable else None
+
+
+def missing_value(flag: Flag, name: Word, given: int) -> Problem:
+    """An option at the end, or before another option, that needs a value."""
+    wanted = f"{flag.nargs} values" if isinstance(flag.nargs, int) else "at least one value" if flag.nargs == "+" else "a value"
+    got = "none is given" if not given else f"{given} given"
+    return Problem(MISSING_VALUE, f"{name.text} needs {wanted}, {got}", name.span, name.uses)
+
+
+def unwanted_value(name: Word, value: Word) -> Problem:
+    """A switch with "=value"."""
+    return Problem(STRAY_WORD, f"{name.text} is a switch and takes no value, not even {value.text!r}", name.span, name.uses)
+
+
+def stray_word(word: Word, previous: Word | None) -> Problem:
+    """A word that belongs to no option."""
+    after = f" after {previous.text}" if previous is not None and previous.text else ""
+    return Problem(STRAY_WORD, f"{word.text!r}{after} belongs to no option", word.span, word.uses)
+
+
+def is_switch(flag: Flag) -> bool:
+    """Whether an option takes no value."""
+    return flag.kind in SWITCHES

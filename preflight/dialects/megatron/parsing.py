@@ -1,0 +1,175 @@
+"""What argparse makes of the words after the entry script: values by destination, and the faults on which it exits.
+
+No prefix matching, the last occurrence wins, a value may follow as the next word or after "=". A word that is not
+known before the job runs is a value that is not known; where an option would stand, it may bring options of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from preflight.dialects.megatron.convert import BadValue, convert
+from preflight.dialects.megatron.faults import bad_value, missing_value, stray_word, unknown_flag, unwanted_value
+from preflight.dialects.megatron.table import Flag, Table
+from preflight.document import Problem, Setting, Unknown, Word
+from preflight.finding import Key
+from preflight.source import Span
+from preflight.value import Origin, Value
+
+_NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
+
+
+@dataclass
+class Parsed:
+    """The outcome: what was typed by destination, faults in order, whether unknown words may add options."""
+
+    written: dict[str, Value] = field(default_factory=dict)
+    spelt: dict[str, list[str]] = field(default_factory=dict)
+    faults: list[Problem] = field(default_factory=list)
+    suspect: set[str] = field(default_factory=set)
+    open: bool = False
+
+
+def parse(words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int = 0) -> Parsed:
+    """Read words as the parser of a framework does; `key` makes the key of a setting from the option as typed."""
+    return _Parser(words, table, key, run).parse()
+
+
+class _Parser:
+    def __init__(self, words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int) -> None:
+        self.words, self.table, self.key, self.run = words, table, key, run
+        self.out = Parsed()
+        self.at = 0
+        self.only_values = False
+
+    def parse(self) -> Parsed:
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            self.at += 1
+            if word.text is not None and self.is_value(word.text):
+                self.stray(word)
+            elif word.text == "--":
+                self.only_values = True
+            else:
+                self.option(word)
+        return self.out
+
+    def is_value(self, text: str) -> bool:
+        """Whether argparse takes a word for a value rather than an option."""
+        if self.only_values or not text.startswith("-") or text in ("", "-"):
+            return True
+        if text in self.table.options or text == "--":
+            return False
+        if _NEGATIVE.match(text):
+            return True
+        return " " in text and text.partition("=")[0] not in self.table.options
+
+    def option(self, word: Word) -> None:
+        name, inline = (word, None) if word.text in self.table.options else word.parts
+        if name.text is None:
+            self.out.open = True
+            return
+        flag = self.table.options.get(name.text)
+        if flag is None:
+            fault, near = unknown_flag(self.table, name)
+            self.out.faults.append(fault)
+            self.out.suspect.update([near.dest] if near is not None else [])
+            self.skip_values()
+        elif flag.switch:
+            self.switch(flag, name, inline)
+        else:
+            self.valued(flag, name, inline)
+
+    def skip_values(self) -> None:
+        """The values of an option that is not known are one fault with it."""
+        while self.at < len(self.words) and ((text := self.words[self.at].text) is None or self.is_value(text)):
+            self.at += 1
+
+    def switch(self, flag: Flag, name: Word, inline: Word | None) -> None:
+        assert name.text is not None
+        if inline is not None:
+            self.out.faults.append(unwanted_value(name, inline))
+            self.out.suspect.add(flag.dest)
+            return
+        self.store(flag, name, flag.stores(name.text), name.span, name)
+
+    def valued(self, flag: Flag, name: Word, inline: Word | None) -> None:
+        taken = [inline] if inline is not None else self.take(flag)
+        fewest = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs == "*" else 1
+        if len(taken) < fewest or (inline is not None and isinstance(flag.nargs, int) and flag.nargs > 1):
+            self.out.faults.append(missing_value(flag, name, len(taken)))
+            self.out.suspect.add(flag.dest)
+            return
+        read = [self.read(flag, name, word) for word in taken]
+        raw: Any = read if flag.nargs is not None else read[0]
+        lost = next((item for item in read if isinstance(item, Unknown)), None)
+        first, last = (taken[0], taken[-1]) if taken else (name, name)
+        span = first.span if len(taken) < 2 else _from_to(first.span, last.span)
+        value = replace_editable(first, len(taken) == 1 and inline is None or first.editable)
+        self.store(flag, name, raw if lost is None else lost, span, value, any(word.maybe for word in taken))
+
+    def take(self, flag: Flag) -> list[Word]:
+        most = 1 if flag.nargs is None else flag.nargs if isinstance(flag.nargs, int) else len(self.words)
+        taken: list[Word] = []
+        while len(taken) < most and self.at < len(self.words):
+            word = self.words[self.at]
+            if word.text == "--" or (word.text is not None and not self.is_value(word.text)):
+                break
+            taken.append(word)
+            self.at += 1
+        return taken
+
+    def read(self, flag: Flag, name: Word, word: Word) -> Any:
+        if word.text is None:
+            return Unknown(word.because)
+        try:
+            return convert(flag, word.text)
+        except BadValue as fault:
+            self.out.faults.append(bad_value(flag, name, word, fault))
+            return Unknown(f"{name.text} {word.text} is refused")
+
+    def stray(self, word: Word) -> None:
+        previous = self.words[self.at - 2] if self.at > 1 else None
+        if previous is not None and _same_placeholder(previous, word):
+            self.blank(previous)
+            return
+        self.out.faults.append(stray_word(word, previous))
+
+    def blank(self, word: Word) -> None:
+        """A variable such as "your data path" fell apart: its option has no value that is known."""
+        for dest, value in self.out.written.items():
+            if value.setting is not None and value.setting.span == word.span:
+                lost = Unknown(f"{word.text} … is a placeholder")
+                self.out.written[dest] = replace(value, raw=lost, origin=Origin.UNKNOWN)
+
+    def store(self, flag: Flag, name: Word, raw: Any, span: Span, word: Word, maybe: bool = False) -> None:
+        assert name.text is not None
+        maybe = maybe or name.maybe
+        setting = Setting(self.key(name.text), raw, span, name.span, word.uses, word.editable and not flag.switch, maybe, self.run)
+        seen = Unknown(f"{name.text} is set on one branch of a condition only") if maybe else raw
+        origin = Origin.UNKNOWN if isinstance(seen, Unknown) else Origin.WRITTEN
+        note = seen.because if isinstance(seen, Unknown) else ""
+        self.out.written[flag.dest] = Value(seen, origin, setting, note)
+        self.out.spelt.setdefault(flag.dest, []).append(name.text)
+
+
+def replace_editable(word: Word, editable: bool) -> Word:
+    """The word, editable only where one place holds the whole value."""
+    return word if word.editable and editable else word._replace(editable=False)
+
+
+def _from_to(first: Span, last: Span) -> Span:
+    if first.source is not last.source or last.end < first.start:
+        return first
+    return Span(first.source, first.start, last.end)
+
+
+def _same_placeholder(previous: Word, word: Word) -> bool:
+    """Both words come from one variable that was meant to be filled in."""
+    if not word.uses or previous.uses != word.uses or previous.span.source is not word.span.source:
+        return False
+    between = word.span.source.text[previous.span.end : word.span.start]
+    return previous.span.end < word.span.start and not between.strip(" \t") and not (previous.text or "-").startswith("-")

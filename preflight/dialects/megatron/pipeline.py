@@ -1,0 +1,156 @@
+"""How layers are split over pipeline stages and virtual stages."""
+
+from __future__ import annotations
+
+from preflight.dialects.megatron.patterns import Hybrid, hybrid, layout
+from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
+
+Chunks = tuple[tuple[int, ...], ...]
+"""Layers by pipeline rank, then virtual stage."""
+
+
+@derives("num_layers", "hybrid_main_pattern", "hybrid_mtp_pattern", "hybrid_mtp_depths", "hybrid_num_segments", "hybrid_has_pipes", "mtp_num_layers")
+def hybrid_pattern(run: Run) -> None:
+    """A hybrid pattern says how many layers there are, whatever --num-layers says."""
+    pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
+    if run.core == "0.12.1" or pattern is None:
+        return
+    source = "hybrid_layer_pattern" if run.hybrid_layer_pattern is not None else "hybrid_override_pattern"
+    if source == "hybrid_override_pattern":
+        run.switch("hybrid_layer_pattern", pattern, "--hybrid-override-pattern is its older name", f"{ARGUMENTS}:752")
+    if run.mtp_hybrid_override_pattern is not None and run.mtp_num_layers and "/" not in pattern:
+        pattern += "/" + "/".join([run.mtp_hybrid_override_pattern] * run.mtp_num_layers)
+    found = hybrid(pattern)
+    given = run.value("num_layers")
+    if given.written and given.raw != len(found.layers):
+        run.switch("num_layers", len(found.layers), "the hybrid layer pattern counts", f"{ARGUMENTS}:797")
+    else:
+        run.derive("num_layers", len(found.layers), "length of the hybrid layer pattern", of=source)
+    run.derive("hybrid_main_pattern", found.main, of=source)
+    run.derive("hybrid_mtp_pattern", found.mtp, of=source)
+    run.derive("hybrid_mtp_depths", found.depths, of=source)
+    run.derive("hybrid_num_segments", len(found.segments), of=source)
+    run.derive("hybrid_has_pipes", "|" in found.main, of=source)
+    if found.depths and run.mtp_num_layers is None:
+        run.derive("mtp_num_layers", found.depths, "depths of the hybrid layer pattern", of=source)
+    elif found.depths and run.mtp_num_layers != found.depths:
+        run.switch("mtp_num_layers", found.depths, "the hybrid layer pattern counts its depths", f"{ARGUMENTS}:879")
+    if "D" in pattern or "+" in pattern:
+        run.switch("multi_latent_attention", True, "the hybrid layer pattern has latent attention", f"{ARGUMENTS}:923")
+
+
+@derives("num_layers", "encoder_num_layers")
+def encoder_layers(run: Run) -> None:
+    """--encoder-num-layers is another name for --num-layers."""
+    if run.num_layers is not None:
+        run.derive("encoder_num_layers", run.num_layers, of="num_layers")
+    elif run.encoder_num_layers is not None:
+        run.derive("num_layers", run.encoder_num_layers, of="encoder_num_layers")
+
+
+@derives("layout_num_stages", "layout_num_layers", "layout_num_mtp")
+def layout_counts(run: Run) -> None:
+    """What a pipeline layout holds."""
+    if run.pipeline_model_parallel_layout is None:
+        return
+    stages = layout(run.pipeline_model_parallel_layout)
+    for name, count in (("stages", len(stages)), ("layers", sum(s.count("t") for s in stages)), ("mtp", sum(s.count("m") for s in stages))):
+        run.derive(f"layout_num_{name}", count, of="pipeline_model_parallel_layout")
+
+
+@derives("pipeline_num_layers")
+def counted_layers(run: Run) -> None:
+    """Layers to split, with one each for embedding and loss where they are counted."""
+    extra = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
+    run.derive("pipeline_num_layers", run.num_layers + extra, of="num_layers")
+
+
+@derives("virtual_pipeline_model_parallel_size")
+def virtual_stages(run: Run) -> None:
+    """Virtual stages per pipeline rank; None without interleaving."""
+    pipeline = run.pipeline_model_parallel_size
+    virtual: int | None = None
+    of = "virtual_pipeline_model_parallel_size"
+    if run.pipeline_model_parallel_layout is not None:
+        of = "pipeline_model_parallel_layout"
+        virtual = _whole(run.layout_num_stages, pipeline, "stages of the layout")
+    elif run.num_layers_per_virtual_pipeline_stage is not None:
+        of = "num_layers_per_virtual_pipeline_stage"
+        stage = _whole(run.pipeline_num_layers, pipeline, "layers")
+        virtual = _whole(stage, run.num_layers_per_virtual_pipeline_stage, "layers of a stage")
+    elif run.num_virtual_stages_per_pipeline_rank is not None:
+        of = "num_virtual_stages_per_pipeline_rank"
+        virtual = run.num_virtual_stages_per_pipeline_rank
+    elif run.core != "0.12.1" and run.hybrid_layer_pattern is not None:
+        of = "hybrid_layer_pattern"
+        segments = run.hybrid_num_segments
+        virtual = None if segments == 1 and pipeline > 1 else _whole(segments, pipeline, "segments of the hybrid layer pattern")
+    if virtual == 1 and run.core != "0.12.1":
+        virtual = None
+    run.derive("virtual_pipeline_model_parallel_size", virtual, of=of)
+
+
+@derives("overlap_p2p_comm", "align_param_gather")
+def point_to_point(run: Run) -> None:
+    """Without virtual stages nothing overlaps between stages."""
+    if run.virtual_pipeline_model_parallel_size is None:
+        place = f"{ARGUMENTS}:{1012 if run.core != '0.12.1' else 447}"
+        run.switch("overlap_p2p_comm", False, "there are no virtual stages", place)
+        run.switch("align_param_gather", False, "there are no virtual stages", place)
+
+
+@derives("layers_per_chunk")
+def layers_per_chunk(run: Run) -> None:
+    """Decoder layers of every chunk: by pipeline rank, then virtual stage."""
+    run.derive("layers_per_chunk", chunks(run), of="num_layers")
+
+
+def chunks(run: Run) -> Chunks:
+    """Decoder layers by pipeline rank and virtual stage. Raises NotKnown where upstream refuses the split."""
+    pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
+    if run.pipeline_model_parallel_layout is not None:
+        counts = tuple(stage.count("t") for stage in layout(run.pipeline_model_parallel_layout))
+        return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
+    if run.core != "0.12.1" and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
+        segments = Hybrid(run.hybrid_main_pattern, None, 0).segments
+        return tuple(tuple(len(segments[v * pipeline + rank]) for v in range(virtual)) for rank in range(pipeline))
+    if (stated := _stated(run)) is not None:
+        return stated
+    rows = [[_whole(count, virtual, "layers of a stage")] * virtual for count in ranks(run)]
+    rows[0][0] -= bool(run.account_for_embedding_in_pipeline_split)
+    rows[-1][-1] -= bool(run.account_for_loss_in_pipeline_split)
+    if min(rows[0][0], rows[-1][-1]) < 0:
+        raise NotKnown("a stage has no room for embedding or loss")
+    return tuple(tuple(row) for row in rows)
+
+
+def ranks(run: Run) -> list[int]:
+    """Layers by pipeline rank, embedding and loss counted in where they are accounted for."""
+    pipeline, first, last = run.pipeline_model_parallel_size, run.decoder_first_pipeline_num_layers, run.decoder_last_pipeline_num_layers
+    if first is None and last is None:
+        return [_whole(run.pipeline_num_layers, pipeline, "layers")] * pipeline
+    middle = run.num_layers - (first or 0) - (last or 0)
+    stages = pipeline - (first is not None) - (last is not None)
+    if middle < 0 or stages < 0 or bool(middle) is not bool(stages):
+        raise NotKnown("the first and last stage leave no even split of the other layers")
+    each = _whole(middle, stages, "layers between the first and the last stage") if stages else 0
+    return [*([first] if first is not None else []), *[each] * stages, *([last] if last is not None else [])]
+
+
+def _stated(run: Run) -> Chunks | None:
+    """MindSpeed-LLM's --num-layer-list: the layers of each stage."""
+    if run.num_layer_list is None:
+        return None
+    counts = [int(part) for part in str(run.num_layer_list).split(",")]
+    if len(counts) != run.pipeline_model_parallel_size or sum(counts) != run.num_layers:
+        raise NotKnown("the layer list does not fit the layers and stages")
+    return tuple((count,) for count in counts)
+
+
+def _whole(number: int, parts: int, what: str) -> int:
+    if parts < 1 or number % parts:
+        raise NotKnown(f"{number} {what} do not divide by {parts}")
+    return number // parts
+
+
+STEPS = (hybrid_pattern, encoder_layers, layout_counts, counted_layers, virtual_stages, point_to_point, layers_per_chunk)

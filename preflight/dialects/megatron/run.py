@@ -1,0 +1,95 @@
+"""The namespace of one run while the framework derives its values: read attributes, derive, switch.
+
+A step reads attributes as upstream does (`run.tensor_model_parallel_size`). Reading one that is unknown ends the step,
+and everything that the step was to derive becomes unknown for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from preflight.arguments import Switch
+from preflight.dialects.megatron.table import Table, destinations
+from preflight.document import Unknown
+from preflight.value import Origin, Value, default, derived, unknown
+
+ARGUMENTS = "megatron/training/arguments.py"
+
+
+class NotKnown(Exception):
+    """A value that a step needs is not known."""
+
+
+class Run:
+    """Values by name: derived or switched, else written, else the default of the framework's version."""
+
+    def __init__(self, table: Table, versions: Mapping[str, str], written: Mapping[str, Value]) -> None:
+        self.table, self.versions, self.written = table, versions, written
+        self.core = versions["megatron"]
+        self.effective: dict[str, Value] = {}
+        self.switches: list[Switch] = []
+
+    def value(self, name: str) -> Value:
+        """The value as it stands now."""
+        found = self.effective.get(name) or self.written.get(name)
+        return found if found is not None else self.default(name)
+
+    def default(self, name: str) -> Value:
+        """The default; an argument that only other versions have is off, any other name is unknown."""
+        defaults = self.table.defaults
+        if name in defaults:
+            return default(defaults[name], self.table.label)
+        if name in destinations():
+            return default(None, f"{self.table.label} has no such option")
+        return unknown(f"{name} is not known")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raw = self.value(name).raw
+        if isinstance(raw, Unknown):
+            raise NotKnown(raw.because or f"{name} is not known")
+        return raw
+
+    def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
+        """Set a derived value; it points at the place of the argument `of`, or of its own name."""
+        base = self.written.get(of or name)
+        made = base.derived(raw, note) if base is not None and base.setting is not None else derived(raw, note)
+        self.effective[name] = made if not of or of == name else replace(made, edits=None)
+
+    def lose(self, name: str, because: str) -> None:
+        """Make a value unknown; one that was typed keeps its place."""
+        base = self.written.get(name)
+        lost = Unknown(because)
+        self.effective[name] = replace(base, raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+
+    def switch(self, name: str, after: object, cause: str, upstream: str) -> None:
+        """The framework changes an argument without asking."""
+        before = self.value(name)
+        if before.known and before.raw == after:
+            return
+        self.switches.append(Switch(name, before.raw, after, cause, upstream))
+        self.derive(name, after, cause)
+
+
+Step = Callable[[Run], None]
+
+
+def derives(*names: str) -> Callable[[Step], tuple[Step, tuple[str, ...]]]:
+    """Make a step of a function: what it derives becomes unknown when something it needs is."""
+    return lambda function: (function, names)
+
+
+def perform(run: Run, steps: Sequence[tuple[Step, tuple[str, ...]]]) -> None:
+    """Run steps in order."""
+    for step, names in steps:
+        before = {name: run.effective.get(name) for name in names}
+        try:
+            step(run)
+        except (NotKnown, TypeError, ValueError, ArithmeticError, IndexError) as error:
+            because = str(error) if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
+            for name in names:
+                if run.effective.get(name) is before[name]:
+                    run.lose(name, because)

@@ -1,0 +1,93 @@
+"""Which framework and version a run is for, and whether a document is one of this family at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from preflight.dialects.megatron.table import FILES, Table, table
+from preflight.dialects.megatron.words import MODEL_ARGS
+from preflight.document import Document, Node
+from preflight.request import Request, Target
+
+TARGETS = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
+FRAMEWORKS = frozenset(target.framework for target in TARGETS)
+BASE = {"mindspeed": "0.12.1", "mindspeed-llm": "0.12.1"}
+
+ENTRIES = {
+    "pretrain_gpt.py": "",
+    "pretrain_hybrid.py": "megatron",
+    "pretrain_mamba.py": "",
+    "posttrain_gpt.py": "mindspeed-llm",
+    "pretrain_deepseek4.py": "mindspeed-llm",
+}
+"""Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
+
+TELLING = frozenset(
+    "--num-layers --hidden-size --num-attention-heads --micro-batch-size --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size"
+    " --seq-length --train-iters --max-position-embeddings --lr-decay-style --use-distributed-optimizer --num-experts --expert-model-parallel-size".split()
+)
+OTHER_PARSERS = re.compile(r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|convert)\.py$")
+
+
+def claims(document: Document, request: Request) -> bool:
+    """Whether a document is a launch or config of the Megatron family; what other tools own is left to them."""
+    if request.target is not None and request.target.framework not in FRAMEWORKS:
+        return False
+    if document.launch is not None:
+        return claims_entry(document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None)
+    return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
+
+
+def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
+    """Judge a launch by the name of its entry script and by options that tell."""
+    name = (entry or "").rpartition("/")[2]
+    if OTHER_PARSERS.search(name):
+        return False
+    if name in ENTRIES:
+        return True
+    told = sum((word or "").partition("=")[0] in TELLING for word in words)
+    return name.endswith(".py") and told >= (1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4)
+
+
+def is_model_args(tree: Node) -> bool:
+    """A functional-test model_config.yaml: MODEL_ARGS maps options to values."""
+    node = tree.get(MODEL_ARGS)
+    return node is not None and any(isinstance(e.key.value, str) and e.key.value.startswith("--") for e in node.entries)
+
+
+def is_core_config(tree: Node) -> bool:
+    """The shape that --yaml-cfg reads: language_model and model_parallel maps with Megatron's own names."""
+    model, parallel = tree.get("language_model"), tree.get("model_parallel")
+    if model is None or parallel is None or model.kind != "mapping" or parallel.kind != "mapping":
+        return False
+    return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
+
+
+def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
+    """The target that was asked for, else the newest whose parser knows the most of the options."""
+    named = ENTRIES.get(entry, "")
+    candidates = [t for t in TARGETS if wanted is None or (t.framework == wanted.framework and wanted.version in ("", t.version))]
+    if wanted is not None and not candidates:
+        candidates = [t for t in TARGETS if t.framework == wanted.framework]
+    if wanted is None and named:
+        candidates = [t for t in TARGETS if t.framework == named]
+    if len(candidates) == 1:
+        return candidates[0]
+    typed = set(options)
+    return min(candidates, key=lambda t: len(typed.difference(options_of(t).options)))
+
+
+def options_of(target: Target) -> Table:
+    """The option table of a target; an unsaid or unlisted version is the newest."""
+    if (target.framework, target.version) in FILES:
+        return table(target.framework, target.version)
+    return table(*next(key for key in FILES if key[0] == target.framework))
+
+
+def versions(target: Target) -> dict[str, str]:
+    """Every framework that takes part in a run of a target, and its version."""
+    if target.framework == "megatron":
+        return {"megatron": target.version}
+    both = {"megatron": BASE[target.framework], "mindspeed": target.version}
+    return both if target.framework == "mindspeed" else {**both, "mindspeed-llm": target.version}

@@ -1,0 +1,103 @@
+"""From a document to the words that the parser gets, the environment of the job, and the keys of settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from preflight.document import Document, Entry, Node, Unknown, Word
+from preflight.finding import Key
+from preflight.source import Span
+from preflight.value import Origin, Value
+
+MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
+RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
+"""What Megatron's own test runner sets where a model_config.yaml does not."""
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set."""
+
+    words: tuple[Word, ...]
+    key: Callable[[str], Key]
+    environment: Mapping[str, Value] = field(default_factory=dict)
+    entry: str = ""
+    open: bool = False
+    closed: bool = False
+    yaml: bool = False
+
+
+class Inherited(Mapping[str, Value]):
+    """The environment of a job that also inherits variables from whoever starts it: those are unknown, not absent."""
+
+    def __init__(self, known: Mapping[str, Value]) -> None:
+        self.known = known
+
+    def __getitem__(self, name: str) -> Value:
+        found = self.known.get(name)
+        return found if found is not None else Value(Unknown(f"${name} may be set by whoever starts the job"), Origin.UNKNOWN)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
+    """The words of a command, a script's launch or a functional-test YAML; `stated` is the environment the caller gave."""
+    known = {name: Value(text, Origin.WRITTEN, note="stated by the caller") for name, text in stated.items()}
+    if document.launch is not None:
+        launch = document.launch
+        known.update({name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN) for name, word in launch.environment.items()})
+        entry = (launch.entry.text or "").rpartition("/")[2]
+        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, document.kind == "command")
+    assert document.tree is not None
+    for name, text in RUNNER_ENVIRONMENT.items():
+        known.setdefault(name, Value(text))
+    variables = document.tree.get(ENV_VARS)
+    for entry_ in _live(variables):
+        text = _text(entry_.value, stated)
+        known[str(entry_.key.value)] = Value(text if text is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
+    words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated))
+    return Spelled(words, lambda option: (MODEL_ARGS, option), known, yaml=True)
+
+
+def _live(node: Node | None) -> list[Entry]:
+    return [entry for entry in node.entries if not entry.shadowed] if node is not None else []
+
+
+def _text(node: Node, stated: Mapping[str, str]) -> str | None:
+    """The text that the test runner takes from a YAML scalar; None when it holds a variable that is not known."""
+    text = node.span.text if node.style == "" else str(node.value)
+    if node.kind != "scalar":
+        text = node.span.text
+    if not all(match[1] in stated for match in _VARIABLE.finditer(text)):
+        return None
+    return _VARIABLE.sub(lambda match: stated[match[1]], text).strip()
+
+
+def _entry_words(entry: Entry, stated: Mapping[str, str]) -> Iterator[Word]:
+    """The words of one "--option: value" entry: true is a bare option, "[a b]" several words, "" nothing at all."""
+    flag = Word(str(entry.key.value), entry.key.span)
+    span = entry.value.span
+    text = _text(entry.value, stated)
+    if text is None:
+        yield from (flag, Word(None, span, because=span.text.strip("\"'"), editable=False))
+    elif text == "true":
+        yield flag
+    elif text != "":
+        yield flag
+        yield from _values(text, span, entry.value.style == "")
+
+
+def _values(text: str, span: Span, plain: bool) -> Iterator[Word]:
+    if not re.fullmatch(r"\[[^\]]+\]", text):
+        yield Word(text, span, editable=plain)
+        return
+    for part in text[1:-1].split():
+        yield Word(part, span, editable=False)
