@@ -1,0 +1,95 @@
+"""Reads a pynative config (MindFormers 2.1): arguments as typed, what the trainer derives and changes, the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from preflight.arguments import REMOVE, Arguments, Switch
+from preflight.cluster import Cluster
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.mindformers import tree as trees
+from preflight.dialects.mindformers.kinds import known_version
+from preflight.dialects.mindformers.pynative_derive import Derived, derive
+from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
+from preflight.dialects.mindformers.pynative_plan import make_plan
+from preflight.dialects.mindformers.pynative_schema import defaults
+from preflight.document import Document, Node, Unknown
+from preflight.finding import Edit
+from preflight.request import Target
+from preflight.value import Value, default, derived, unknown
+
+FRAMEWORK = "pynative"
+VERSION = "2.1.0"
+
+
+def read_pynative(document: Document, tree: Node, surroundings: Surroundings) -> Reading:
+    """Read a config. The names of the network's fields are `net.<field>`, whatever key of `model` sets them."""
+    request = surroundings.request
+    asked = known_version(request.target.version) if request.target else VERSION
+    target = Target("mindformers", asked if asked.startswith("2") else VERSION)
+    typed = trees.written(tree, document)
+    aliases = _aliases(typed)
+    typed.update({f"net.{field}": typed[key] for field, key in aliases.items()})
+    world = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
+    plain = _Defaults(typed)
+    found = derive(typed, plain, world)
+    arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), {}, _switches(found), (), versions={FRAMEWORK: target.version})
+    plan = make_plan(target, arguments, found)
+    device = surroundings.device(request.device) if request.device else None
+    per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")
+    return Reading((document,), target, arguments, plan, Cluster(device=device, count=world, per_node=per_node))
+
+
+def _aliases(typed: Mapping[str, Value]) -> dict[str, str]:
+    """Field of the network → the dotted key that sets it."""
+    found = {}
+    for field, keys in NAMES.items():
+        for key in keys:
+            if f"model.{key}" in typed:
+                found[field] = f"model.{key}"
+                break
+    return found
+
+
+def _switches(found: Derived) -> tuple[Switch, ...]:
+    return tuple(found.switches)
+
+
+class _Defaults:
+    """What holds where nothing is typed: the schema's defaults, and the model's own for fields of the network."""
+
+    def __init__(self, typed: Mapping[str, Value]) -> None:
+        kind = typed.get("model.model_type")
+        name = kind.raw if kind is not None and isinstance(kind.raw, str) else ""
+        self._model: dict[str, Any] | None = DEFAULTS.get(name)
+        self._because = f"the defaults of model_type {name!r} are not known" if name else "model.model_type is not given"
+
+    def __call__(self, name: str) -> Value:
+        if name.startswith("net."):
+            if self._model is None:
+                return unknown(self._because)
+            field = name[4:]
+            return default(self._model[field], "the model's default") if field in self._model else unknown(f"the default of {field} is not known")
+        return default(defaults().get(name), f"MindFormers {VERSION}")
+
+
+class _Writer:
+    """Edits that write a value to a name; a field of the network goes to the key that sets it."""
+
+    def __init__(self, typed: Mapping[str, Value], aliases: Mapping[str, str]) -> None:
+        self.typed, self.aliases = typed, aliases
+
+    def __call__(self, name: str, value: object) -> tuple[Edit, ...]:
+        if name.startswith("net."):
+            field = name[4:]
+            name = self.aliases.get(field) or f"model.{NAMES[field][0]}"
+        have = self.typed.get(name)
+        if have is not None:
+            return have.becomes(value)
+        return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
+
+
+def number(value: Value) -> int | None:
+    """A known integer, or None."""
+    return value.raw if isinstance(value.raw, int) and not isinstance(value.raw, (bool, Unknown)) else None
