@@ -1,0 +1,35 @@
+"""Launch scripts as documents, one per launch. Nothing is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from preflight.document import Document
+from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.comments import comments
+from preflight.loaders.shell.faults import faults, launch_faults
+from preflight.loaders.shell.syntax import parse
+from preflight.loaders.slurm import sbatch, variables
+from preflight.source import Source
+
+__all__ = ["load_script"]
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def load_script(source: Source, environment: Mapping[str, str] = _NOTHING) -> tuple[Document, ...]:
+    """The launches of a script; one document without a launch where it has none. environment: variables known to be set."""
+    tree = parse(source)
+    asked, _ = sbatch(source)
+    commands = Commands(source, environment, asked, variables(asked))
+    commands.run(tree)
+    said = tuple(comments(tree))
+    problems = tuple(faults(tree, commands))
+    also = tuple(commands.files.opened.values())
+    found = [f for f in commands.found if f.taken.launch.launcher != "bash"] or commands.found
+    if not found:
+        return (Document(source, "script", comments=said, problems=problems, also=also),)
+    return tuple(
+        Document(source, "script", None, f.taken.launch, said, (*f.taken.problems, *launch_faults(f, commands), *problems), run, len(found), also)
+        for run, f in enumerate(found)
+    )

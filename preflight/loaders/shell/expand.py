@@ -1,0 +1,245 @@
+"""Expands words: quotes, variables, ${…}, $((…)); what cannot be known becomes an unknown piece that says why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from preflight.document import Piece
+from preflight.loaders.shell.arithmetic import NotKnown, evaluate
+from preflight.loaders.shell.fields import Bit, Bits, Break, Value, joined, merged, text_of, why
+from preflight.loaders.shell.forms import (
+    BARE,
+    DOUBLE,
+    HERE,
+    NOWHERE,
+    Form,
+    ansi,
+    elements,
+    is_list,
+    listed,
+    literal,
+    literals,
+    perhaps,
+    read_form,
+    shown,
+    unknown,
+)
+from preflight.loaders.shell.parameters import substring, transform
+from preflight.loaders.shell.state import State, Variable
+from preflight.loaders.shell.syntax import Node, Tree
+from preflight.source import Span
+
+EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"])
+QUOTES = frozenset(["string", "raw_string", "ansi_c_string", "translated_string"])
+MAX_DEPTH = 40
+
+
+class Expander:
+    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None when not known."""
+
+    def __init__(self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]) -> None:
+        self.state, self.unset, self.substitute = state, unset, substitute
+        self.arguments: list[Value] | None = None
+        self.depth = 0
+        self.work = 0
+
+    def bits(self, tree: Tree, node: Node, quoted: bool = False) -> Bits:
+        """The expansion of a node of any kind that can be a word or part of one."""
+        kind = node.type
+        self.work += 1
+        if kind == "string":
+            return self._string(tree, node)
+        if kind == "raw_string":
+            return [literal(Span(tree.source, node.start_byte + 1, max(node.start_byte + 1, node.end_byte - 1)))]
+        if kind == "ansi_c_string":
+            return [ansi(tree.span(node))]
+        if kind == "concatenation":
+            return [bit for child in node.children for bit in self.bits(tree, child, quoted)]
+        if kind == "translated_string":
+            return [bit for child in node.named_children for bit in self.bits(tree, child, quoted)]
+        if kind in EXPANSIONS:
+            return self._bounded(tree, node, quoted)
+        return self.mixed(tree, tree.span(node), [c for c in node.named_children if c.type in EXPANSIONS or c.type in QUOTES], BARE, quoted)
+
+    def value(self, tree: Tree, node: Node) -> Value:
+        """The expansion as the value of an assignment: nothing is cut into words."""
+        return merged(joined(self.bits(tree, node, quoted=True), tree.span(node)))
+
+    def text(self, tree: Tree, node: Node) -> str | None:
+        return text_of(self.value(tree, node))
+
+    def mixed(self, tree: Tree, span: Span, nodes: Sequence[Node], escape: re.Pattern[str], quoted: bool) -> Bits:
+        """Literal text with expansions in it."""
+        found: Bits = []
+        at = span.start
+        for node in nodes:
+            place = tree.span(node)
+            found += literals(Span(span.source, at, max(at, place.start)), escape)
+            found += self.bits(tree, node, quoted)
+            at = max(at, place.end)
+        return found + literals(Span(span.source, at, max(at, span.end)), escape)
+
+    def _string(self, tree: Tree, node: Node) -> Bits:
+        inner = Span(tree.source, node.start_byte + 1, max(node.start_byte + 1, node.end_byte - 1))
+        nodes = [child for child in node.named_children if child.type in EXPANSIONS]
+        found = self.mixed(tree, inner, nodes, DOUBLE, True)
+        only_list = len(nodes) == 1 and tree.span(nodes[0])[1:] == inner[1:] and is_list(inner.text)
+        return found if found or only_list else [literal(inner)]
+
+    def _bounded(self, tree: Tree, node: Node, quoted: bool) -> Bits:
+        span = tree.span(node)
+        if self.depth > MAX_DEPTH:
+            return [Bit(Piece(None, span, exact=False, because="an expansion nested too deep"))]
+        self.depth += 1
+        try:
+            if node.type == "arithmetic_expansion":
+                return [Bit(self.arithmetic(tree, node, span))]
+            if node.type in ("simple_expansion", "expansion"):
+                return self._parameter(tree, node, span, quoted)
+            text = self.substitute(tree, node)
+            because = "" if text is not None else shown(span)
+            return [Bit(Piece(text, span, exact=False, because=because), not quoted)]
+        finally:
+            self.depth -= 1
+
+    def arithmetic(self, tree: Tree, node: Node, span: Span) -> Piece:
+        """$(( … )), (( … )) or the parts of them: a number, or unknown."""
+        try:
+            return Piece(str(evaluate(self._plain(tree, node), lambda name: self.number(name, span))), span, exact=False)
+        except NotKnown as cause:
+            return Piece(None, span, exact=False, because=str(cause))
+
+    def _plain(self, tree: Tree, node: Node) -> str:
+        """The expression's text with the expansions inside it replaced by their values. Raises NotKnown."""
+        span = tree.span(node)
+        parts, at = [], span.start
+        stack = list(reversed(node.named_children))
+        while stack:
+            child = stack.pop()
+            if child.type not in EXPANSIONS and child.type not in QUOTES:
+                stack += reversed(child.named_children)
+                continue
+            place, value = tree.span(child), self.value(tree, child)
+            if (text := text_of(value)) is None:
+                raise NotKnown(why(value))
+            parts += [tree.source.text[at : place.start], f" {text or 0} "]
+            at = place.end
+        whole = "".join([*parts, tree.source.text[at : span.end]])
+        return whole[3:-2] if whole.startswith("$((") else whole[2:-2] if whole.startswith(("((", "$[")) and whole.endswith("))") else whole
+
+    def number(self, name: str, span: Span) -> int:
+        """A variable as arithmetic reads it. Raises NotKnown."""
+        variable = self.state.get(name)
+        value = variable.scalar if variable is not None else self.unset(name, span)
+        if (text := text_of(value)) is None:
+            raise NotKnown(why(value) or f"${name}")
+        if not text.strip():
+            return 0
+        if not re.fullmatch(r"\s*[-+]?\w{1,20}\s*", text):
+            raise NotKnown(f"${name}")
+        self.depth += 1
+        try:
+            if self.depth > MAX_DEPTH:
+                raise NotKnown(f"${name}")
+            return evaluate(text, lambda inner: self.number(inner, span))
+        finally:
+            self.depth -= 1
+
+    def _parameter(self, tree: Tree, node: Node, span: Span, quoted: bool) -> Bits:
+        form = read_form(span.text)
+        if form is None:
+            return [unknown(span, shown(span), quoted)]
+        if form.prefix:
+            return [self._prefixed(form, span, quoted)]
+        if form.operator and form.operator.lstrip(":") in ("-", "=", "+", "?"):
+            return self._conditional(tree, node, form, span, quoted)
+        found = self.lookup(form, span)
+        if form.operator:
+            return [Bit(self._transformed(tree, node, form, span, value), not quoted) for value in found]
+        return listed(found, span, quoted, form.whole)
+
+    def lookup(self, form: Form, span: Span) -> list[Value]:
+        """The values of a parameter: several for arrays and "$@", none for empty ones; unknown ones for what is not set."""
+        name = form.name
+        if name in ("@", "*"):
+            return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
+        if name.isdigit() and name != "0" and self.arguments is not None:
+            return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
+        if name == "#" and self.arguments is not None:
+            return [(Piece(str(len(self.arguments)), span, exact=False),)]
+        if not (name[0].isalpha() or name[0] == "_"):
+            return [(Piece(None, span, exact=False, because=f"${name}"),)]
+        variable = self.state.get(name)
+        if variable is None:
+            return [self.unset(name, span)]
+        return elements(variable, form, span)
+
+    def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
+        """${X:-d} and kin. What is not set in the script is taken as not set."""
+        name, operator = form.name, form.operator.lstrip(":")
+        is_set = self._is_set(form)
+        found = self.lookup(form, span) if is_set else []
+        if is_set and form.operator.startswith(":") and all(text_of(value) == "" for value in found):
+            is_set = False
+        if operator == "+":
+            if is_set:
+                return self._operand(tree, node, form, span, quoted)
+            return [] if self.state.get(name) is not None else [perhaps(bit) for bit in self._operand(tree, node, form, span, quoted)]
+        if is_set:
+            return listed(found, span, quoted, form.whole)
+        if operator == "?":
+            return [unknown(span, f"${name}", quoted)]
+        bits = self._operand(tree, node, form, span, quoted)
+        if operator == "=" and (name[0].isalpha() or name[0] == "_"):
+            self.state.put(name, Variable((merged(joined(bits, span)),), False, span))
+        return bits
+
+    def _is_set(self, form: Form) -> bool:
+        if form.name in ("@", "*") or form.name.isdigit():
+            return self.arguments is not None and bool(self.lookup(form, Span(NOWHERE, 0, 0)))
+        if form.name in self.state.variables:
+            return True
+        value = self.unset(form.name, None)
+        return text_of(value) is not None
+
+    def _operand(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
+        place = Span(span.source, span.start + 2 + form.start, span.end - 1)
+        nodes = [c for c in node.named_children if (c.type in EXPANSIONS or (c.type in QUOTES and not quoted)) and tree.span(c).start >= place.start]
+        nodes += [c for w in node.named_children if w.type == "concatenation" for c in w.named_children if c.type in EXPANSIONS or c.type in QUOTES]
+        nodes.sort(key=lambda c: int(c.start_byte))
+        strings = quoted and bool(nodes == []) and place.text[:1] == '"' == place.text[-1:] and len(place.text) > 1
+        if strings:
+            place = Span(place.source, place.start + 1, place.end - 1)
+        bits = self.mixed(tree, place, nodes, DOUBLE if quoted else BARE, quoted)
+        return [b if isinstance(b, Break) or quoted else Bit(b.piece, b.piece.exact) for b in bits]
+
+    def _prefixed(self, form: Form, span: Span, quoted: bool) -> Bit:
+        """${#X} and ${!X}."""
+        inner = form._replace(prefix="")
+        found = self.lookup(inner, span)
+        if form.prefix == "#" and form.whole:
+            known = self.state.get(form.name) is not None or (form.name in "@*" and self.arguments is not None)
+            return Bit(Piece(str(len(found)), span, exact=False)) if known else unknown(span, f"${form.name}", quoted)
+        text = text_of(found[0]) if found else ""
+        if text is None or form.prefix not in ("#", "!"):
+            return unknown(span, why(found[0]) if found else span.text, quoted)
+        if form.prefix == "#":
+            return Bit(Piece(str(len(text)), span, exact=False))
+        other = self.state.get(text)
+        value = other.scalar if other is not None else ()
+        known_text = text_of(value) if other is not None else None
+        return Bit(Piece(known_text, span, exact=False, because="" if known_text is not None else f"${{!{form.name}}}"), not quoted)
+
+    def _transformed(self, tree: Tree, node: Node, form: Form, span: Span, value: Value) -> Piece:
+        text = text_of(value)
+        operand = text_of(joined(self._operand(tree, node, form, span, True), span))
+        if text is None or operand is None:
+            return Piece(None, span, exact=False, because=why(value) or span.text)
+        made = substring(text, operand) if form.operator == ":" else transform(text, form.operator, operand)
+        return Piece(made, span, exact=False, because="" if made is not None else span.text)
+
+    def document(self, tree: Tree, span: Span, body: Node) -> list[Bit]:
+        """A here-document's text."""
+        nodes = [child for child in body.named_children if child.type in EXPANSIONS]
+        return [bit for bit in self.mixed(tree, span, nodes, HERE, True) if isinstance(bit, Bit)]

@@ -1,0 +1,35 @@
+"""Other scripts that a script names: opened only where they lie in its folder or below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from preflight.source import InputError, Source
+
+MAX_FILES = 20
+MAX_BYTES = 2_000_000
+
+
+class Files:
+    """Opens files beside a script; remembers them."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.opened: dict[Path, Source] = {}
+
+    def open(self, name: str | None) -> Source | None:
+        """A file by the name a script gives it, or None when it is not there, lies elsewhere, or is too large."""
+        if not name or self.source.path is None:
+            return None
+        folder = self.source.path.parent
+        try:
+            path = (folder / name).resolve()
+            if not path.is_relative_to(folder.resolve()) or not path.is_file() or path.stat().st_size > MAX_BYTES or path == self.source.path.resolve():
+                return None
+            if path not in self.opened:
+                if len(self.opened) >= MAX_FILES:
+                    return None
+                self.opened[path] = Source.read(path, str(Path(self.source.name).parent / path.relative_to(folder.resolve())))
+        except (InputError, OSError, ValueError):
+            return None
+        return self.opened[path]

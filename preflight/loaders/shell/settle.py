@@ -1,0 +1,52 @@
+"""Words of a launch made certain: what an expansion that is not known may stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from preflight.document import Word
+from preflight.loaders.shell.fields import Field, word
+from preflight.source import Span
+
+_NAME = re.compile(r"\$([A-Za-z_]\w*)")
+_GROUP = re.compile(r".*(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS?|CONFIGS?|EXTRA\w*)", re.IGNORECASE)
+
+
+class Settled(NamedTuple):
+    """The words; which of them may be several or none (loose); undefined groups and unset values; whether any flag may be added."""
+
+    words: tuple[Word, ...]
+    loose: tuple[Word, ...] = ()
+    groups: tuple[tuple[str, Span], ...] = ()
+    unset: tuple[tuple[str, str, Span], ...] = ()
+    open: bool = False
+
+
+def settle(fields: Sequence[Field], near: Span, assigned: Collection[str], foreign: bool) -> Settled:
+    """assigned: every name that the script sets anywhere; foreign: files were sourced that cannot be read."""
+    words = [word(field, near) for field in fields]
+    loose, groups, unset, opened = [], [], [], False
+    for at, (field, made) in enumerate(zip(fields, words, strict=True)):
+        if made.text is not None:
+            continue
+        match = _NAME.fullmatch(made.because)
+        name = match[1] if match else ""
+        flag = words[at - 1].text if at else None
+        follows = flag is not None and flag.startswith("-") and "=" not in flag
+        undefined = bool(name) and name not in assigned and not foreign
+        if made.because in ("$@", "$*"):
+            loose.append(made)
+            opened = True
+        elif field.loose and _GROUP.fullmatch(name) and undefined:
+            loose.append(made)
+            groups.append((name, made.span))
+        elif field.loose and not follows:
+            loose.append(made)
+            opened = opened or not undefined
+            if undefined:
+                groups.append((name, made.span))
+        elif undefined and follows and flag is not None and len(field.pieces) == 1:
+            unset.append((name, flag, made.span))
+    return Settled(tuple(words), tuple(loose), tuple(groups), tuple(unset), opened)

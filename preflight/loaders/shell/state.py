@@ -1,0 +1,136 @@
+"""The variables of a script while it is followed, and what remains of them after branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from preflight.document import Piece
+from preflight.loaders.shell.fields import Value
+from preflight.source import Span
+
+MAX_PIECES = 20_000
+MAX_TEXT = 2_000_000
+
+
+class Variable(NamedTuple):
+    """A variable. items: one value, or the elements of an array. place: the assignment that set it last."""
+
+    items: tuple[Value, ...]
+    array: bool
+    place: Span
+    exported: bool = False
+    keys: tuple[str, ...] = ()
+
+    @property
+    def scalar(self) -> Value:
+        return self.items[0] if self.items else ()
+
+
+Changes = dict[str, Variable | None]
+
+
+class State:
+    """Variables by name; changes inside a frame can be taken back."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Variable] = {}
+        self.ever: set[str] = set()
+        self._frames: list[Changes] = []
+
+    def get(self, name: str) -> Variable | None:
+        return self.variables.get(name)
+
+    def put(self, name: str, variable: Variable | None) -> None:
+        """Set or unset a variable."""
+        for frame in self._frames[-1:]:
+            frame.setdefault(name, self.variables.get(name))
+        self.ever.add(name)
+        if variable is None:
+            self.variables.pop(name, None)
+        else:
+            self.variables[name] = variable
+
+    @contextmanager
+    def frame(self) -> Iterator[Changes]:
+        """Collect the changes of a block as name → value before it."""
+        changes: Changes = {}
+        self._frames.append(changes)
+        try:
+            yield changes
+        finally:
+            self._frames.pop()
+            for name, old in changes.items():
+                for outer in self._frames[-1:]:
+                    outer.setdefault(name, old)
+
+    def undo(self, changes: Changes) -> Changes:
+        """Take changes back; returns what they had set."""
+        new: Changes = {name: self.variables.get(name) for name in changes}
+        for name, old in changes.items():
+            if old is None:
+                self.variables.pop(name, None)
+            else:
+                self.variables[name] = old
+        return new
+
+    def merge(self, branches: list[Changes], because: str, defaults: frozenset[str] = frozenset()) -> None:
+        """After branches of which one was taken, nobody knows which: each with what it set (an empty one set nothing).
+
+        defaults: variables that a branch sets because they are not set; that value is taken.
+        """
+        for name in {name: None for branch in branches for name in branch}:
+            before = self.variables.get(name)
+            after = [branch.get(name, before) if name in branch else before for branch in branches]
+            self.put(name, _either(after, because, name in defaults))
+
+
+def _either(values: list[Variable | None], because: str, default: bool) -> Variable | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if default:
+        return known[0]
+    if all(v is not None and v.items == known[0].items for v in values):
+        return known[0]._replace(exported=all(v.exported for v in known))
+    last = known[-1]
+    exported = all(v.exported for v in known) and len(known) == len(values)
+    if any(v.array for v in known) or all(v is None or _is_group(v.scalar) for v in values):
+        return last._replace(items=_maybe(values, last.array), exported=exported)
+    unknown = Piece(None, last.place, exact=False, because=because)
+    return last._replace(items=((unknown,),), array=False, exported=exported)
+
+
+def _is_group(value: Value) -> bool:
+    """A list of flags, or nothing."""
+    text = next((piece.text for piece in value if piece.text is None or piece.text.strip()), "")
+    return text is not None and (not text or text.lstrip().startswith("-"))
+
+
+def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
+    """Everything that any branch sets: what all begin with is certain, the rest may be there."""
+    lists: list[list[Value]] = [(list(v.items) if array else [(p,) for p in v.scalar]) if v is not None else [] for v in values]
+    shared = 0
+    while all(len(items) > shared for items in lists) and all(_same(items[shared], lists[0][shared]) for items in lists):
+        shared += 1
+    found = lists[0][:shared]
+    for items in lists:
+        for value in items[shared:]:
+            found.append(tuple(piece._replace(maybe=True) for piece in value))
+        if not array and items[shared:]:
+            blank = items[-1][-1]
+            found.append((Piece(" ", blank.span, exact=False, maybe=True),))
+    return tuple(found) if array else (tuple(piece for value in found for piece in value),)
+
+
+def _same(one: Value, other: Value) -> bool:
+    """Whether two values are one, however they came here."""
+    return len(one) == len(other) and all(a.text == b.text and a.span == b.span and a.maybe == b.maybe for a, b in zip(one, other, strict=True))
+
+
+def bounded(value: Value) -> Value:
+    """A value of sane size: a longer one is unknown."""
+    if len(value) > MAX_PIECES or sum(len(p.text or "") for p in value) > MAX_TEXT:
+        return (Piece(None, value[0].span, exact=False, because="a value that grows without bound"),)
+    return value

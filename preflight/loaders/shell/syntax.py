@@ -1,0 +1,67 @@
+"""Bash text to a syntax tree, with offsets in characters and bounded time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from time import thread_time
+from typing import Any, NamedTuple
+
+from preflight.source import Source, Span
+
+Node = Any
+"""A tree-sitter node: the library's types are not needed by those who do not parse."""
+
+_CHUNK = 2048
+_SECONDS = 1.5
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+
+class Tree(NamedTuple):
+    """A parsed script. cut: the text was too involved to be parsed to its end."""
+
+    source: Source
+    root: Node
+    cut: bool
+
+    def span(self, node: Node) -> Span:
+        """Where a node stands, without the blanks and continuations that the grammar puts in front of some."""
+        start: int = node.start_byte
+        text = self.source.text
+        while start < node.end_byte and text[start] in " \t\n\r\\" and not (text[start] == "\\" and text[start + 1 : start + 2] not in ("\n", "\r")):
+            start += 1
+        return Span(self.source, start, node.end_byte)
+
+    def text(self, node: Node) -> str:
+        return self.source.text[node.start_byte : node.end_byte]
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Any:
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def parse(source: Source) -> Tree:
+    """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters."""
+    data = _FOREIGN.sub("%", source.text).replace("\r", " ").encode("ascii")
+    deadline, cut = thread_time() + _SECONDS, False
+
+    def read(offset: int, _point: object) -> bytes:
+        nonlocal cut
+        cut = cut or thread_time() > deadline
+        return b"" if cut else data[offset : offset + _CHUNK]
+
+    tree = _parser().parse(read)
+    return Tree(source, tree.root_node, cut)
+
+
+def ancestors(node: Node) -> Iterator[Node]:
+    """The node and those around it, inside out."""
+    current: Node | None = node
+    while current is not None:
+        yield current
+        current = current.parent

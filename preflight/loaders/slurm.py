@@ -1,0 +1,56 @@
+"""#SBATCH lines: the devices that a job asks for, and the variables that Slurm will set from them."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.document import Count, Piece, Unknown, Word, word_of
+from preflight.loaders.counts import Allocation, allocation
+from preflight.loaders.msrun_launcher import CommandError, split_command
+from preflight.loaders.options import SLURM, read_options
+from preflight.source import Source, Span
+
+_LINE = re.compile(r"#SBATCH[ \t]+([^\r\n]*)")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+
+
+def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
+    """What the #SBATCH lines before the first command ask for, and their words."""
+    words: list[Word] = []
+    for number in range(1, len(source.starts) + 1):
+        start = source.starts[number - 1]
+        text = source.line(number)
+        if text.strip() and not text.startswith("#"):
+            break
+        if match := _LINE.match(text):
+            said = _COMMENT.sub("", match[1])
+            span = Span(source, start + match.start(1), start + match.start(1) + len(said))
+            try:
+                words += split_command(word_of((Piece(said, span),)))
+            except CommandError:
+                continue
+    if any(word.text == "hetjob" for word in words):
+        return Allocation(), tuple(words)
+    return allocation(read_options(words, SLURM), "#SBATCH"), tuple(words)
+
+
+def variables(asked: Allocation) -> dict[str, Word]:
+    """The SLURM_* variables of the job, as far as its request decides them."""
+    found = {
+        "SLURM_NNODES": asked.nodes,
+        "SLURM_JOB_NUM_NODES": asked.nodes,
+        "SLURM_NTASKS": asked.tasks,
+        "SLURM_NPROCS": asked.tasks,
+        "SLURM_NTASKS_PER_NODE": asked.tasks_per_node,
+        "SLURM_GPUS_ON_NODE": asked.per_node,
+        "SLURM_GPUS_PER_NODE": asked.per_node,
+        "SLURM_GPUS": asked.devices if asked.per_node is None else None,
+    }
+    return {name: _word(count) for name, count in found.items() if count is not None and count.span is not None}
+
+
+def _word(count: Count) -> Word:
+    assert count.span is not None
+    if isinstance(count.value, Unknown):
+        return Word(None, count.span, because=count.value.because, editable=False)
+    return Word(str(count.value), count.span, editable=False)
