@@ -1,0 +1,141 @@
+"""The house rules that a machine can hold: floors, sizes, packages, pages."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import preflight
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+FLOORS = [
+    ("source", "spelling"),
+    ("finding",),
+    ("document", "request", "atomic"),
+    ("value", "suppression"),
+    ("sizes",),
+    ("cluster", "arguments", "plan", "loaders"),
+    ("devices",),
+    ("dialects", "memory"),
+    ("job",),
+    ("settings", "constraints"),
+    ("rule", "discovery"),
+    ("hookspecs",),
+    ("plugins",),
+    ("engine", "builtin"),
+    ("workspace", "proof"),
+    ("fixer",),
+    ("search",),
+    ("api", "checking"),
+    ("report", "gate"),
+    ("testing",),
+    ("cli",),
+]
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+MODULES = sorted(p for p in (ROOT / "preflight").rglob("*.py"))
+RULES = sorted(p for p in (ROOT / "rules").rglob("*.py"))
+ONE_PART = {"proof_script": "proof"}
+FORBIDDEN_NAMES = {"utils", "common", "misc", "base", "helpers"}
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def home(module: str) -> str:
+    """The part of the house that a dotted name below preflight lives in."""
+    parts = module.split(".")
+    return ONE_PART.get(parts[1], parts[1])
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Modules of preflight that a module imports, type checking and function bodies included."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "preflight" else [node.module]
+            found |= {name for name in names if name.startswith("preflight.")}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("preflight.")}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_imports_go_down_only(path: Path) -> None:
+    name = home(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    if name == "__init__":
+        return
+    assert name in FLOOR, f"{name} has no floor; give it one in FLOORS"
+    used = {home(module) for module in imported(ast.parse(path.read_text(encoding="utf-8")))} - {name, "schemas", "__version__"}
+    up = {other for other in used if FLOOR[other] >= FLOOR[name]}
+    assert not up, f"{shown(path)} (floor {FLOOR[name]}) imports {', '.join(f'{o} ({FLOOR[o]})' for o in sorted(up))}"
+
+
+@pytest.mark.parametrize("path", [*MODULES, *RULES], ids=shown)
+def test_sizes(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 250
+    assert path.stem not in FORBIDDEN_NAMES
+    long = [f"{f.name} has {length} lines" for f, length in functions(text) if length > 40]
+    assert not long, long
+
+
+def functions(text: str) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [(node, (node.end_lineno or node.lineno) - node.lineno + 1) for node in found]
+
+
+def test_nine_of_ten_functions_have_25_lines_at_most() -> None:
+    lengths = sorted(length for path in [*MODULES, *RULES] for _, length in functions(path.read_text(encoding="utf-8")))
+    assert lengths[len(lengths) * 9 // 10] <= 25
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_public_names_say_what_they_are(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    public = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")]
+    bare = [node.name for node in public if ast.get_docstring(node) is None and not node.decorator_list]
+    assert not bare, f"without a docstring: {', '.join(bare)}"
+    assert ast.get_docstring(tree) is not None or not tree.body, "the module has no docstring"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if "cli" not in p.parts], ids=shown)
+def test_only_the_command_line_prints(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"]
+
+
+def test_the_package_list_is_what_is_on_disk() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    disk = {"preflight." + ".".join(p.parent.relative_to(ROOT / "preflight").parts) for p in (ROOT / "preflight").rglob("__init__.py")}
+    disk |= {"preflight." + ".".join(p.parent.relative_to(ROOT).parts) for top in ("rules", "schemas") for p in (ROOT / top).rglob("__init__.py")}
+    assert set(project["packages"]) == {name.rstrip(".") for name in disk}
+    stray = [shown(p) for p in [*MODULES, *RULES] if not (p.parent / "__init__.py").exists()]
+    assert not stray, f"in folders without __init__.py: {stray}"
+
+
+def test_the_face_is_small_and_whole() -> None:
+    assert len(preflight.__all__) <= 26
+    assert all(hasattr(preflight, name) for name in preflight.__all__)
+
+
+HEAVY = ("jsonschema", "ruamel", "rich", "numpy", "pydantic", "pygments", "matplotlib", "asyncio", "preflight.fixer", "preflight.testing")
+
+
+def test_the_check_path_imports_nothing_heavy() -> None:
+    program = f"import sys; import preflight.checking, preflight.cli.check, preflight.report.text; print(*(m for m in {HEAVY!r} if m in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_the_version_loads_nothing_at_all() -> None:
+    program = "import sys; sys.argv[1:] = ['--version']; from preflight.cli import main; main(); print(*(m for m in ('typer', 'click', 'yaml', 'pluggy') if m in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == f"preflight {preflight.__version__}\n\n"
