@@ -37,4 +37,5 @@ def preflight_devices() -> Sequence[Device]:
 
 @hookimpl
 def preflight_reporters() -> Sequence[tuple[str, str]]:
-    return [(name, f"preflight.report.{name}:render") for name in ("text", "concise", "json")]
+    own = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "html")
+    return [(name, f"preflight.report.{name}:render") for name in own]

@@ -15,6 +15,7 @@ from preflight.job import Job
 from preflight.plan import Plan
 from preflight.plugins import Plugins
 from preflight.request import Request
+from preflight.rule import Checkable
 from preflight.suppression import Suppression, suppressions
 
 UNUSED = "unused-suppression"
@@ -69,6 +70,8 @@ class Report:
     suppressed: int = 0
     checked: tuple[str, ...] = ()
     errors: tuple[Unreadable, ...] = ()
+    rules: tuple[Checkable, ...] = ()
+    """The rules that made the findings, sorted by id."""
 
     @property
     def plan(self) -> Plan | None:
@@ -154,7 +157,15 @@ def check_documents(
     kept, hidden = _suppress(_distinct(findings), tuple(comments.values()), policy)
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     skipped = [name for name in dict.fromkeys(skipped) if name not in checked]
-    return Report(tuple(sorted(kept, key=order)), tuple(jobs), tuple(dict.fromkeys(unknown)), tuple(crashes), tuple(skipped), hidden, checked)
+    rules = _fired(kept, jobs, plugins)
+    kept.sort(key=order)
+    return Report(tuple(kept), tuple(jobs), tuple(dict.fromkeys(unknown)), tuple(crashes), tuple(skipped), hidden, checked, rules=rules)
+
+
+def _fired(findings: Iterable[Finding], jobs: Iterable[Job], plugins: Plugins) -> tuple[Checkable, ...]:
+    ids = {finding.rule for finding in findings}
+    found = {rule.id: rule for job in jobs for rule in plugins.rules(job.versions) if rule.id in ids}
+    return tuple(found[id] for id in sorted(found))
 
 
 def order(finding: Finding) -> tuple[object, ...]:

@@ -110,11 +110,7 @@ def apply(findings: Sequence[Finding], report: Report, sources: dict[str, Source
 
     partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
     """
-    documents: dict[str, list[Document]] = {}
-    for job in report.jobs:
-        for document in job.documents:
-            if all(d.run != document.run or d.source is not document.source for d in documents.get(document.source.name, [])):
-                documents.setdefault(document.source.name, []).append(document)
+    documents = _documents(report)
     planned: dict[str, list[Splice]] = {}
     edits: dict[str, list[Edit]] = {}
     taken = []
@@ -194,3 +190,21 @@ def _better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
         raise NotProven(f"it would bring a new error: {', '.join(sorted(rule for rule, _ in new))}")
     if len(after.jobs) < len(before.jobs):
         raise NotProven("the file would no longer be recognised")
+
+
+def text_edits(report: Report, finding: Finding, fix: Fix) -> dict[str, list[Splice]]:
+    """The text changes of a fix by file, for reports; empty when it has no unambiguous place."""
+    try:
+        return _splices(finding, fix, _documents(report))
+    except CannotEdit:
+        return {}
+
+
+def _documents(report: Report) -> dict[str, list[Document]]:
+    """The documents of a report by file, each run once."""
+    documents: dict[str, list[Document]] = {}
+    for job in report.jobs:
+        for document in job.documents:
+            if all(d.run != document.run or d.source is not document.source for d in documents.get(document.source.name, [])):
+                documents.setdefault(document.source.name, []).append(document)
+    return documents

@@ -1,0 +1,19 @@
+"""The identity of a finding that outlives line shifts: rule, file, key path, and the text of its line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from preflight.finding import Finding
+
+
+def fingerprints(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
+    """Each finding with a hash of what it is about; equal ones are numbered in order."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    for finding in findings:
+        about = (finding.rule, finding.path.replace("\\", "/"), ".".join(map(str, finding.key)), finding.span.source.line(finding.line).strip())
+        seen[about] += 1
+        text = "\0".join((*about, str(seen[about])))
+        yield finding, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,34 @@
+"""GitHub workflow commands: annotations on the files of a pull request."""
+
+from __future__ import annotations
+
+from preflight.engine import Report
+from preflight.finding import Finding, Severity
+from preflight.report.look import Look
+
+LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def render(report: Report, look: Look = Look()) -> str:
+    """A command per finding, and one per file that could not be read."""
+    lines = [_line(finding) for finding in report.findings]
+    lines += [f"::error file={_property(e.path)},line={max(e.line, 1)},title=unreadable::{_data(e.message)}" for e in report.errors]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(finding: Finding) -> str:
+    assert finding.severity is not None
+    end = finding.span.end_position
+    where = f"file={_property(finding.path)},line={finding.line},col={finding.column},endLine={end.line}"
+    if end.line == finding.line:
+        where += f",endColumn={end.column}"
+    message = finding.message + (f" (fix: {finding.fix.title})" if finding.fix else "")
+    return f"::{LEVELS[finding.severity]} {where},title={_property(f'preflight {finding.rule}')}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,82 @@
+"""One self-contained HTML file: findings in context, memory per stage, what could not be verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader
+
+import preflight
+from preflight.engine import Report
+from preflight.finding import Finding, Severity
+from preflight.job import Job
+from preflight.memory import Term
+from preflight.report.look import Look
+from preflight.report.plain import plain
+
+GIB = 2**30
+CONTEXT = 2
+
+
+class Line(NamedTuple):
+    """A line of source: its number, the text before, in and after the marked stretch."""
+
+    number: int
+    before: str
+    marked: str
+    after: str
+
+
+class Bar(NamedTuple):
+    """A pipeline stage's memory: terms as (name, GiB, share of the width), totals in GiB."""
+
+    stage: int
+    terms: list[tuple[str, float, float]]
+    required: float
+
+
+def render(report: Report, look: Look = Look()) -> str:
+    """The report as a page; every text is escaped by the template."""
+    environment = Environment(loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    counts = {str(s): sum(f.severity is s for f in report.findings) for s in Severity}
+    return environment.get_template("report.html.j2").render(
+        report=report, version=preflight.__version__, counts=counts, context=_context, plain=plain, runs=[run for job in report.jobs if (run := _run(job))]
+    )
+
+
+def _context(finding: Finding) -> Iterator[Line]:
+    """The lines around a finding; the first line of its place is marked."""
+    source, start, end = finding.span.source, finding.span.source.position(finding.span.start), finding.span.end_position
+    for number in range(max(1, start.line - CONTEXT), min(len(source.starts), start.line + CONTEXT) + 1):
+        text = source.line(number)
+        if number != start.line:
+            yield Line(number, plain(text), "", "")
+            continue
+        stop = end.column - 1 if end.line == start.line else len(text)
+        yield Line(number, plain(text[: start.column - 1]), plain(text[start.column - 1 : stop]), plain(text[stop:]))
+
+
+def _run(job: Job) -> dict[str, Any] | None:
+    """Memory bars of a run, when there is an estimate."""
+    estimate = job.memory
+    if not estimate.stages:
+        return None
+    width = max(estimate.budget or 0.0, *(stage.required for stage in estimate.stages))
+    bars = [
+        Bar(
+            stage.index,
+            [(t.name, t.high / GIB, 100 * t.high / width) for t in sorted(stage.terms, key=lambda t: -t.high) if t.high > 0.002 * width],
+            stage.required / GIB,
+        )
+        for stage in estimate.stages
+    ]
+    budget = estimate.budget / GIB if estimate.budget else None
+    limit = 100 * estimate.budget / width if estimate.budget else None
+    return {"path": job.documents[0].source.name, "target": str(job.target), "bars": bars, "budget": budget, "limit": limit, "verdict": estimate.verdict}
+
+
+def _shares(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:
+    """Terms that can be seen, largest first: name, GiB, share of the width in percent."""
+    shown = [term for term in terms if term.high > 0.002 * width]
+    return [(term.name, term.high / GIB, 100 * term.high / width) for term in sorted(shown, key=lambda term: -term.high)]

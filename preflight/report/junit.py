@@ -1,0 +1,33 @@
+"""JUnit XML: a test case per file, a failure per error or warning."""
+
+from __future__ import annotations
+
+from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+
+from preflight.engine import Report
+from preflight.finding import Severity
+from preflight.report.concise import line
+from preflight.report.look import Look
+from preflight.report.plain import plain
+
+
+def render(report: Report, look: Look = Look()) -> str:
+    """One suite; notes go to the output of their file's case and do not fail it."""
+    suite = TestSuite("preflight")
+    paths = dict.fromkeys([*report.checked, *(finding.path for finding in report.findings)])
+    for path in paths:
+        case = TestCase(plain(path), classname="preflight")
+        found = [finding for finding in report.findings if finding.path == path]
+        case.result = [Failure(line(f), f.rule) for f in found if f.severity is not Severity.NOTE]
+        notes = [line(f) for f in found if f.severity is Severity.NOTE]
+        if notes:
+            case.system_out = "\n".join(notes)
+        suite.add_testcase(case)
+    for error in report.errors:
+        case = TestCase(plain(error.path), classname="preflight")
+        case.result = [Error(plain(str(error)), "unreadable")]
+        suite.add_testcase(case)
+    xml = JUnitXml("preflight")
+    xml.add_testsuite(suite)
+    text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
+    return text.decode("utf-8") + "\n"

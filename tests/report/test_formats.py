@@ -1,0 +1,82 @@
+"""Reports as their real consumers read them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from preflight.engine import check_documents
+from preflight.loaders import load
+from preflight.report import github, gitlab, html, junit, markdown, sarif
+from preflight.request import Request
+from preflight.source import Source
+
+TEXT = "toy: true\ndata: 4 # ranks | <b>\ntensor: 8\n"
+
+
+@pytest.fixture
+def make(toys):
+    return lambda text: check_documents(load(Source(text, "conf/run,1.yaml")), toys, Request(world_size=16))
+
+
+@pytest.fixture
+def report(make):
+    return make(TEXT)
+
+
+def test_sarif_is_read_by_sarif_tools(report, tmp_path):
+    path = tmp_path / "out.sarif"
+    path.write_text(sarif.render(report))
+    got = subprocess.run([sys.executable, "-m", "sarif", "summary", str(path)], capture_output=True, text=True, check=True)
+    assert "error: 1" in got.stdout and "toy-devices" in got.stdout
+
+
+def test_sarif_names_place_rule_and_fix(report):
+    run = json.loads(sarif.render(report))["runs"][0]
+    result = run["results"][0]
+    assert result["ruleId"] == "toy-devices" and run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "toy-devices"
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert (region["startLine"], region["startColumn"], region["endColumn"]) == (2, 7, 8)
+    change = result["fixes"][0]["artifactChanges"][0]
+    assert change["artifactLocation"]["uri"] == "conf/run%2C1.yaml" and change["replacements"][0]["insertedContent"]["text"] == "2"
+
+
+def test_fingerprints_outlive_line_shifts(report, make):
+    moved = make("# a new line\n" + TEXT)
+    prints = [json.loads(sarif.render(r))["runs"][0]["results"][0]["partialFingerprints"] for r in (report, moved)]
+    assert prints[0] == prints[1]
+    assert json.loads(gitlab.render(report))[0]["fingerprint"] == json.loads(gitlab.render(moved))[0]["fingerprint"]
+
+
+def test_junit_is_read_by_junitparser(report, tmp_path):
+    from junitparser import JUnitXml
+
+    path = tmp_path / "out.xml"
+    path.write_text(junit.render(report))
+    suite = next(iter(JUnitXml.fromfile(str(path))))
+    assert (suite.tests, suite.failures) == (1, 1)
+
+
+def test_github_escapes_its_properties(report):
+    line = github.render(report).splitlines()[0]
+    assert line.startswith("::error file=conf/run%2C1.yaml,line=2,col=7,") and "\n" not in line
+
+
+def test_markdown_escapes_what_strangers_wrote(report):
+    assert "| conf/run,1.yaml:2 | error |" in markdown.render(report)
+
+
+def test_html_is_one_file_and_escapes_what_strangers_wrote(report):
+    page = html.render(report)
+    assert "<b>" not in page.replace("<b>stage", "") and "&lt;b&gt;" in page
+    assert "<script" not in page and "http://" not in page and "https://" not in page
+    assert "<mark>4</mark>" in page
+
+
+def test_gitlab_paths_are_relative(report):
+    assert json.loads(gitlab.render(report))[0]["location"]["path"] == "conf/run,1.yaml"
+
+
