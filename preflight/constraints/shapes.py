@@ -122,7 +122,7 @@ class Constraint:
             yield Unverified(broken.because)
         elif broken:
             values = [job.arguments.given(h.name) for h in (self.at or tuple(self.refuse.handles())) if h.view != "environment"]
-            typed = [value for value in dict.fromkeys(values) if value is not None and value.setting is not None]
+            typed = list({id(value): value for value in values if value is not None and value.setting is not None}.values())
             yield Finding(
                 self._fill(job),
                 span=job.place(*typed),
