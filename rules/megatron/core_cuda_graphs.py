@@ -19,22 +19,25 @@ from preflight.rules.megatron.core_names import (
 MEGATRON = ConstraintSet("megatron")
 IMPL = a.cuda_graph_impl
 CAPTURED = a.cuda_graph_modules
-ON = all_of(IMPL.is_set, IMPL != "none")
-LOCAL = IMPL == "local"
-LAYERS = IMPL.is_in("local", "transformer_engine")
+OFFLOADED = a.cpu_offloading_num_layers > 0
+# The older way to ask for a graph of the whole iteration is a module of that name; it changes the implementation.
+ITERATION = any_of(IMPL == "full_iteration", CAPTURED.has("full_iteration"))
+ON = any_of(all_of(IMPL.is_set, IMPL != "none"), ITERATION)
+LOCAL = all_of(IMPL == "local", ~ITERATION)
+LAYERS = all_of(IMPL.is_in("local", "transformer_engine"), ~ITERATION)
 EXPERTS = CAPTURED.has("moe")
 # The local implementation captures router and preprocessing together, whichever is named.
 ROUTER = any_of(CAPTURED.has("moe_router"), all_of(LOCAL, CAPTURED.has("moe_preprocess")))
 PREPROCESS = any_of(CAPTURED.has("moe_preprocess"), all_of(LOCAL, CAPTURED.has("moe_router")))
-WHOLE = any_of(IMPL == "full_iteration", CAPTURED.length == 0)
+WHOLE = any_of(ITERATION, CAPTURED.length == 0, CAPTURED == ["full"])
 DROPPING = all_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)
 SOME = all_of(moe, a.num_experts > 1)
 
 MEGATRON.add(
     conflicts(
         "cuda-graph-with-layer-offload",
-        all_of(ON, IMPL != "full_iteration"),
-        a.cpu_offloading,
+        all_of(ON, ~ITERATION),
+        OFFLOADED,
         message="CUDA graphs of layers ({cuda_graph_impl}) cannot capture layers that are offloaded to the host",
         why="the model configuration is refused at start-up",
         upstream=at(2801),
@@ -107,7 +110,7 @@ MEGATRON.add(
     ),
     conflicts(
         "cuda-graph-with-full-recompute",
-        all_of(ON, IMPL != "full_iteration"),
+        all_of(ON, ~ITERATION),
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="full recomputation only works with CUDA graphs of the whole iteration, not with {cuda_graph_impl}",
         why="the model configuration is refused at start-up",

@@ -2,7 +2,7 @@
 
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
 from preflight.finding import Safety
-from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, LOCAL, ON
+from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON
 from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at
 
 OFFLOAD = ConstraintSet("megatron")
@@ -23,7 +23,7 @@ OFFLOAD.add(
     ),
     refuse(
         "local-cuda-graph-whole-layer-offload",
-        all_of(LOCAL, FINE, CAPTURED.length == 0),
+        all_of(LOCAL, FINE, any_of(CAPTURED.length == 0, CAPTURED == ["full"])),
         message="local CUDA graphs of whole layers cannot offload activations; --cuda-graph-modules must name parts",
         why="the model configuration is refused at start-up",
         upstream=at(2940),
@@ -63,7 +63,7 @@ OFFLOAD.add(
     refuse(
         "full-iteration-graph-offload-unbounded",
         all_of(
-            IMPL == "full_iteration",
+            ITERATION,
             FINE,
             any_of(a.fine_grained_offloading_max_inflight_offloads.is_none, a.fine_grained_offloading_max_inflight_offloads < 0),
         ),

@@ -33,7 +33,7 @@ MEGATRON.add(
     ),
     refuse(
         "inference-router-padding",
-        all_of(EXPERTS, a.moe_router_padding_for_quantization),
+        all_of(EXPERTS, a.moe_router_padding_for_quantization.given),
         message="inference-optimized experts cannot take a routing map padded for low precision",
         why=WHY,
         upstream=at(1606),

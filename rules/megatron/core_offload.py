@@ -2,46 +2,50 @@
 
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
 from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, both, recomputes_moe, selective_at_last
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, recomputes_moe, selective_at_last
 
 MEGATRON = ConstraintSet("megatron")
+OFFLOADED = a.cpu_offloading_num_layers > 0
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
 
 MEGATRON.add(
     refuse(
         "offloaded-layers-out-of-range",
-        all_of(a.cpu_offloading, a.cpu_offloading_num_layers >= a.num_layers),
+        all_of(OFFLOADED, a.cpu_offloading_num_layers >= a.num_layers),
         message="{cpu_offloading_num_layers} layers are to be offloaded, at least one of the {num_layers} must stay on the device",
         why="the model configuration is refused at start-up",
-        upstream=both(1887, 670),
+        upstream=at(1887),
+        versions=NEW,
         at=(a.cpu_offloading_num_layers,),
         fixes=(put(a.cpu_offloading_num_layers, a.num_layers - 1, safety=Safety.SAFE),),
     ),
     conflicts(
         "offloaded-layers-with-pipeline",
-        a.cpu_offloading,
+        OFFLOADED,
         a.pipeline_model_parallel_size > 1,
         message="layers cannot be offloaded to the host under pipeline parallelism (here {pipeline_model_parallel_size} stages)",
         why="the offload schedule knows one stage only; the model configuration is refused",
-        upstream=both(1892, 675),
+        upstream=at(1892),
+        versions=NEW,
         at=(a.cpu_offloading_num_layers, a.pipeline_model_parallel_size),
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     conflicts(
         "offloaded-layers-with-recompute",
-        a.cpu_offloading,
+        OFFLOADED,
         a.recompute_granularity.is_set,
         message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
         why="both decide what to do with the same activations; the model configuration is refused",
-        upstream=both(1897, 680),
+        upstream=at(1897),
+        versions=NEW,
         at=(a.cpu_offloading_num_layers, a.recompute_granularity),
         fixes=(drop(a.cpu_offloading_num_layers), drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers))),
     ),
     conflicts(
         "offload-modules-and-layers",
         FINE,
-        a.cpu_offloading,
+        OFFLOADED,
         message="activations are offloaded by module and by layer at once; only one is possible",
         why="the model configuration is refused at start-up",
         upstream=at(2128),
@@ -141,7 +145,7 @@ MEGATRON.add(
     conflicts(
         "paged-stash-with-layer-offload",
         a.moe_paged_stash,
-        a.cpu_offloading,
+        OFFLOADED,
         message="the paged stash of expert activations cannot be combined with layers offloaded to the host",
         why="the model configuration is refused at start-up",
         upstream=at(2212),
