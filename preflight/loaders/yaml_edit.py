@@ -92,7 +92,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
 def _string(text: str, style: str) -> str:
     if style == '"' and not re.search(r'[\\"\n]', text):
         return f'"{text}"'
-    plain = _PLAIN.match(text) and not text.startswith(("*", "-", "?")) and resolve(text).endswith(":str")
+    indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document
+    plain = _PLAIN.match(text) and not indicator and resolve(text).endswith(":str")
     if plain and style not in ("'", '"'):
         return text
     return "'" + text.replace("'", "''") + "'"
