@@ -48,7 +48,8 @@ def excerpt(finding: Finding, look: Look) -> Iterator[str]:
 def _lines(source: Source, group: Sequence[Mark], gutter: int, look: Look) -> Iterator[str]:
     bar = look.paint(f"{' ' * gutter} |", "dim")
     numbers = sorted({mark.span.line for mark in group})
-    shown = sorted({number for n in numbers for number in (n - 1, n) if number > 0})
+    before = {group[0].span.line - 1} if group[0].sign == "^" and group[0].span.line > 1 else set()
+    shown = sorted({*numbers, *before})
     last = 0
     yield bar
     for number in shown:

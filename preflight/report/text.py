@@ -37,8 +37,9 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
     for head, fix in (("fix", finding.fix), *(("or", other) for other in finding.alternatives)):
         if fix is not None:
             yield f"{indent} {look.paint('=', 'dim')} {_fix(head, fix, look)}"
-    upstream = f"; upstream checks it at {finding.upstream}" if finding.upstream and ":" in finding.upstream else ""
-    yield f"{indent} {look.paint('=', 'dim')} {look.paint('more', 'dim')}: preflight explain {plain(finding.rule)}{plain(upstream)}"
+    if finding.upstream and ":" in finding.upstream:
+        yield f"{indent} {look.paint('=', 'dim')} {look.paint('upstream', 'dim')}: {plain(finding.upstream)}"
+    yield f"{indent} {look.paint('=', 'dim')} {look.paint('more', 'dim')}: preflight explain {plain(finding.rule)}"
 
 
 def _fix(head: str, fix: Fix, look: Look) -> str:

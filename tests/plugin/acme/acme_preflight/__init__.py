@@ -1,0 +1,32 @@
+"""What Acme adds to preflight: its own trainer's YAML, its accelerator, a house rule, a CSV report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from preflight import Device, hookimpl
+from preflight.dialects import Dialect
+from preflight.rule import Rule
+
+from acme_preflight import seeds
+from acme_preflight.dialect import AcmeDialect
+
+
+@hookimpl
+def preflight_rules() -> Sequence[Rule]:
+    return [seeds.check]
+
+
+@hookimpl
+def preflight_dialects() -> Sequence[Dialect]:
+    return [AcmeDialect()]
+
+
+@hookimpl
+def preflight_devices() -> Sequence[Device]:
+    return [Device("acme-one", memory=48 * 2**30, per_node=4, aliases=("a1",), vendor="acme", source="Acme data sheet")]
+
+
+@hookimpl
+def preflight_reporters() -> Sequence[tuple[str, str]]:
+    return [("csv", "acme_preflight.csv_report:render")]
