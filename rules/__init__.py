@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 
 from preflight.rule import Checkable, RulePack, collect
 
-_FRAMEWORKS = {"megatron": ("megatron",), "mindspeed": ("mindspeed", "mindspeed-llm"), "mindformers": ("mindformers",)}
+_FRAMEWORKS = {"megatron": ("megatron",), "mindspeed": ("mindspeed", "mindspeed-llm"), "mindformers": ("mindformers", "pynative")}
 
 
 def _load(package: str) -> tuple[Checkable, ...]:
