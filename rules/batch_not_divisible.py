@@ -33,7 +33,7 @@ from preflight import Finding, Fix, Job, Severity, Unverified, Value, known, rul
 UPSTREAM = {
     "megatron@0.12.1": "megatron/core/num_microbatches_calculator.py:340",
     "megatron": "megatron/training/arguments.py:715",
-    "mindformers": "mindformers/pynative/trainer/trainer.py:596",
+    "pynative": "mindformers/pynative/trainer/trainer.py:596",
 }
 
 
