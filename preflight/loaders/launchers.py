@@ -14,25 +14,7 @@ from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, M
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
 _WRAPPERS = frozenset(
-    [
-        "env",
-        "nohup",
-        "time",
-        "exec",
-        "command",
-        "sudo",
-        "stdbuf",
-        "unbuffer",
-        "nice",
-        "ionice",
-        "timeout",
-        "numactl",
-        "taskset",
-        "setsid",
-        "nsys",
-        "ncu",
-        "apptainer",
-    ]
+    "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu apptainer uv poetry pipenv conda".split()  # noqa: SIM905
 )
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
 
@@ -63,7 +45,7 @@ class _Taker:
             if words[0].text and _ASSIGNMENT.match(words[0].text):
                 self._assign(words[0])
                 words = words[1:]
-            elif name in _WRAPPERS:
+            elif name in _WRAPPERS or (not name and words[0].text is None and self._skip(words[1:])):
                 words = self._skip(words[1:])
             elif name in ("srun", "mpirun", "mpiexec", "orterun"):
                 words = self._front(name, words)

@@ -162,10 +162,10 @@ def _arity(name: str, after: Sequence[Word], spec: Spec) -> int:
     """0 or 1 values; an option that is not known takes one when the next word looks like a value."""
     if name in spec.values or name in spec.letters.values():
         return 1
-    if not after or after[0].text is None:
-        return int(bool(after))
-    if spec.clusters and len(name) == 1:
+    if not after or (spec.clusters and len(name) == 1):
         return 0
+    if after[0].text is None:
+        return 1
     return int(not after[0].text.startswith("-") and not is_entry(after[0]) and after[0].text.rpartition("/")[2] not in COMMANDS)
 
 

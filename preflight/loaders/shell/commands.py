@@ -17,14 +17,16 @@ from preflight.loaders.shell.nested import UNKNOWN, Nested, nested
 from preflight.loaders.shell.settle import Settled, settle
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.syntax import Node, Tree, parse
+from preflight.loaders.slurm import sbatch, variables
 from preflight.source import Source, Span
 
 MAX_LAUNCHES = 64
 MAX_CALLS = 12
 _QUIET = frozenset(
-    "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module conda pip grep sed awk touch tail head kill wait".split()  # noqa: SIM905
+    "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split()  # noqa: SIM905
 )
 _NO_WORDS = frozenset(["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"])
+_SHELLS = frozenset(["sbatch", "bash", "sh"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 _COMMAND_STRING = re.compile(r"-[a-z]*c")
 
@@ -126,6 +128,9 @@ class Commands:
         plain = tree.text(name)
         if plain in _QUIET:
             return
+        if document is not None and plain in _SHELLS:
+            self._script_text(tree, document, plain)
+            return
         if plain.startswith("-") and not before:
             self.broken.append(tree.span(node))
             return
@@ -158,7 +163,7 @@ class Commands:
         elif name == "eval":
             self._nested(nested(words[1:]), apart=False)
         elif (at := _string_at(words)) is not None:
-            self._nested(nested(words[at : at + 1]), apart=True, prefix=words[: at - 2])
+            self._nested(nested(words[at[1] : at[1] + 1]), apart=True, prefix=words[: at[0]])
         elif name in ("let", "unset", "alias", "trap", "exec") and len(words) == 1:
             return
         else:
@@ -244,6 +249,19 @@ class Commands:
         self.broken = [text.span(span) for span in self.broken]
         self.prefix, self.calls = outer, self.calls - 1
 
+    def _script_text(self, tree: Tree, document: Node, name: str) -> None:
+        """A script given as a here-document; sbatch reads #SBATCH lines in it."""
+        body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
+        if body is None:
+            return
+        text = nested([Field(list(self._heredoc(tree, document, body)))])
+        outer, given = self.asked, self.given
+        if name == "sbatch" and text is not None:
+            self.asked, _ = sbatch(text.source)
+            self.given = {**given, **variables(self.asked)}
+        self._nested(text, apart=True)
+        self.asked, self.given = outer, given
+
     def _outside(self, found: Found, text: Nested) -> Found:
         settled = found.settled
         groups = tuple((name, text.span(span)) for name, span in settled.groups)
@@ -285,12 +303,16 @@ def _value(given: Word) -> Value:
     return given.pieces or (Piece(given.text, given.span, given.uses, given.editable, given.because, given.maybe),)
 
 
-def _string_at(words: list[Field]) -> int | None:
-    """Where the command string of `bash -c "…"` stands, also behind srun and its kin."""
+def _string_at(words: list[Field]) -> tuple[int, int] | None:
+    """Where the shell and the command string of `bash -c "…"` stand, also behind srun and its kin."""
     for at, field in enumerate(words[:-2]):
         if command_name(word(field, field.pieces[0].span)) in ("bash", "sh"):
-            flag = text_of(words[at + 1].pieces)
-            return at + 2 if flag is not None and _COMMAND_STRING.fullmatch(flag) else None
+            options = at + 1
+            while options < len(words) - 1 and (text_of(words[options].pieces) or "").startswith("-"):
+                if _COMMAND_STRING.fullmatch(text_of(words[options].pieces) or ""):
+                    return at, options + 1
+                options += 1
+            return None
     return None
 
 

@@ -32,6 +32,7 @@ from preflight.source import Span
 
 EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"])
 QUOTES = frozenset(["string", "raw_string", "ansi_c_string", "translated_string"])
+_SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40
 
 
@@ -75,10 +76,26 @@ class Expander:
         at = span.start
         for node in nodes:
             place = tree.span(node)
-            found += literals(Span(span.source, at, max(at, place.start)), escape)
+            found += self._gap(tree, Span(span.source, at, max(at, place.start)), escape, quoted)
             found += self.bits(tree, node, quoted)
             at = max(at, place.end)
-        return found + literals(Span(span.source, at, max(at, span.end)), escape)
+        return found + self._gap(tree, Span(span.source, at, max(at, span.end)), escape, quoted)
+
+    def _gap(self, tree: Tree, span: Span, escape: re.Pattern[str], quoted: bool) -> Bits:
+        """Literal text, and simple variables that the grammar has not seen."""
+        text = span.text
+        if "$" not in text:
+            return literals(span, escape)
+        found: Bits = []
+        at = 0
+        for match in _SIMPLE.finditer(text):
+            if match[1] is None:
+                continue
+            found += literals(Span(span.source, span.start + at, span.start + match.start()), escape)
+            place = Span(span.source, span.start + match.start(), span.start + match.end())
+            found += self._parameter(tree, tree.root, place, quoted)
+            at = match.end()
+        return found + literals(Span(span.source, span.start + at, span.end), escape)
 
     def _string(self, tree: Tree, node: Node) -> Bits:
         inner = Span(tree.source, node.start_byte + 1, max(node.start_byte + 1, node.end_byte - 1))
@@ -151,7 +168,7 @@ class Expander:
         if form is None:
             return [unknown(span, shown(span), quoted)]
         if form.prefix:
-            return [self._prefixed(form, span, quoted)]
+            return self._keys(form, span, quoted) if form.prefix == "!" and form.whole else [self._prefixed(form, span, quoted)]
         if form.operator and form.operator.lstrip(":") in ("-", "=", "+", "?"):
             return self._conditional(tree, node, form, span, quoted)
         found = self.lookup(form, span)
@@ -213,6 +230,14 @@ class Expander:
             place = Span(place.source, place.start + 1, place.end - 1)
         bits = self.mixed(tree, place, nodes, DOUBLE if quoted else BARE, quoted)
         return [b if isinstance(b, Break) or quoted else Bit(b.piece, b.piece.exact) for b in bits]
+
+    def _keys(self, form: Form, span: Span, quoted: bool) -> Bits:
+        """${!A[@]}: the indices of an array."""
+        variable = self.state.get(form.name)
+        if variable is None:
+            return [unknown(span, f"${form.name}", quoted)]
+        keys = variable.keys or tuple(map(str, range(len(variable.items))))
+        return listed([(Piece(key, span, exact=False),) for key in keys], span, quoted, form.whole)
 
     def _prefixed(self, form: Form, span: Span, quoted: bool) -> Bit:
         """${#X} and ${!X}."""

@@ -226,11 +226,11 @@ class Follower:
             with self.state.frame() as changes:
                 self.block(tree, nodes)
             new = self.state.undo(changes)
-            if self.stop.at:
+            if self.stop.at in ("exit", "return"):
                 stops.append(self.stop.at)
-                self.stop.at = ""
             else:
                 ended.append(new)
+            self.stop.at = ""
         if not ended:
             self.stop.at = stops[0] if stops else ""
         elif len(ended) == 1:

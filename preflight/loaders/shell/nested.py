@@ -58,8 +58,9 @@ class Nested(NamedTuple):
         if not piece.exact or piece.text is None:
             origin = self.pieces[first]
             because = origin.because if origin.text is None else piece.because
-            return [Piece(piece.text, origin.span, (*origin.uses, self.place), False, because, piece.maybe or origin.maybe)]
-        found = []
+            text = origin.because if origin.text is None and piece.text is not None else piece.text
+            return [Piece(text, origin.span, (*origin.uses, self.place), False, because, piece.maybe or origin.maybe)]
+        found: list[Piece] = []
         for at in range(first, len(self.pieces)):
             start, origin = self.starts[at], self.pieces[at]
             if start >= piece.span.end and found:

@@ -16,6 +16,9 @@ Node = Any
 _CHUNK = 2048
 _SECONDS = 1.5
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
+_INNER = re.compile(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
+"""A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
+a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
 
 class Tree(NamedTuple):
@@ -47,7 +50,7 @@ def _parser() -> Any:
 
 def parse(source: Source) -> Tree:
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters."""
-    data = _FOREIGN.sub("%", source.text).replace("\r", " ").encode("ascii")
+    data = _INNER.sub(lambda m: m[1] or "%", _FOREIGN.sub("%", source.text)).replace("\r", " ").encode("ascii")
     deadline, cut = thread_time() + _SECONDS, False
 
     def read(offset: int, _point: object) -> bytes:
