@@ -57,8 +57,9 @@ def _first_of(schedule: str) -> int:
 @derives("train_iters")
 def train_iters(run: Run) -> None:
     """A number of samples becomes a number of steps."""
-    if run.train_iters is None and run.train_samples and not run.rampup_batch_size:
-        run.derive("train_iters", run.train_samples // run.global_batch_size, "train samples / global batch", of="train_samples")
+    if run.train_iters is None and run.train_samples and (run.core != "0.12.1" or not run.rampup_batch_size):
+        batch = run.global_batch_size if run.step_batch_size_schedule is None else _first_of(run.step_batch_size_schedule)
+        run.derive("train_iters", run.train_samples // batch, "train samples / global batch", of="train_samples")
 
 
 @derives("lr_decay_steps", "lr_warmup_steps", "lr_wsd_decay_steps")

@@ -56,7 +56,7 @@ class MegatronDialect:
             open=parsed.open or spelled.open,
             versions=run.versions,
         )
-        return Reading((document,), target, arguments, plan(run, target), cluster)
+        return Reading((document,), target, arguments, plan(run, target, writer), cluster)
 
 
 def _editable(value: Value, writer: Writer, name: str) -> Value:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.patterns import Hybrid, hybrid, layout
 from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
+from preflight.dialects.megatron_hybrid import Hybrid, parse_hybrid
+from preflight.dialects.megatron_layout import parse_layout
 
 Chunks = tuple[tuple[int, ...], ...]
 """Layers by pipeline rank, then virtual stage."""
@@ -20,17 +21,17 @@ def hybrid_pattern(run: Run) -> None:
         run.switch("hybrid_layer_pattern", pattern, "--hybrid-override-pattern is its older name", f"{ARGUMENTS}:752")
     if run.mtp_hybrid_override_pattern is not None and run.mtp_num_layers and "/" not in pattern:
         pattern += "/" + "/".join([run.mtp_hybrid_override_pattern] * run.mtp_num_layers)
-    found = hybrid(pattern)
+    found = _hybrid(pattern)
     given = run.value("num_layers")
-    if given.written and given.raw != len(found.layers):
-        run.switch("num_layers", len(found.layers), "the hybrid layer pattern counts", f"{ARGUMENTS}:797")
+    if given.written and given.raw != found.layers:
+        run.switch("num_layers", found.layers, "the hybrid layer pattern counts", f"{ARGUMENTS}:797")
     else:
-        run.derive("num_layers", len(found.layers), "length of the hybrid layer pattern", of=source)
-    run.derive("hybrid_main_pattern", found.main, of=source)
-    run.derive("hybrid_mtp_pattern", found.mtp, of=source)
+        run.derive("num_layers", found.layers, "length of the hybrid layer pattern", of=source)
+    run.derive("hybrid_main_pattern", "|".join(found.segments), of=source)
+    run.derive("hybrid_mtp_pattern", found.depth, of=source)
     run.derive("hybrid_mtp_depths", found.depths, of=source)
     run.derive("hybrid_num_segments", len(found.segments), of=source)
-    run.derive("hybrid_has_pipes", "|" in found.main, of=source)
+    run.derive("hybrid_has_pipes", len(found.segments) > 1, of=source)
     if found.depths and run.mtp_num_layers is None:
         run.derive("mtp_num_layers", found.depths, "depths of the hybrid layer pattern", of=source)
     elif found.depths and run.mtp_num_layers != found.depths:
@@ -53,8 +54,8 @@ def layout_counts(run: Run) -> None:
     """What a pipeline layout holds."""
     if run.pipeline_model_parallel_layout is None:
         return
-    stages = layout(run.pipeline_model_parallel_layout)
-    for name, count in (("stages", len(stages)), ("layers", sum(s.count("t") for s in stages)), ("mtp", sum(s.count("m") for s in stages))):
+    found = _layout(run.pipeline_model_parallel_layout)
+    for name, count in (("stages", len(found)), ("layers", "".join(found).count("t")), ("mtp", "".join(found).count("m"))):
         run.derive(f"layout_num_{name}", count, of="pipeline_model_parallel_layout")
 
 
@@ -109,10 +110,10 @@ def chunks(run: Run) -> Chunks:
     """Decoder layers by pipeline rank and virtual stage. Raises NotKnown where upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
     if run.pipeline_model_parallel_layout is not None:
-        counts = tuple(stage.count("t") for stage in layout(run.pipeline_model_parallel_layout))
+        counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
     if run.core != "0.12.1" and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
-        segments = Hybrid(run.hybrid_main_pattern, None, 0).segments
+        segments = run.hybrid_main_pattern.split("|")
         return tuple(tuple(len(segments[v * pipeline + rank]) for v in range(virtual)) for rank in range(pipeline))
     if (stated := _stated(run)) is not None:
         return stated
@@ -135,6 +136,20 @@ def ranks(run: Run) -> list[int]:
         raise NotKnown("the first and last stage leave no even split of the other layers")
     each = _whole(middle, stages, "layers between the first and the last stage") if stages else 0
     return [*([first] if first is not None else []), *[each] * stages, *([last] if last is not None else [])]
+
+
+def _hybrid(text: str) -> Hybrid:
+    found = parse_hybrid(text)
+    if found.strange or found.uneven or found.mixed:
+        raise NotKnown("the hybrid layer pattern is refused")
+    return found
+
+
+def _layout(text: str) -> tuple[str, ...]:
+    found = parse_layout(text)
+    if found.strange or found.too_long:
+        raise NotKnown("the pipeline layout is refused")
+    return found.stages
 
 
 def _stated(run: Run) -> Chunks | None:

@@ -1,38 +1,91 @@
-"""From Megatron's arguments to the neutral plan."""
+"""From Megatron's arguments to the neutral plan: layout, batch, and the parts that other modules translate."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from preflight.dialects.megatron import plan_model, plan_training
+from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.run import NotKnown, Run
-from preflight.plan import Batch, Layout, Plan
+from preflight.plan import Batch, Inference, Layout, Plan
 from preflight.request import Target
-from preflight.value import Value, derived, unknown
+from preflight.value import Value, default, derived, unknown
 
 
-def stages(run: Run) -> Value:
-    """Decoder layers as layers[virtual][rank]."""
-    try:
-        chunks = run.layers_per_chunk
-    except NotKnown as error:
-        return unknown(str(error))
-    return derived(tuple(zip(*chunks, strict=True)), "layers by virtual stage and pipeline rank")
+class Source:
+    """Reads the plan's values: an argument's own value, or one computed from several."""
+
+    def __init__(self, run: Run, writer: Writer) -> None:
+        self.run, self.writer = run, writer
+
+    def take(self, name: str) -> Value:
+        """An argument as it is in effect, with the edits that would write another value."""
+        value = self.run.value(name)
+        if value.edits is None and self.run.table.flags(name):
+            return replace(value, edits=lambda raw: self.writer.put(name, raw))
+        return value
+
+    def compute(self, function: Callable[[Run], Any], of: str = "", note: str = "") -> Value:
+        """A value made from the run; unknown as soon as one of its arguments is. It points at the argument `of`."""
+        try:
+            raw = function(self.run)
+        except NotKnown as error:
+            return unknown(str(error))
+        except (TypeError, ValueError, ArithmeticError):
+            return unknown("an argument that it is computed from is not usable")
+        base = self.run.value(of) if of else None
+        return replace(base.derived(raw, note), edits=None) if base is not None and base.written else derived(raw, note)
 
 
-def plan(run: Run, target: Target) -> Plan:
+def plan(run: Run, target: Target, writer: Writer) -> Plan:
     """Everything neutral that the arguments say."""
-    v = run.value
+    source = Source(run, writer)
     return Plan(
         target=target,
-        layout=Layout(
-            world=v("world_size"),
-            data=v("data_parallel_size"),
-            tensor=v("tensor_model_parallel_size"),
-            pipeline=v("pipeline_model_parallel_size"),
-            context=v("context_parallel_size"),
-            expert=v("expert_model_parallel_size"),
-            expert_tensor=v("expert_tensor_parallel_size"),
-            virtual=v("virtual_pipeline_model_parallel_size"),
-            sequence_parallel=v("sequence_parallel"),
-            stages=stages(run),
-        ),
-        batch=Batch(micro=v("micro_batch_size"), count=v("num_microbatches"), total=v("global_batch_size")),
+        model=plan_model.model(source),
+        layout=layout(source),
+        batch=Batch(micro=source.take("micro_batch_size"), count=source.take("num_microbatches"), total=source.take("global_batch_size")),
+        recompute=plan_training.recompute(source),
+        precision=plan_training.precision(source),
+        optimizer=plan_training.optimizer(source),
+        loss=plan_training.loss(source),
+        inference=Inference(enabled=default(False)),
+        unmodelled=plan_training.unmodelled(source),
     )
+
+
+def layout(source: Source) -> Layout:
+    """How the run is spread."""
+    take, compute = source.take, source.compute
+    return Layout(
+        world=compute(_world) if source.run.value("layerwise_disaggregated_training").raw is True else source.run.value("world_size"),
+        data=source.run.value("data_parallel_size"),
+        tensor=take("tensor_model_parallel_size"),
+        pipeline=take("pipeline_model_parallel_size"),
+        context=take("context_parallel_size"),
+        expert=take("expert_model_parallel_size"),
+        expert_tensor=take("expert_tensor_parallel_size"),
+        replica=source.run.value("total_model_size"),
+        virtual=source.run.value("virtual_pipeline_model_parallel_size"),
+        sequence_parallel=take("sequence_parallel"),
+        tensor_x=compute(lambda r: r.tp_x if r.tp_2d else None, "tp_x"),
+        tensor_y=compute(lambda r: r.tp_y if r.tp_2d else None, "tp_y"),
+        stages=compute(lambda r: tuple(zip(*r.layers_per_chunk, strict=True)), note="layers by virtual stage and pipeline rank"),
+        schedule=compute(_schedule),
+        group=compute(lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size, "microbatch_group_size_per_vp_stage"),
+        sequence_splits=default(1),
+        context_method=compute(lambda r: r.context_parallel_algo or r.cp_comm_type[0], "context_parallel_algo"),
+    )
+
+
+def _world(run: Run) -> int:
+    """Layer-wise disaggregated training counts as many ranks as one copy of the model needs."""
+    return max(run.world_size, run.total_model_size)
+
+
+def _schedule(run: Run) -> str:
+    if run.schedules_method == "dualpipev":
+        return "dual-pipe-v"
+    return "interleaved" if (run.virtual_pipeline_model_parallel_size or 1) > 1 else "1f1b"

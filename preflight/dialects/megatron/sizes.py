@@ -48,6 +48,12 @@ def expert_ffn(run: Run) -> None:
     """Experts are as wide as the dense layers unless they have their own size."""
     if run.moe_ffn_hidden_size is None and (run.num_experts is not None or run.core == "0.12.1"):
         run.derive("moe_ffn_hidden_size", run.ffn_hidden_size, "ffn hidden size", of="ffn_hidden_size")
+    elif run.moe_ffn_hidden_size is not None and run.num_experts is None and _mixed(run.moe_layer_freq) and run.core != "0.12.1":
+        run.derive("moe_ffn_hidden_size", None, "there are no experts")
+
+
+def _mixed(frequency: object) -> bool:
+    return 0 in frequency if isinstance(frequency, list) else isinstance(frequency, int) and frequency > 1
 
 
 @derives("moe_layer_pattern")

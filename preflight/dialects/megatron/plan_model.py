@@ -1,0 +1,92 @@
+"""The network of a Megatron run in neutral terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from preflight.dialects.megatron.run import Run
+from preflight.plan import Model
+
+if TYPE_CHECKING:
+    from preflight.dialects.megatron.planning import Source
+
+FAMILIES = {"pretrain_bert.py": "bert", "pretrain_t5.py": "t5", "pretrain_vlm.py": "multimodal", "pretrain_ict.py": "retrieval", "pretrain_mamba.py": "hybrid"}
+
+
+def model(source: Source) -> Model:
+    """Sizes, attention and experts."""
+    take, compute = source.take, source.compute
+    return Model(
+        family=compute(_family),
+        layers=take("num_layers"),
+        hidden=take("hidden_size"),
+        heads=take("num_attention_heads"),
+        query_groups=take("num_query_groups"),
+        head_dim=take("kv_channels"),
+        ffn=take("ffn_hidden_size"),
+        gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
+        vocab=take("padded_vocab_size"),
+        sequence=take("seq_length"),
+        positions=compute(lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0, "max_position_embeddings"),
+        tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),
+        bias=take("add_bias_linear"),
+        qkv_bias=take("add_qkv_bias"),
+        norm=compute(lambda r: "rms" if r.normalization == "RMSNorm" else "layer", "normalization"),
+        qk_norm=take("qk_layernorm"),
+        hidden_dropout=take("hidden_dropout"),
+        attention_dropout=take("attention_dropout"),
+        attention=compute(attention, "attention_backend"),
+        latent=compute(lambda r: bool(r.multi_latent_attention), "multi_latent_attention"),
+        q_lora_rank=take("q_lora_rank"),
+        kv_lora_rank=take("kv_lora_rank"),
+        qk_nope_dim=compute(lambda r: r.qk_head_dim or r.qk_nope_head_dim, "qk_head_dim"),
+        qk_rope_dim=compute(lambda r: r.qk_pos_emb_head_dim or r.qk_rope_head_dim, "qk_pos_emb_head_dim"),
+        v_dim=take("v_head_dim"),
+        experts=take("num_experts"),
+        top_k=take("moe_router_topk"),
+        expert_ffn=take("moe_ffn_hidden_size"),
+        shared_ffn=compute(_shared, "moe_shared_expert_intermediate_size"),
+        expert_layers=compute(lambda r: r.moe_layer_pattern, "moe_layer_freq"),
+        capacity=compute(_capacity, "moe_expert_capacity_factor"),
+        mtp=take("mtp_num_layers"),
+        lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
+        lora_targets=compute(lambda r: tuple(r.lora_target_modules or ()), "lora_target_modules"),
+    )
+
+
+def _family(run: Run) -> str:
+    if run.hybrid_layer_pattern is not None or (run.core == "0.12.1" and run.hybrid_override_pattern is not None):
+        return "hybrid"
+    return FAMILIES.get(run.entry, "deepseek" if run.multi_latent_attention and run.num_experts else "gpt")
+
+
+def attention(run: Run) -> str:
+    """The backend that really runs. Transformer Engine picks a flash kernel unless it is told or prevented; Megatron's own
+    attention keeps the scores; MindSpeed's is flash when asked for."""
+    latent = "mla-" if run.multi_latent_attention else ""
+    if "mindspeed" in run.versions:
+        ring = run.context_parallel_size > 1
+        return f"{latent}flash" if run.use_flash_attn or ring or run.transformer_impl == "transformer_engine" else _own(run)
+    if run.transformer_impl == "local":
+        return _own(run)
+    if run.attention_backend == "unfused":
+        return "unfused"
+    if run.attention_backend == "local":
+        return _own(run)
+    return f"{latent}flash" if latent or run.attention_backend != "fused" else "fused"
+
+
+def _own(run: Run) -> str:
+    return "unfused" if run.masked_softmax_fusion else "unfused-fp32"
+
+
+def _shared(run: Run) -> int | None:
+    size: int | None = run.moe_shared_expert_intermediate_size
+    if size is None and run.n_shared_experts:
+        size = run.n_shared_experts * run.moe_ffn_hidden_size
+    return size
+
+
+def _capacity(run: Run) -> float | None:
+    factor: float | None = run.moe_expert_capacity_factor
+    return None if factor is None or factor < 0 else factor

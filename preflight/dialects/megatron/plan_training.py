@@ -1,0 +1,149 @@
+"""Recomputation, precision, optimizer and loss of a Megatron run in neutral terms, and what no memory formula knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from preflight.dialects.megatron.run import NotKnown, Run
+from preflight.plan import Loss, Optimizer, Precision, Recompute
+from preflight.value import default
+
+if TYPE_CHECKING:
+    from preflight.dialects.megatron.planning import Source
+
+ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+
+
+def recompute(source: Source) -> Recompute:
+    """What is recomputed in the backward pass."""
+    take, compute = source.take, source.compute
+    return Recompute(
+        mode=compute(lambda r: r.recompute_granularity or "none", "recompute_granularity"),
+        method=take("recompute_method"),
+        layers=take("recompute_num_layers"),
+        modules=compute(_modules, "recompute_modules"),
+        full_layers=default(None),
+        patterns=default(None),
+        offload=compute(lambda r: any((r.cpu_offloading, r.fine_grained_activation_offloading, r.swap_attention)), "cpu_offloading"),
+    )
+
+
+def _modules(run: Run) -> tuple[str, ...]:
+    if run.recompute_granularity != "selective":
+        return ()
+    modules = list(run.recompute_modules)
+    if run.moe_layer_recompute and "moe" not in modules:
+        modules.append("moe")
+    return tuple(modules)
+
+
+def precision(source: Source) -> Precision:
+    """What weights, gradients and states are kept in."""
+    compute = source.compute
+    return Precision(
+        parameters=source.run.value("params_dtype"),
+        compute=source.run.value("params_dtype"),
+        gradients=compute(_gradients, "accumulate_allreduce_grads_in_fp32"),
+        master=compute(_master, "main_params_dtype"),
+        states=compute(lambda r: r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32", "exp_avg_dtype"),
+        fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
+        fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
+    )
+
+
+def _gradients(run: Run) -> str:
+    return "fp32" if run.accumulate_allreduce_grads_in_fp32 else str(run.params_dtype)
+
+
+def _master(run: Run) -> str | None:
+    if run.params_dtype == "fp32":
+        return None
+    if run.reuse_fp32_param:
+        return "bf16"  # half of each fp32 copy is the bf16 weight itself
+    return str(run.main_params_dtype) if run.use_precision_aware_optimizer else "fp32"
+
+
+def optimizer(source: Source) -> Optimizer:
+    """The optimizer and how far its states are spread."""
+    take, compute = source.take, source.compute
+    return Optimizer(
+        name=take("optimizer"),
+        zero=compute(_zero, "use_distributed_optimizer"),
+        shards=compute(lambda r: r.data_parallel_size * r.context_parallel_size // (r.num_distributed_optimizer_instances or 1)),
+        expert_shards=compute(lambda r: max(1, r.expert_data_parallel_size // (r.num_distributed_optimizer_instances or 1))),
+        weights_sharded=default(False),
+        instances=take("num_distributed_optimizer_instances"),
+        offload=compute(lambda r: r.optimizer_offload_fraction if r.optimizer_cpu_offload else 0.0, "optimizer_offload_fraction"),
+        fsdp=compute(_fsdp),
+    )
+
+
+def _zero(run: Run) -> int:
+    if run.use_torch_fsdp2:
+        return 3
+    if run.use_megatron_fsdp or run.use_custom_fsdp:
+        return ZERO.get(str(run.data_parallel_sharding_strategy), 1)
+    return int(bool(run.use_distributed_optimizer or run.use_layer_wise_distributed_optimizer))
+
+
+def _fsdp(run: Run) -> str | None:
+    return "torch-fsdp2" if run.use_torch_fsdp2 else "megatron-fsdp" if run.use_megatron_fsdp or run.use_custom_fsdp else None
+
+
+def loss(source: Source) -> Loss:
+    """What the last stage keeps, and further switches that memory depends on."""
+    take, compute = source.take, source.compute
+    mindspeed = "mindspeed" in source.run.versions
+    return Loss(
+        cross_entropy=compute(lambda r: (r.cross_entropy_fusion_impl or "native") if r.cross_entropy_loss_fusion else "unfused", "cross_entropy_loss_fusion"),
+        logits_fp32=default(True),
+        implementation=default("mindspeed") if mindspeed else take("transformer_impl"),
+        gradient_fusion=take("gradient_accumulation_fusion"),
+        mask_from_loader=take("create_attention_mask_in_dataloader"),
+        cuda_graphs=compute(lambda r: bool(r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph), "cuda_graph_impl"),
+        deferred=compute(_deferred, "defer_embedding_wgrad_compute"),
+        overlap_expert=compute(lambda r: bool(r.overlap_moe_expert_parallel_comm or r.moe_fb_overlap), "overlap_moe_expert_parallel_comm"),
+        dispatcher=take("moe_token_dispatcher_type"),
+        grouped_gemm=take("moe_grouped_gemm"),
+    )
+
+
+def _deferred(run: Run) -> int:
+    """Micro-batches whose output-layer weight gradient waits; a limit of 0 means all of them."""
+    if not run.defer_embedding_wgrad_compute:
+        return 0
+    count: int = run.num_microbatches
+    return min(run.wgrad_deferral_limit or count, count)
+
+
+UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
+    ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
+    ("a model of another family", lambda r: r.entry in ("pretrain_bert.py", "pretrain_t5.py", "pretrain_vlm.py", "pretrain_ict.py", "pretrain_mamba.py")),
+    ("a network with layers of different sizes", lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
+    ("retrieval", lambda r: r.retro_add_retriever),
+    ("a distillation teacher", lambda r: r.export_kd_teacher_load),
+    ("another kind of attention", lambda r: r.experimental_attention_variant),
+    ("hyper-connections", lambda r: r.enable_hyper_connections),
+    ("latent experts", lambda r: r.moe_latent_size is not None),
+    ("fully sharded data parallelism", lambda r: r.use_torch_fsdp2 or r.use_megatron_fsdp or r.use_custom_fsdp),
+    ("offloaded activations", lambda r: r.cpu_offloading or r.fine_grained_activation_offloading or r.swap_attention),
+    ("a swapped optimizer", lambda r: r.swap_optimizer or r.virtual_optimizer),
+    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd")),
+    ("2-D tensor parallelism", lambda r: r.tp_2d),
+    ("dual-pipe scheduling", lambda r: r.schedules_method == "dualpipev"),
+    ("adapters", lambda r: r.lora_target_modules),
+    ("weights in more shards than tensor parallelism", lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
+)
+
+
+def unmodelled(source: Source) -> tuple[str, ...]:
+    """Features that the memory formulas do not cover."""
+    found = []
+    for name, present in UNMODELLED:
+        try:
+            if present(source.run):
+                found.append(name)
+        except NotKnown:
+            continue
+    return tuple(found)
