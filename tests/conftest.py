@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-import pluggy
 import pytest
-import toy
+from harness import Ran, with_toy
 
-from preflight import hookspecs
 from preflight.plugins import Plugins
-
-
-def with_toy(extra: Iterable[object] = ()) -> Plugins:
-    """Plugins with the toy in them and nothing else but what a call adds."""
-    manager = pluggy.PluginManager("preflight")
-    manager.add_hookspecs(hookspecs)
-    manager.register(toy)
-    for plugin in extra:
-        manager.register(plugin)
-    return Plugins(manager)
 
 
 @pytest.fixture(scope="session")
 def toys() -> Plugins:
     return with_toy()
-
-
-class Ran(NamedTuple):
-    """What a command line did."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import Ran
+from harness import Ran
 
 Cli = Callable[..., Ran]
 BAD = "toy: true\ndata: 3  # dp\ntensor: 2\n"

@@ -137,5 +137,6 @@ def test_the_check_path_imports_nothing_heavy() -> None:
 
 
 def test_the_version_loads_nothing_at_all() -> None:
-    program = "import sys; sys.argv[1:] = ['--version']; from preflight.cli import main; main(); print(*(m for m in ('typer', 'click', 'yaml', 'pluggy') if m in sys.modules))"
+    program = "import sys; sys.argv[1:] = ['--version']; from preflight.cli import main; main(); "
+    program += "print(*(m for m in ('typer', 'click', 'yaml', 'pluggy') if m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == f"preflight {preflight.__version__}\n\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import Ran
+from harness import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 

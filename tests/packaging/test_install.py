@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Environment, run
+from environments import Environment, run
 
 import preflight
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Environment
+from environments import ROOT, Environment
 
 pytestmark = pytest.mark.slow
 ACME = ROOT / "tests" / "plugin" / "acme"

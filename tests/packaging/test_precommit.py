@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import run
+from environments import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("pre-commit") is None, reason="pre-commit is not installed")]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from acme_preflight import seeds
+from acme_preflight.dialect import AcmeDialect
 from preflight import Device, hookimpl
 from preflight.dialects import Dialect
 from preflight.rule import Rule
-
-from acme_preflight import seeds
-from acme_preflight.dialect import AcmeDialect
 
 
 @hookimpl

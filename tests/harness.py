@@ -1,0 +1,30 @@
+"""What the tests of the command line share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pluggy
+import toy
+
+from preflight import hookspecs
+from preflight.plugins import Plugins
+
+
+class Ran(NamedTuple):
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+def with_toy(extra: Iterable[object] = ()) -> Plugins:
+    """Plugins with the toy in them and nothing else but what a call adds."""
+    manager = pluggy.PluginManager("preflight")
+    manager.add_hookspecs(hookspecs)
+    manager.register(toy)
+    for plugin in extra:
+        manager.register(plugin)
+    return Plugins(manager)

@@ -1,0 +1,43 @@
+"""What the README and the guide show is what happens; pages of rules are fresh; links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from console import PAGES, ROOT, refreshed
+
+from preflight.plugins import load
+from preflight.report.page import pages
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=lambda p: p.name)
+def test_shown_output_is_real(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == refreshed(page), "python tests/console.py rewrites it"
+
+
+def test_pages_of_rules_are_fresh() -> None:
+    folder = ROOT / "docs" / "rules"
+    have = {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.md")}
+    want = pages(load().rules(None))
+    stale = sorted(name for name in {*have, *want} if have.get(name) != want.get(name))
+    assert not stale, f"run `preflight rules --write-docs docs/rules`: {', '.join(stale[:5])}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_hook_and_every_setting_is_in_the_guide() -> None:
+    import json
+
+    from preflight import hookspecs
+
+    plugins, settings = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("plugins.md", "settings.md"))
+    for hook in (name for name in vars(hookspecs) if name.startswith("preflight_")):
+        assert f"| `{hook}` |" in plugins, hook
+    for setting in json.loads((ROOT / "schemas" / "settings.json").read_text(encoding="utf-8"))["properties"]:
+        assert setting in settings, setting
