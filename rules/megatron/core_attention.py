@@ -1,8 +1,9 @@
 """Attention: query groups, rotary embeddings, latent attention, communication under context parallelism."""
 
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, at, both
+
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.finding import Safety, Severity
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, at, both
 
 MEGATRON = ConstraintSet("megatron")
 GROUPS = all_of(a.group_query_attention, a.num_query_groups.is_set)
@@ -23,7 +24,7 @@ MEGATRON.add(
         "query-groups-split-over-tensor",
         TENSOR,
         a.num_query_groups,
-        when=GROUPS,
+        when=all_of(GROUPS, ~a.tp_2d),
         message="{num_query_groups} query groups do not divide over tensor parallel {tensor_model_parallel_size}",
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
         upstream=at(575),

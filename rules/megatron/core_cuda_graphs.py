@@ -1,7 +1,5 @@
 """CUDA graphs per layer or per iteration: what can be captured, and beside what."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
 from preflight.rules.megatron.core_names import (
     NEW,
     OLD,
@@ -15,6 +13,9 @@ from preflight.rules.megatron.core_names import (
     recomputes_moe,
     selective_at_last,
 )
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 IMPL = a.cuda_graph_impl

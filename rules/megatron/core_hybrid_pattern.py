@@ -1,0 +1,63 @@
+"""A hybrid layer pattern that cannot be read or split.
+
+## What it does
+Reads `--hybrid-layer-pattern`: M Mamba, * attention, - MLP, E experts, G gated delta net, D sparse and + latent attention,
+`|` between pipeline segments, `/` before each prediction depth. Checks the symbols, that all depths are alike, that plain
+attention is not mixed with latent or sparse attention, and that a pattern without `|` divides over the pipeline stages.
+
+## Why is this bad?
+The pattern is refused at start-up, or where only the split is wrong when the model is built.
+
+## Example
+    --hybrid-layer-pattern "M*MX"
+
+X is no layer. Use instead, for an MLP, `M*M-`.
+
+## References
+Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py:262, :291, :298, :437
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.core_reading import read, typed
+
+from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.dialects.megatron_hybrid import SYMBOLS, Hybrid, parse_hybrid
+
+FILE = "megatron/core/models/hybrid/hybrid_layer_allocation.py"
+NAMES = ("hybrid_layer_pattern", "hybrid_override_pattern")
+SPLIT = ("pipeline_model_parallel_size", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+
+
+@rule(severity=Severity.ERROR, id="megatron/hybrid-pattern", frameworks=("megatron",), upstream=tuple(f"{FILE}:{n}" for n in (262, 291, 298, 437)))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    written = typed(job, *NAMES)
+    if not written or job.versions["megatron"] == "0.12.1":
+        return
+    if not written[0].known:
+        yield Unverified(written[0].because)
+        return
+    pattern = parse_hybrid(str(written[0].raw))
+    if (said := _fault(pattern)) is None:
+        if isinstance(values := read(job, *SPLIT), Unverified):
+            yield values
+            return
+        said = _split(pattern, *values)
+    if said is not None:
+        yield Finding(said[0], span=job.place(written[0]), key=written[0].key, upstream=f"{FILE}:{said[1]}", layout=said[1] == 437)
+
+
+def _fault(pattern: Hybrid) -> tuple[str, int] | None:
+    if pattern.uneven is not None:
+        return f"the prediction depths of the pattern differ: {pattern.uneven[0]!r} and {pattern.uneven[1]!r}", 262
+    if pattern.strange:
+        return f"{pattern.strange!r} is no layer of a hybrid pattern; it knows {', '.join(SYMBOLS)}", 291
+    if pattern.mixed:
+        return "the pattern mixes plain attention, *, with latent or sparse attention, + or D", 298
+    return None
+
+
+def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) -> tuple[str, int] | None:
+    if len(pattern.segments) == 1 and first is None and last is None and pipeline > 1 and pattern.layers % pipeline:
+        return f"the {pattern.layers} layers of the pattern do not divide over {pipeline} pipeline stages, and no | says how to split them", 437
+    return None

@@ -1,0 +1,47 @@
+"""Weight shards that are no multiple of tensor parallel.
+
+## What it does
+`--tensor-parallel-num-weight-shards` counts all shards of a weight, those of tensor parallelism included; the same holds
+for the experts' flag and expert tensor parallelism. Checks that the shards are a multiple of it.
+
+## Why is this bad?
+The layout cannot be computed, and the run is refused at start-up.
+
+## Example
+    --tensor-model-parallel-size 4 --tensor-parallel-num-weight-shards 6
+
+Use instead 4, 8 or another multiple of 4.
+
+## References
+Megatron-LM d98e8a6, megatron/core/model_parallel_config.py:32, :37, resolve_tensor_parallel_weight_shards
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.core_names import PARALLEL
+from preflight.rules.megatron.core_reading import read, typed
+
+from preflight import Finding, Job, Severity, Unverified, rule
+
+PAIRS = (
+    ("tensor_parallel_num_weight_shards", "tensor_model_parallel_size", "tensor parallel"),
+    ("expert_tensor_parallel_num_weight_shards", "expert_tensor_parallel_size", "expert tensor parallel"),
+)
+
+
+@rule(severity=Severity.ERROR, id="megatron/weight-shards", frameworks=("megatron",), upstream=(f"{PARALLEL}:32", f"{PARALLEL}:37"))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    for shards, size, words in PAIRS:
+        written = typed(job, shards, size)
+        if not typed(job, shards):
+            continue
+        if isinstance(values := read(job, size), Unverified) or not written[0].known:
+            yield Unverified(written[0].because)
+            continue
+        count, parts = written[0].raw, values[0]
+        if not parts or (count >= parts and count % parts == 0):
+            continue
+        line = 32 if count < parts else 37
+        related = tuple(place for value in written[1:] for place in value.related)
+        message = f"{count} weight shards are not a multiple of {words} {parts}"
+        yield Finding(message, span=job.place(*written), related=related, key=written[0].key, upstream=f"{PARALLEL}:{line}", layout=True)
