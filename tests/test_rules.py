@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,6 +12,8 @@ import pytest
 
 from preflight import collect
 from preflight.plugins import load as load_plugins
+from preflight.report.coverage import upstream_places
+from preflight.rule import Checkable, Rule
 from preflight.testing import Case, load
 
 FOLDER = Path(__file__).parent / "rules"
@@ -51,3 +54,36 @@ def test_names_of_cases_are_unique_in_a_file() -> None:
     for path in FILES:
         names = [case.name for case in load(path)]
         assert len(names) == len(set(names)), path.name
+
+
+HEADINGS = ("## What it does", "## Why is this bad?", "## Example", "## Fix safety", "## References")
+RULES = load_plugins().rules(None)
+FUNCTIONS = [rule for rule in RULES if isinstance(rule, Rule)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_page(rule: Checkable) -> None:
+    page = rule.page
+    have = [heading for heading in HEADINGS if f"\n{heading}\n" in page]
+    assert [line for line in page.splitlines() if line.startswith("## ") and line in HEADINGS] == have, "headings are out of order"
+    wanted = set(HEADINGS) - {"## Fix safety"} if isinstance(rule, Rule) else {"## What it does", "## Why is this bad?", "## References"}
+    assert not wanted - set(have), f"{rule.id} lacks {', '.join(sorted(wanted - set(have)))}"
+    assert rule.summary and not rule.summary.startswith("#")
+    assert re.fullmatch(r"([a-z0-9]+(-[a-z0-9]+)*/)?[a-z0-9]+(-[a-z0-9]+)*", rule.id)
+
+
+@pytest.mark.parametrize("rule", FUNCTIONS, ids=lambda rule: rule.id)
+def test_a_rule_function_has_a_failing_a_silent_and_an_unknown_case(rule: Rule) -> None:
+    cases = [case for path, case in CASES if rule.id in (case.rules or under_test(path))]
+    assert any(f"[{rule.id}]" in case.found for case in cases), f"{rule.id} has no case that it finds"
+    assert any(f"[{rule.id}]" not in case.found and case.unknown is None for case in cases), f"{rule.id} has no silent case"
+    assert any(f"[{rule.id}]" not in case.found and case.unknown is not None for case in cases), f"{rule.id} has no case with `unknown:`"
+
+
+def test_an_upstream_check_is_owned_by_one_rule() -> None:
+    owners: dict[str, list[str]] = {}
+    for rule in RULES:
+        for place in set(upstream_places(rule)):
+            owners.setdefault(place, []).append(rule.id)
+    twice = {place: ids for place, ids in owners.items() if len(ids) > 1 and ":" in place}
+    assert not twice, "\n".join(f"{place}: {', '.join(ids)}" for place, ids in sorted(twice.items()))
