@@ -35,9 +35,18 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
     found.values["data_parallel"] = data
     _shard(found, typed.get("parallelism.data_parallel_shard"), data)
     _batch(found, get, typed, data)
-    stages = _stages(get)
-    found.values["stages"] = stages
+    found.values["stages"] = _stages(get)
+    found.values["schedule"] = _lower(get("parallelism.pipeline_parallel_schedule"), "1f1b")
+    found.values["context_method"] = _lower(get("parallelism.context_parallel_method"), "colossal")
+    chunks = whole(get("parallelism.pipeline_parallel_interleave_num"))
+    if found.values["schedule"].raw == "1f1b" and chunks is not None and chunks > 1:
+        found.values["schedule"] = get("parallelism.pipeline_parallel_schedule").derived("interleaved_1f1b", "more than one chunk a stage")
     return found
+
+
+def _lower(value: Value, empty: str) -> Value:
+    """A name as the framework compares it."""
+    return value.derived(value.raw.lower() or empty, "in lower case") if isinstance(value.raw, str) else unknown("it is no text")
 
 
 def whole(value: Value) -> int | None:

@@ -117,17 +117,15 @@ def _layout(a: Arguments, found: Derived) -> Layout:
     chunks = a.get("parallelism.pipeline_parallel_interleave_num")
     pipeline = whole(a.get("parallelism.pipeline_parallel"))
     virtual = chunks if (whole(chunks) or 1) > 1 and (pipeline or 1) > 1 else default(None)
-    schedule = a.get("parallelism.pipeline_parallel_schedule")
-    name = _SCHEDULES.get(schedule.raw.lower()) if isinstance(schedule.raw, str) else None
-    if name == "1f1b" and virtual.raw is not None:
-        name = "interleaved"
+    schedule = found.values["schedule"]
+    name = _SCHEDULES.get(schedule.raw) if isinstance(schedule.raw, str) else None
     return Layout(
         world=found.values["world"],
         data=found.values["data_parallel"],
-        tensor=a.get("parallelism.tensor_parallel"),
-        pipeline=a.get("parallelism.pipeline_parallel"),
-        context=a.get("parallelism.context_parallel"),
-        expert=a.get("parallelism.expert_parallel"),
+        tensor=_degree(a, "tensor_parallel"),
+        pipeline=_degree(a, "pipeline_parallel"),
+        context=_degree(a, "context_parallel"),
+        expert=_degree(a, "expert_parallel"),
         expert_tensor=derived(1, "experts are sharded by FSDP"),
         virtual=virtual,
         sequence_parallel=a.get("parallelism.sequence_parallel"),
@@ -138,6 +136,13 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         sequence_splits=default(None),
         context_method=a.get("parallelism.context_parallel_method"),
     )
+
+
+def _degree(a: Arguments, name: str) -> Value:
+    """A parallel degree; one that is refused anyway is not known."""
+    value = a.get(f"parallelism.{name}")
+    size = whole(value)
+    return value if size is not None and size >= 1 else unknown(f"{name} is not a positive integer")
 
 
 def _recompute(a: Arguments) -> Recompute:

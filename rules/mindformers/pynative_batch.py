@@ -1,0 +1,35 @@
+"""Checks of the pynative trainer on the batch ramp and the data."""
+
+from preflight.constraints.expressions import Handles, any_of
+from preflight.constraints.shapes import ConstraintSet, refuse
+from preflight.dialects.mindformers.pynative_names import names
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+DATA = "train_dataset.dataloader"
+READERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "OrderedIndexDataLoader")
+
+PYNATIVE.add(
+    refuse(
+        "balance-without-mask",
+        (a["train_dataset.balance_enabled"] == True)  # noqa: E712
+        & (a[f"{DATA}.type"] == "BlendedMegatronDatasetDataLoader")
+        & any_of(
+            a[f"{DATA}.config.create_compressed_eod_mask"].is_none,
+            a[f"{DATA}.config.create_compressed_eod_mask"] == False,  # noqa: E712
+            a[f"{DATA}.config.create_seq_len_vector"] == True,  # noqa: E712
+        ),
+        message="balance_enabled needs create_compressed_eod_mask, and no create_seq_len_vector",
+        why="the load is measured by the compressed mask; refused when the data set is built",
+        upstream="mindformers/pynative/trainer/utils.py:391",
+        at=(a["train_dataset.balance_enabled"],),
+    ),
+    refuse(
+        "reader",
+        ~a[f"{DATA}.type"].is_none & ~a[f"{DATA}.type"].is_in(*READERS) & (a["run_mode"] != "predict"),
+        message="pynative has no reader {train_dataset.dataloader.type}; it has {readers}",
+        why="refused when the data set is built",
+        upstream="mindformers/pynative/trainer/utils.py:516",
+        shows={"readers": ", ".join(READERS)},
+    ),
+)

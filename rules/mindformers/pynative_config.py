@@ -1,0 +1,143 @@
+"""Checks that the pynative configuration classes make while a file is loaded."""
+
+from preflight.constraints.expressions import Handles, any_of
+from preflight.constraints.shapes import ConstraintSet, in_range, one_of, put, refuse, requires
+from preflight.dialects.mindformers.pynative_names import names
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+CONFIG = "mindformers/pynative/config/config.py"
+LOAD = "the file is refused while it is loaded"
+
+PYNATIVE.add(
+    one_of(
+        "run-mode",
+        a["run_mode"],
+        ("train", "predict"),
+        message="run_mode is {run_mode}; pynative knows train and predict",
+        why="the trainer refuses every other mode",
+        upstream="mindformers/pynative/trainer/trainer.py:204",
+        fixes=(put(a["run_mode"], "train"),),
+    ),
+    refuse(
+        "predict-without-inference",
+        (a["run_mode"] == "predict") & ~a["inference"].given,
+        message="run_mode predict has no inference section",
+        why="the trainer refuses to predict without its settings",
+        upstream="mindformers/pynative/trainer/trainer.py:211",
+    ),
+    in_range(
+        "global-batch-positive",
+        a["training.global_batch_size"],
+        low=1,
+        message="global_batch_size is {training.global_batch_size}; it must be positive",
+        why=LOAD,
+        upstream=f"{CONFIG}:375",
+    ),
+    in_range(
+        "local-batch-positive",
+        a["training.local_batch_size"],
+        low=1,
+        message="local_batch_size is {training.local_batch_size}; it must be positive",
+        why=LOAD,
+        upstream=f"{CONFIG}:377",
+    ),
+    in_range(
+        "skipped-steps",
+        a["training.max_consecutive_skipped_steps"],
+        low=0,
+        message="max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; 0 turns the guard off, less is refused",
+        why=LOAD,
+        upstream=f"{CONFIG}:379",
+        fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
+    ),
+    refuse(
+        "adapter-without-base",
+        (a["checkpoint.save_trainable_only"] == True) & any_of(a["checkpoint.base_load_path"].is_none, a["checkpoint.base_load_path"] == ""),  # noqa: E712
+        message="save_trainable_only needs base_load_path, the full checkpoint below the adapter",
+        why=LOAD,
+        upstream=f"{CONFIG}:321",
+        at=(a["checkpoint.save_trainable_only"], a["checkpoint.base_load_path"]),
+    ),
+    requires(
+        "tensor-needs-sequence",
+        a["parallelism.tensor_parallel"] > 1,
+        a["parallelism.sequence_parallel"],
+        message="tensor_parallel {parallelism.tensor_parallel} needs sequence_parallel",
+        why="tensor parallel layers work on sequence shards; " + LOAD,
+        upstream=f"{CONFIG}:559",
+        at=(a["parallelism.sequence_parallel"], a["parallelism.tensor_parallel"]),
+    ),
+    refuse(
+        "deredundancy-too-few-experts",
+        (a["parallelism.moe_token_dispatcher_type"] == "alltoall_deredundancy") & (a["parallelism.expert_parallel"] < a["parallelism.npu_nums_per_device"]),
+        message="alltoall_deredundancy needs expert_parallel >= {parallelism.npu_nums_per_device} NPUs of a server, it is {parallelism.expert_parallel}",
+        why=LOAD,
+        upstream=f"{CONFIG}:565",
+        at=(a["parallelism.expert_parallel"], a["parallelism.moe_token_dispatcher_type"]),
+    ),
+    one_of(
+        "recompute-mode",
+        a["recompute.mode"],
+        ("None", "full", "select"),
+        message="recompute.mode is {recompute.mode}; it is one of the texts None, full and select, in this case",
+        why=LOAD,
+        upstream=f"{CONFIG}:889",
+    ),
+    refuse(
+        "profiler-steps",
+        (a["profiler.start_step"] <= 0) | (a["profiler.end_step"] <= 0),
+        message="the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be positive, even when it is off",
+        why=LOAD,
+        upstream=f"{CONFIG}:841",
+    ),
+    refuse(
+        "profiler-order",
+        (a["profiler.start_step"] > a["profiler.end_step"]) & (a["profiler.end_step"] > 0),
+        message="the profiler starts at step {profiler.start_step}, after its end at step {profiler.end_step}",
+        why=LOAD,
+        upstream=f"{CONFIG}:846",
+    ),
+    refuse(
+        "lora-targets",
+        a["lora_config"].is_set & (a["lora_config.target_modules"] == ""),
+        message="lora_config names no target_modules",
+        why=LOAD,
+        upstream=f"{CONFIG}:967",
+    ),
+    refuse(
+        "lora-rank",
+        a["lora_config"].is_set & any_of(a["lora_config.lora_rank"] <= 0, a["lora_config.lora_alpha"] <= 0),
+        message="lora_rank {lora_config.lora_rank} and lora_alpha {lora_config.lora_alpha} must both be positive",
+        why=LOAD,
+        upstream=f"{CONFIG}:969",
+    ),
+    refuse(
+        "lora-dropout",
+        a["lora_config"].is_set & any_of(a["lora_config.lora_dropout"] < 0, a["lora_config.lora_dropout"] >= 1),
+        message="lora_dropout is {lora_config.lora_dropout}; it lies in [0, 1)",
+        why=LOAD,
+        upstream=f"{CONFIG}:971",
+    ),
+    refuse(
+        "inference-tokens",
+        a["inference"].is_set & (a["inference.max_new_tokens"] <= 0),
+        message="max_new_tokens is {inference.max_new_tokens}; it must be positive",
+        why=LOAD,
+        upstream=f"{CONFIG}:1008",
+    ),
+    refuse(
+        "inference-batch",
+        a["inference"].is_set & (a["inference.batch_size"] <= 0),
+        message="inference.batch_size is {inference.batch_size}; it must be positive",
+        why=LOAD,
+        upstream=f"{CONFIG}:1010",
+    ),
+    refuse(
+        "token-interval",
+        a["monitor.moe_monitor.save_tokens_per_expert_interval"] <= 0,
+        message="save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; leave it out to turn it off",
+        why=LOAD,
+        upstream=f"{CONFIG}:746",
+    ),
+)

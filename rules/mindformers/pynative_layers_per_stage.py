@@ -1,0 +1,111 @@
+"""The layers given to the pipeline stages are refused, or are not each layer of the model once.
+
+## What it does
+Checks `pipeline_parallel_layers_per_stage` where pipeline parallel is above 1: `auto` needs layers that divide over
+all virtual stages; a list needs one entry a stage, each with one range a chunk. Then it lays the ranges out in the
+order in which the stages run (chunk by chunk, stage by stage) and compares with 0 .. layers - 1.
+
+## Why is this bad?
+Wrong forms die while the stages are built. A gap, an overlap or a missing end is worse: nothing checks it, and the
+model trains without those layers, or with copies of them.
+
+## Example
+With 16 layers and two stages:
+    pipeline_parallel_layers_per_stage: ["0-6", "8-15"]
+Use instead:
+    pipeline_parallel_layers_per_stage: ["0-7", "8-15"]
+
+## References
+MindFormers 2.1.0, mindformers/pynative/distributed/pipeline_parallel.py:140-212, PpLayerSetting
+MindFormers 2.1.0, mindformers/pynative/transformers/transformer_block.py:262, TransformerBlock
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, Value, known, rule
+from preflight.dialects.mindformers.pynative_derive import layer_ranges
+
+_PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
+_BLOCK = "mindformers/pynative/transformers/transformer_block.py:262"
+
+
+@rule(severity=Severity.ERROR, frameworks=("pynative",))
+def check(job: Job) -> Iterator[Finding]:
+    a = job.arguments
+    value = a.get("parallelism.pipeline_parallel_layers_per_stage")
+    numbers = known(job.plan.layout.pipeline, a.get("parallelism.pipeline_parallel_interleave_num"), job.plan.model.layers)
+    if numbers is None or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers) or numbers[0] <= 1 or numbers[1] < 1:
+        return
+    pipeline, chunks, layers = numbers
+    if job.arguments.get("model.model_type").raw == "qwen3" or a.get("distributed").raw is not True:
+        return
+    if value.raw == "auto":
+        if layers % (pipeline * chunks):
+            message = f"{layers} layers do not divide over {pipeline} stages x {chunks} chunks; list the layers of each stage"
+            yield _finding(job, value, message, f"{_PIPELINE}:198")
+        return
+    fault = _form(value.raw, pipeline, chunks)
+    if fault is not None:
+        yield _finding(job, value, fault[0], f"{_PIPELINE}:{fault[1]}")
+        return
+    placed = layer_ranges(value.raw, pipeline, chunks)
+    if placed is not None:
+        yield from _coverage(job, value, [one for row in placed for one in row], layers)
+
+
+def _finding(job: Job, value: Value, message: str, upstream: str, severity: Severity | None = None, fix: Fix | None = None) -> Finding:
+    pipeline = job.plan.layout.pipeline
+    return Finding(message, job.place(value, pipeline), pipeline.related, fix, value.key, upstream, severity, layout=True)
+
+
+def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
+    """Why the framework refuses a list, and on which line."""
+    if raw is None:
+        return f"{pipeline} stages need pipeline_parallel_layers_per_stage: auto, or a list; null is none", 157
+    if isinstance(raw, str):
+        return f"pipeline_parallel_layers_per_stage is {raw!r}; the only word is auto, in this case", 158
+    if not isinstance(raw, list):
+        return None
+    if len(raw) != pipeline:
+        return f"pipeline_parallel_layers_per_stage lists {len(raw)} stages, pipeline_parallel is {pipeline}", 158
+    for stage, text in enumerate(raw):
+        if not isinstance(text, str):
+            return f"stage {stage} is {text}; a stage is a text such as '0-7'", 164
+        parts = text.split(",")
+        if len(parts) != chunks:
+            return f"stage {stage} has {len(parts)} range{'s' * (len(parts) > 1)} ({text!r}), pipeline_parallel_interleave_num is {chunks}", 166
+        for part in parts:
+            if (fault := _range(stage, part)) is not None:
+                return fault
+    return None
+
+
+def _range(stage: int, part: str) -> tuple[str, int] | None:
+    ends = [end.strip() for end in part.split("-")]
+    if len(ends) > 2:
+        return f"stage {stage} has the range {part.strip()!r}; a range is 'first-last' or one layer", 188
+    if not all(end.isdigit() for end in ends):
+        return f"stage {stage} has the range {part.strip()!r}; its ends must be layer numbers", 178
+    if int(ends[0]) > int(ends[-1]):
+        return f"stage {stage} has the range {part.strip()!r}, which runs backwards", 183
+    return None
+
+
+def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int) -> Iterator[Finding]:
+    """The ranges in the order in which the stages run must be 0 .. layers - 1."""
+    beyond = next((one for one in ranges if one[1] >= layers), None)
+    if beyond is not None:
+        yield _finding(job, value, f"layers {beyond[0]}-{beyond[1]} are given to a stage, but the model has only layers 0 to {layers - 1}", _BLOCK)
+        return
+    expected = 0
+    for low, high in ranges:
+        if low != expected:
+            missing = f"{expected}-{low - 1}" if low - 1 > expected else str(expected)
+            what = f"layers {missing} are in no stage" if low > expected else f"layer {low} comes again after layer {expected - 1}"
+            message = f"{what}: the stages do not hold each of the {layers} layers once, in order, and the model silently trains like that"
+            yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
+            return
+        expected = high + 1
+    if expected < layers:
+        message = f"layers {expected}-{layers - 1} are in no stage: the model silently trains without them"
+        yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)

@@ -1,0 +1,157 @@
+"""Checks that the network's configuration makes in pynative mode, before anything is built."""
+
+from preflight.constraints.expressions import Handles, all_of, any_of
+from preflight.constraints.shapes import ConstraintSet, one_of, put, refuse
+from preflight.dialects.mindformers.pynative_names import names
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+NETWORK = "mindformers/parallel_core/transformer_config.py"
+REGISTER = "mindformers/tools/register/register.py:287"
+WHY = "the network's configuration refuses it"
+experts, groups, chosen = a["net.num_moe_experts"], a["net.moe_router_num_groups"], a["net.moe_router_group_topk"]
+DTYPES = (
+    *("float64", "fp64", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
+)
+ZERO = (True, False)
+
+PYNATIVE.add(
+    refuse(
+        "model-type",
+        a["model.model_type"].is_set & ~a["model.model_type"].is_in("deepseek_v3", "deepseek_v4", "qwen3", "deepseek_mtp", "deepseek_mtp_v4"),
+        message="pynative mode cannot train the model_type {model.model_type}; it has deepseek_v3, deepseek_v4 and qwen3",
+        why="no class is registered under that name, or it has no pynative training network",
+        upstream=REGISTER,
+    ),
+    *(
+        one_of(
+            f"{field.replace('_', '-')}-name",
+            a[f"net.{field}"],
+            DTYPES,
+            when=a[f"net.{field}"].given,
+            message=f"{field} is {{net.{field}}}; types are called bfloat16, float16, float32 (or bf16, fp16, fp32)",
+            why=WHY,
+            upstream=f"{NETWORK}:75",
+        )
+        for field in ("params_dtype", "compute_dtype", "layernorm_compute_dtype", "rotary_dtype", "moe_router_dtype")
+    ),
+    refuse(
+        "mtp-layers",
+        a["net.mtp_num_layers"] > 1,
+        message="{net.mtp_num_layers} multi-token-prediction layers are asked for; 2.1 has at most one",
+        why=WHY,
+        upstream=f"{NETWORK}:2344",
+        fixes=(put(a["net.mtp_num_layers"], 1),),
+    ),
+    refuse(
+        "mtp-negative",
+        a["net.mtp_num_layers"] < 0,
+        message="{net.mtp_num_layers} multi-token-prediction layers are asked for; it is 0 or 1",
+        why=WHY,
+        upstream=f"{NETWORK}:2340",
+        fixes=(put(a["net.mtp_num_layers"], 0),),
+    ),
+    refuse(
+        "mask-without-flash",
+        (a["net.use_flash_attention"] == False)  # noqa: E712
+        & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),  # noqa: E712
+        message="mask compression needs use_flash_attention",
+        why=WHY,
+        upstream=f"{NETWORK}:2409",
+        fixes=(put(a["net.use_flash_attention"], True),),
+    ),
+    refuse(
+        "experts-positive",
+        experts.is_set & (experts <= 0),
+        message="the number of experts is {net.num_moe_experts}; leave it out for a dense model",
+        why=WHY,
+        upstream=f"{NETWORK}:2426",
+    ),
+    refuse(
+        "mixture-bias",
+        experts.is_set & (a["net.add_bias_linear"] == True),  # noqa: E712
+        message="add_bias_linear does not go with experts",
+        why=WHY,
+        upstream=f"{NETWORK}:2472",
+        fixes=(put(a["net.add_bias_linear"], False),),
+    ),
+    refuse(
+        "expert-bias-score",
+        (a["net.moe_router_enable_expert_bias"] == True)  # noqa: E712
+        & a["net.moe_router_score_function"].given
+        & ~a["net.moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus"),
+        message="moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, it is {net.moe_router_score_function}",
+        why=WHY,
+        upstream=f"{NETWORK}:2475",
+    ),
+    refuse(
+        "router-groups",
+        all_of(experts.is_set, chosen > 0, groups > 0, experts % groups != 0),
+        message="{net.num_moe_experts} experts do not divide into {net.moe_router_num_groups} router groups",
+        why="routing limited to groups needs groups of one size; " + WHY,
+        upstream=f"{NETWORK}:2496",
+    ),
+    refuse(
+        "router-group-choice",
+        all_of(chosen > 0, groups > 0, chosen > groups),
+        message="{net.moe_router_group_topk} router groups are chosen of {net.moe_router_num_groups}",
+        why=WHY,
+        upstream=f"{NETWORK}:2501",
+    ),
+    refuse(
+        "router-group-topk",
+        all_of(chosen > 0, groups > 0, a["net.moe_router_topk"] % chosen != 0),
+        message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
+        why=WHY,
+        upstream=f"{NETWORK}:2506",
+    ),
+    refuse(
+        "dense-layers",
+        a["net.first_k_dense_replace"] < -1,
+        message="first_k_dense_replace is {net.first_k_dense_replace}; it is a number of layers, or -1 for none",
+        why=WHY,
+        upstream=f"{NETWORK}:2524",
+    ),
+    refuse(
+        "dense-layers-many",
+        a["net.first_k_dense_replace"] > a["net.num_layers"],
+        message="first_k_dense_replace is {net.first_k_dense_replace}, the model has {net.num_layers} layers",
+        why=WHY,
+        upstream=f"{NETWORK}:2550",
+    ),
+    refuse(
+        "hash-layers",
+        all_of(a["net.moe_n_hash_layers"] > 0, a["net.moe_n_hash_layers"] > a["net.num_layers"]),
+        message="{net.moe_n_hash_layers} hash layers are asked for, the model has {net.num_layers} layers",
+        why=WHY,
+        upstream=f"{NETWORK}:2670",
+    ),
+    refuse(
+        "chunked-loss",
+        all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),  # noqa: E712
+        message="chunk_loss_num {net.chunk_loss_num} does not go with calculate_per_token_loss",
+        why=WHY,
+        upstream=f"{NETWORK}:2740",
+        fixes=(put(a["net.calculate_per_token_loss"], False),),
+    ),
+)
+
+PYNATIVE.add(
+    one_of(
+        "position-type",
+        a["net.position_embedding_type"],
+        ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope"),
+        when=a["net.position_embedding_type"].given,
+        message="position_embedding_type {net.position_embedding_type} is none of rope, yarn, none, relative, learned_absolute and partial_rope",
+        why=WHY,
+        upstream=f"{NETWORK}:2590",
+    ),
+    refuse(
+        "dense-deepseek",
+        a["model.model_type"].is_in("deepseek_v3") & experts.given & any_of(experts.is_none, experts == 0),
+        message="the pynative deepseek_v3 needs experts",
+        why="its network refuses a dense model",
+        upstream="mindformers/models/deepseek3/modeling_deepseek_v3_pynative.py:45",
+    ),
+)

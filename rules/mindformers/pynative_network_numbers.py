@@ -1,0 +1,47 @@
+"""A number of the network is of a type or in a range that pynative mode refuses.
+
+## What it does
+Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), and sizes of the network that are written as text.
+
+## Why is this bad?
+The network's configuration or the first layer raises while the model is made.
+
+## Example
+    model: {hidden_dropout: 0}
+Use instead:
+    model: {hidden_dropout: 0.0}
+
+## Fix safety
+Safe: the same number.
+
+## References
+MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2300, TransformerConfig.__post_init__
+MindFormers 2.1.0, mindformers/pynative/base_models/common/embeddings/vocab_embedding.py:57, VocabEmbedding
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Safety, Severity, rule
+
+_CONFIG = "mindformers/parallel_core/transformer_config.py"
+_EMBEDDING = "mindformers/pynative/base_models/common/embeddings/vocab_embedding.py:57"
+
+
+@rule(severity=Severity.ERROR, frameworks=("pynative",))
+def check(job: Job) -> Iterator[Finding]:
+    for field, line in (("hidden_dropout", 2301), ("attention_dropout", 2303)):
+        value = job.arguments.given(f"net.{field}")
+        if value is None or (isinstance(value.raw, float) and 0 <= value.raw < 1):
+            continue
+        whole = isinstance(value.raw, int) and value.raw == 0
+        fix = Fix("write 0.0", value.becomes(0.0), Safety.SAFE) if whole else None
+        why = "the integer 0; it must be written as a float" if whole else f"{value.raw!r}; it must be a float in [0, 1)"
+        yield Finding(f"{field} is {why}", job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:{line}")
+    for field in ("hidden_size", "vocab_size", "num_layers", "num_attention_heads", "ffn_hidden_size"):
+        value = job.arguments.given(f"net.{field}")
+        if value is not None and isinstance(value.raw, str):
+            number = int(value.raw) if value.raw.strip().isdigit() else None
+            text_fix = Fix(f"write {number}", value.becomes(number), Safety.SAFE) if number is not None else None
+            yield Finding(
+                f"{value.key[-1]} is the text {value.raw!r}; it must be an integer", job.place(value), key=value.key, fix=text_fix, upstream=_EMBEDDING
+            )

@@ -1,0 +1,167 @@
+"""Pynative settings that are read by nobody or changed without a word."""
+
+from preflight.constraints.expressions import Handles, all_of, any_of
+from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.dialects.mindformers.pynative_names import names
+from preflight.finding import Safety, Severity
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
+TRAINER = "mindformers/pynative/trainer/trainer.py"
+pipeline, tensor = a["parallelism.pipeline_parallel"], a["parallelism.tensor_parallel"]
+shard = a["parallelism.data_parallel_shard"]
+batch = a["parallelism.pipeline_parallel_microbatch_size"]
+overlap, split = a["parallelism.pipeline_parallel_overlap_b_f"], a["parallelism.pipeline_parallel_enable_dxdw_split"]
+YES = True
+
+PYNATIVE.add(
+    refuse(
+        "shard-changed",
+        all_of(shard.written > 0, shard.written != shard),
+        message="data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}",
+        why="replicas are data parallel / shard, rounded down, and the shard is computed back from them",
+        upstream=f"{TRAINER}:586",
+        shows={"wish": shard.written},
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "micro-batches-overwritten",
+        all_of(pipeline > 1, batch.given, batch.written != a["micro_batches"]),
+        message="pipeline_parallel_microbatch_size {written} is overwritten by {micro_batches}, which the batch sizes decide",
+        why="micro-batches are global_batch_size / (data parallel x local_batch_size)",
+        upstream=f"{TRAINER}:622",
+        at=(batch,),
+        shows={"written": batch.written},
+        fixes=(drop(batch, safety=Safety.SAFE),),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "schedule-upgraded",
+        (pipeline > 1) & (a["schedule"] == "interleaved_1f1b") & a["parallelism.pipeline_parallel_schedule"].is_in("1f1b", "1F1B"),
+        message="the schedule 1f1b becomes interleaved_1f1b: a stage has {parallelism.pipeline_parallel_interleave_num} chunks",
+        why="1f1b knows only one chunk a stage; the name is changed without a word",
+        upstream=f"{PIPELINE}:315",
+        at=(a["parallelism.pipeline_parallel_schedule"],),
+        fixes=(put(a["parallelism.pipeline_parallel_schedule"], "interleaved_1f1b", safety=Safety.SAFE),),
+        severity=Severity.NOTE,
+    ),
+    refuse(
+        "chunks-without-pipeline",
+        (pipeline == 1) & (a["parallelism.pipeline_parallel_interleave_num"] > 1),
+        message="pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with one stage",
+        why="there is no pipeline to interleave",
+        upstream="mindformers/pynative/base_models/gpt/parallelize.py:2272",
+        at=(a["parallelism.pipeline_parallel_interleave_num"],),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "overlap-without-experts",
+        (pipeline > 1) & (overlap == YES) & any_of(a["net.num_moe_experts"].is_none, a["net.num_moe_experts"] == 0),
+        message="pipeline_parallel_overlap_b_f is turned off: the model has no experts",
+        why="there is no expert communication to overlap",
+        upstream=f"{PIPELINE}:411",
+        at=(overlap,),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "split-without-overlap",
+        (pipeline > 1) & (split == YES) & (overlap == False),  # noqa: E712
+        message="pipeline_parallel_enable_dxdw_split is turned off: it needs pipeline_parallel_overlap_b_f",
+        why="the split gradients are only used to fill the overlap",
+        upstream=f"{PIPELINE}:420",
+        at=(split, overlap),
+        fixes=(put(overlap),),
+        severity=Severity.WARNING,
+    ),
+    *(
+        refuse(
+            f"{name.replace('_', '-')}-without-tensor",
+            (tensor == 1) & (a[f"parallelism.{name}"] == YES),
+            message=f"{name} has no effect with tensor_parallel 1",
+            why="it changes how tensor-parallel ranks communicate",
+            upstream="mindformers/pynative/base_models/gpt/parallelize.py:1940",
+            at=(a[f"parallelism.{name}"],),
+            severity=Severity.WARNING,
+        )
+        for name in ("enable_mc2", "enable_loss_parallel")
+    ),
+    refuse(
+        "exclusion-without-recompute",
+        (a["recompute.mode"] == "None") & a["recompute.exclude_op"].is_set,
+        message="recompute.exclude_op has no effect while recompute.mode is None",
+        why="nothing is recomputed that could be excluded",
+        upstream="mindformers/pynative/distributed/activation_checkpoint.py:186",
+        at=(a["recompute.exclude_op"], a["recompute.mode"]),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "modules-beside-full",
+        (a["recompute.mode"] == "full") & a["recompute.select_module"].is_set,
+        message="recompute.select_module has no effect while recompute.mode is full",
+        why="whole layers are recomputed",
+        upstream="mindformers/pynative/distributed/activation_checkpoint.py:281",
+        at=(a["recompute.select_module"], a["recompute.mode"]),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "layers-without-recompute",
+        (a["recompute.mode"] == "None") & any_of(a["recompute.full_recompute_layer"].is_set, a["recompute.select_module"].is_set),
+        message="the layers to recompute have no effect: recompute.mode is None",
+        why="the mode turns recomputation on",
+        upstream="mindformers/pynative/distributed/activation_checkpoint.py:168",
+        at=(a["recompute.full_recompute_layer"], a["recompute.select_module"], a["recompute.mode"]),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "one-device",
+        (a["world"] == 1) & any_of(a["parallelism.expert_parallel"] > 1, (a["recompute.mode"] != "None") & a["recompute.mode"].given, a["swap.enable"] == YES),
+        message="on one device expert_parallel, recompute and swap have no effect",
+        why="they are applied together with the parallel layout, and one device has none",
+        upstream=f"{TRAINER}:280",
+        severity=Severity.WARNING,
+    ),
+)
+
+PYNATIVE.add(
+    refuse(
+        "first-step-context",
+        all_of(
+            a["parallelism.context_parallel"] > 1,
+            a["context_method"] == "hybrid",
+            a["net.experimental_attention_variant"].is_none,
+            any_of(
+                a["parallelism.ulysses_degree_in_cp"].is_none,
+                a["parallelism.ulysses_degree_in_cp"] <= 1,
+                a["parallelism.ulysses_degree_in_cp"] >= a["parallelism.context_parallel"],
+                a["parallelism.context_parallel"] % a["parallelism.ulysses_degree_in_cp"] != 0,
+            ),
+        ),
+        message="hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp between 1 and it that divides it, not {degree}",
+        why="the run starts and dies in its first step",
+        upstream="mindformers/pynative/distributed/context_parallel.py:335",
+        at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
+        shows={"degree": a["parallelism.ulysses_degree_in_cp"]},
+        severity=Severity.WARNING,
+        layout=True,
+    ),
+    refuse(
+        "first-step-mask",
+        (a["parallelism.context_parallel"] > 1) & ~a["parallelism.context_parallel_mask_type"].is_in("causal", "Causal", "CAUSAL", ""),
+        message="context parallel knows only the causal mask, not {parallelism.context_parallel_mask_type}",
+        why="the run starts and dies in its first step",
+        upstream="mindformers/pynative/distributed/context_parallel.py:364",
+        at=(a["parallelism.context_parallel_mask_type"],),
+        fixes=(put(a["parallelism.context_parallel_mask_type"], "causal"),),
+        severity=Severity.WARNING,
+    ),
+    refuse(
+        "first-step-sequence",
+        (a["parallelism.context_parallel"] > 1) & (a["net.seq_length"] % a["parallelism.context_parallel"] != 0),
+        message="seq_length {net.seq_length} does not divide over {parallelism.context_parallel} context-parallel ranks",
+        why="the run starts and dies in its first step",
+        upstream="mindformers/pynative/distributed/context_parallel.py:372",
+        severity=Severity.WARNING,
+        layout=True,
+    ),
+)

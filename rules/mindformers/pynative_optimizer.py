@@ -1,0 +1,82 @@
+"""Checks that the pynative optimizers make when they are built."""
+
+from preflight.constraints.expressions import Handles
+from preflight.constraints.shapes import ConstraintSet, in_range, one_of, put, refuse
+from preflight.dialects.mindformers.pynative_names import names
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+ADAMW, MUON = "mindformers/pynative/optimizer/adamw.py", "mindformers/pynative/optimizer/muon.py"
+BUILD = "mindformers/pynative/trainer/utils.py"
+kind = a["optimizer.type"]
+training = a["run_mode"] != "predict"
+adam, muon = training & (kind == "AdamW"), training & (kind == "Muon")
+WHY = "refused when the optimizer is built"
+
+PYNATIVE.add(
+    one_of(
+        "optimizer-type",
+        kind,
+        ("AdamW", "Muon"),
+        when=training,
+        message="optimizer.type {optimizer.type} is neither AdamW nor Muon, in this case",
+        why=WHY,
+        upstream=f"{BUILD}:587",
+    ),
+    in_range("adam-eps", a["optimizer.eps"], low=0, when=adam, message="eps is {optimizer.eps}; it must not be negative", why=WHY, upstream=f"{ADAMW}:75"),
+    refuse(
+        "adam-decay",
+        adam & (a["optimizer.weight_decay"] < 0),
+        message="weight_decay is {optimizer.weight_decay}; it must not be negative",
+        why=WHY,
+        upstream=f"{ADAMW}:81",
+    ),
+    refuse(
+        "adam-offload",
+        adam & (a["optimizer.enable_cpu_offload"] == True),  # noqa: E712
+        message="enable_cpu_offload is not supported by AdamW in pynative mode",
+        why=WHY,
+        upstream=f"{ADAMW}:198",
+        fixes=(put(a["optimizer.enable_cpu_offload"], False),),
+    ),
+    refuse(
+        "muon-model",
+        muon & (a["net.multi_latent_attention"] == False),  # noqa: E712
+        message="Muon works only with multi_latent_attention",
+        why=WHY,
+        upstream=f"{MUON}:2320",
+    ),
+    refuse("muon-swap", muon & (a["optimizer.swap"] == True), message="Muon does not support swap", why=WHY, upstream=f"{MUON}:2223"),  # noqa: E712
+    refuse(
+        "muon-communication",
+        muon & ~a["optimizer.comm_strategy"].is_none & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
+        message="comm_strategy {optimizer.comm_strategy} is neither allgather nor allgather_deredundency (with an e)",
+        why=WHY,
+        upstream={"2.1.0": f"{BUILD}:580"},
+        fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),
+    ),
+    *(
+        refuse(
+            f"muon-{name.partition('_')[0]}-memory",
+            muon & (a[f"optimizer.{name}"] <= 0),
+            message=f"{name} is {{optimizer.{name}}}; a memory budget must be positive",
+            why=WHY,
+            upstream=f"{MUON}:207",
+        )
+        for name in ("ns_batch_memory_gb", "phase0_batch_memory_gb", "phase4_batch_memory_gb")
+    ),
+    refuse(
+        "muon-steps",
+        muon & (a["optimizer.ns_steps"] <= 0),
+        message="ns_steps is {optimizer.ns_steps}; it must be positive",
+        why=WHY,
+        upstream=f"{MUON}:2349",
+    ),
+    refuse(
+        "muon-clip",
+        muon & (a["optimizer.qk_clip_enabled"] != False) & (a["optimizer.qk_clip_threshold"] <= 0),  # noqa: E712
+        message="qk_clip_threshold is {optimizer.qk_clip_threshold}; it must be positive",
+        why=WHY,
+        upstream=f"{MUON}:2412",
+    ),
+)

@@ -1,0 +1,229 @@
+"""Checks of the pynative trainer on the parallel layout. Most run only when more than one device takes part."""
+
+from preflight.constraints.expressions import Handles, all_of, any_of
+from preflight.constraints.shapes import ConstraintSet, divides, one_of, put, refuse
+from preflight.dialects.mindformers.pynative_names import names
+from preflight.finding import Severity
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+DIMS = "mindformers/pynative/distributed/parallel_dims.py"
+PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
+GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
+TRAINER = "mindformers/pynative/trainer/trainer.py"
+CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
+DEGREES = (
+    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel {parallelism.context_parallel} must all be at least 1"
+)
+many = a["distributed"]
+shard, context, tensor = a["parallelism.data_parallel_shard"], a["parallelism.context_parallel"], a["parallelism.tensor_parallel"]
+pipeline, expert = a["parallelism.pipeline_parallel"], a["parallelism.expert_parallel"]
+method = a["context_method"]
+split_mask = a["train_dataset.dataloader.config.create_compressed_eod_mask"] == True  # noqa: E712
+sparse = a["net.experimental_attention_variant"].is_in("dsa", "dsv4_hybrid")
+
+PYNATIVE.add(
+    refuse(
+        "degree-zero",
+        any_of(tensor == 0, pipeline == 0, context == 0),
+        message=DEGREES,
+        why="the trainer divides the devices by their product",
+        upstream=f"{TRAINER}:571",
+    ),
+    refuse(
+        "degree-negative",
+        any_of(tensor < 0, pipeline < 0, context < 0),
+        message=DEGREES,
+        why="data parallel comes out negative or the mesh cannot be built",
+        upstream=f"{TRAINER}:575",
+    ),
+    refuse(
+        "expert-degree",
+        many & (expert < 1),
+        message="expert_parallel is {parallelism.expert_parallel}; it must be at least 1",
+        why="the mesh cannot be built",
+        upstream=f"{DIMS}:113",
+        fixes=(put(expert, 1),),
+    ),
+    refuse(
+        "shard-zero",
+        a["parallelism.data_parallel_shard"].written == 0,
+        message="data_parallel_shard is 0; -1 shards over all of data parallel",
+        why="the trainer divides by it",
+        upstream=f"{TRAINER}:584",
+        fixes=(put(shard, -1),),
+    ),
+    refuse(
+        "dense-shard",
+        many
+        & a["parallelism.dense_fsdp_shard_size"].is_set
+        & any_of(a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0),
+        message="dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP shard x context parallel",
+        why="the mesh of the dense weights cannot be built",
+        upstream=f"{DIMS}:465",
+        shows={"domain": shard * context},
+        layout=True,
+    ),
+    refuse(
+        "schedule",
+        many & (pipeline > 1) & ~a["schedule"].is_in("1f1b", "interleaved_1f1b", "gpipe"),
+        message="the schedule {parallelism.pipeline_parallel_schedule} is none of 1f1b, interleaved_1f1b and gpipe",
+        why="no schedule of that name is registered when the stages are built",
+        upstream=f"{PIPELINE}:347",
+        at=(a["parallelism.pipeline_parallel_schedule"],),
+    ),
+    refuse(
+        "interleaved-without-chunks",
+        many & (pipeline > 1) & (a["schedule"] == "interleaved_1f1b") & (a["parallelism.pipeline_parallel_interleave_num"] <= 1),
+        message="interleaved_1f1b needs pipeline_parallel_interleave_num above 1, it is {parallelism.pipeline_parallel_interleave_num}",
+        why="the schedule is refused when the stages are built",
+        upstream=f"{PIPELINE}:399",
+        fixes=(put(a["parallelism.pipeline_parallel_schedule"], "1f1b"),),
+    ),
+    refuse(
+        "pipeline-model",
+        many & (pipeline > 1) & (a["model.model_type"] == "qwen3"),
+        message="pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot be built in parts",
+        why="building the first stage raises TypeError",
+        upstream=f"{PIPELINE}:259",
+        at=(pipeline, a["model.model_type"]),
+        layout=True,
+    ),
+    one_of(
+        "dispatcher",
+        a["parallelism.moe_token_dispatcher_type"],
+        ("alltoall", "alltoall_deredundancy"),
+        when=all_of(many, expert > 1, a["net.num_moe_experts"].is_set),
+        message="moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor alltoall_deredundancy",
+        why="refused when the experts are sharded; mind the spelling, graph mode writes deredundency",
+        upstream=f"{GPT}:1212",
+    ),
+    refuse(
+        "latent-query",
+        many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,  # noqa: E712
+        message="tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank in latent attention",
+        why="without query compression the full sequence of queries cannot be formed",
+        upstream=f"{GPT}:995",
+        at=(a["net.q_lora_rank"], tensor),
+        layout=True,
+    ),
+    divides(
+        "query-groups",
+        tensor,
+        a["net.num_query_groups"],
+        when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),  # noqa: E712
+        message="{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks",
+        why="every rank owns whole groups of the fused projection; they are not copied",
+        upstream=f"{GPT}:1001",
+        at=(tensor, a["net.num_query_groups"]),
+        layout=True,
+        after=("heads-not-divisible",),
+    ),
+    refuse(
+        "global-aux-loss",
+        many & (tensor > 1) & (a["net.moe_router_load_balancing_type"] == "global_aux_loss") & a["net.num_moe_experts"].is_set,
+        message="global_aux_loss does not work with tensor_parallel {parallelism.tensor_parallel}",
+        why="the router would balance over sequence shards; not implemented",
+        upstream=f"{GPT}:1046",
+    ),
+    one_of(
+        "reshard-policy",
+        a["parallelism.reshard_after_forward_policy"],
+        ("always", "never", "default"),
+        when=many,
+        message="reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, never and default",
+        why="refused when FSDP is applied",
+        upstream="mindformers/pynative/distributed/fsdp.py:71",
+    ),
+    refuse(
+        "swap-with-pipeline",
+        many & (a["swap.enable"] == True) & (pipeline > 1),  # noqa: E712
+        message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
+        why="refused when recomputation is set up",
+        upstream="mindformers/pynative/distributed/activation_checkpoint.py:1222",
+        fixes=(put(a["swap.enable"], False),),
+    ),
+)
+
+PYNATIVE.add(
+    refuse(
+        "context-method",
+        many & (context > 1) & ~method.is_in("colossal", "ulysses", "hybrid") & ~sparse,
+        message="context_parallel_method {parallelism.context_parallel_method} is none of colossal, ulysses and hybrid",
+        why="refused when context parallel is applied to the attention; graph mode has other names",
+        upstream="mindformers/pynative/distributed/style.py:658",
+        at=(a["parallelism.context_parallel_method"],),
+    ),
+    refuse(
+        "context-mask",
+        many
+        & (context > 1)
+        & (a["net.experimental_attention_variant"] != "dsa")
+        & (a["net.use_attn_mask_compression"] == False)  # noqa: E712
+        & (a["net.use_eod_attn_mask_compression"] == False)  # noqa: E712
+        & ~split_mask,
+        message="context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or create_compressed_eod_mask in the data",
+        why="refused when context parallel is applied",
+        upstream=f"{CONTEXT}:254",
+        at=(context, a["net.use_attn_mask_compression"]),
+        fixes=(put(a["net.use_attn_mask_compression"], True),),
+    ),
+    refuse(
+        "context-async-colossal",
+        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & (method == "colossal") & (a["net.experimental_attention_variant"] != "dsa"),  # noqa: E712
+        message="context_parallel_async works with ulysses and hybrid, not with colossal",
+        why="refused when context parallel is applied",
+        upstream=f"{GPT}:1702",
+        fixes=(put(a["parallelism.context_parallel_async"], False),),
+    ),
+    refuse(
+        "context-async-model",
+        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & method.is_in("ulysses", "hybrid") & (a["model.model_type"] == "qwen3"),  # noqa: E712
+        message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
+        why="refused when context parallel is applied",
+        upstream="mindformers/pynative/distributed/style.py:379",
+        fixes=(put(a["parallelism.context_parallel_async"], False),),
+    ),
+    refuse(
+        "context-rope-fusion",
+        many
+        & (context > 1)
+        & (a["net.apply_rope_fusion"] == True)  # noqa: E712
+        & (a["net.use_eod_attn_mask_compression"] == False)  # noqa: E712
+        & ~split_mask,
+        message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
+        why="the fused kernel refuses positions per sample",
+        upstream=f"{GPT}:1737",
+        fixes=(put(a["net.apply_rope_fusion"], False),),
+    ),
+    refuse(
+        "ulysses-degree",
+        (context > 1) & (method == "ulysses") & a["parallelism.ulysses_degree_in_cp"].is_set & (a["parallelism.ulysses_degree_in_cp"] != context) & ~sparse,
+        message="ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, it is {parallelism.ulysses_degree_in_cp}",
+        why="refused in the first step",
+        upstream=f"{CONTEXT}:328",
+        severity=Severity.WARNING,
+    ),
+    divides(
+        "ulysses-heads",
+        a["parallelism.ulysses_degree_in_cp"],
+        a["net.num_attention_heads"] // tensor,
+        when=all_of(many, context > 1, (method == "hybrid"), ~sparse, a["parallelism.ulysses_degree_in_cp"].is_set),
+        message="{heads} attention heads per rank do not divide over the ulysses degree {parallelism.ulysses_degree_in_cp}",
+        why="every Ulysses rank takes whole heads",
+        upstream=f"{GPT}:1757",
+        shows={"heads": a["net.num_attention_heads"] // tensor},
+        layout=True,
+    ),
+    divides(
+        "ulysses-heads-full",
+        context,
+        a["net.num_attention_heads"] // tensor,
+        when=all_of(many, context > 1, (method == "ulysses"), ~sparse, a["parallelism.ulysses_degree_in_cp"].is_none),
+        message="{heads} attention heads per rank do not divide over the {parallelism.context_parallel} ranks of Ulysses",
+        why="every Ulysses rank takes whole heads",
+        upstream=f"{GPT}:1757",
+        shows={"heads": a["net.num_attention_heads"] // tensor},
+        layout=True,
+    ),
+)

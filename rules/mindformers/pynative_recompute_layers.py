@@ -1,0 +1,169 @@
+"""The layers of a pynative recompute or swap setting are refused when the model is built.
+
+## What it does
+Checks `recompute`, `recompute_comm` and `swap`, which the loader does not look into: the mode has its layers, modules
+map to lists of ranges, each range is a number or 'first-last', ascending and disjoint, below the number of layers
+(multi-token-prediction layers follow the decoder layers); swap leaves room for its prefetch. All of this is looked at
+only when more than one device takes part.
+
+## Why is this bad?
+The file loads, the process groups are made, and then building the model raises.
+
+## Example
+With 16 layers:
+    recompute: {mode: full, full_recompute_layer: ["0-16"]}
+Use instead:
+    recompute: {mode: full, full_recompute_layer: ["0-15"]}
+
+## References
+MindFormers 2.1.0, mindformers/pynative/distributed/activation_checkpoint.py:159-450
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from preflight import Finding, Job, Severity, known, rule
+from preflight.document import Node
+
+_FILE = "mindformers/pynative/distributed/activation_checkpoint.py"
+_SPEC = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+class _Fault(NamedTuple):
+    message: str
+    node: Node
+    line: int
+
+
+@rule(severity=Severity.ERROR, frameworks=("pynative",))
+def check(job: Job) -> Iterator[Finding]:
+    tree = job.documents[0].tree
+    if tree is None or job.arguments.get("distributed").raw is not True:
+        return
+    numbers = known(job.plan.model.layers)
+    mtp = job.plan.model.mtp.raw
+    layers = numbers[0] + mtp if numbers and isinstance(numbers[0], int) and isinstance(mtp, int) else None
+    for name, faults in (("recompute", _recompute), ("recompute_comm", _communication), ("swap", _swap)):
+        section = tree.get(name)
+        if section is not None and section.kind == "mapping":
+            fault = next(faults(section, layers), None)
+            if fault is not None:
+                yield Finding(fault.message, fault.node.span, job.plan.model.layers.related, key=(name,), upstream=f"{_FILE}:{fault.line}")
+
+
+def _recompute(section: Node, layers: int | None) -> Iterator[_Fault]:
+    mode_node, full, select = section.get("mode"), section.get("full_recompute_layer"), section.get("select_module")
+    mode = mode_node.value if mode_node is not None else "None"
+    if mode in ("full", "select") and mode_node is not None:
+        yield from _modules(select, "select_module", (220, 228, 233))
+        if mode == "full" and _empty(full):
+            yield _Fault("recompute mode full needs full_recompute_layer", mode_node, 239)
+        if mode == "select" and _empty(select):
+            yield _Fault("recompute mode select needs select_module", mode_node, 244)
+        if full is not None and not _empty(full):
+            yield from _specs(full, "full_recompute_layer", layers)
+        elif mode == "select" and select is not None:
+            for entry in _live(select):
+                yield from _specs(entry.value, str(entry.key.value), layers)
+    exclude = section.get("exclude_op")
+    yield from _modules(exclude, "exclude_op", (192, 199, 204))
+    for entry in _live(exclude) if exclude is not None else ():
+        yield from _specs(entry.value, str(entry.key.value), layers)
+
+
+def _communication(section: Node, layers: int | None) -> Iterator[_Fault]:
+    enabled, select = section.get("enable"), section.get("select_module")
+    if enabled is None or enabled.value is not True:
+        return
+    yield from _modules(select, "select_module", (255, 263, 268))
+    if _empty(select):
+        yield _Fault("recompute_comm is on without select_module", enabled, 273)
+    elif select is not None:
+        for entry in _live(select):
+            yield from _specs(entry.value, str(entry.key.value), layers)
+
+
+def _swap(section: Node, layers: int | None) -> Iterator[_Fault]:
+    enabled, ahead = section.get("enable"), section.get("default_prefetch")
+    if enabled is None or enabled.value is not True:
+        return
+    prefetch = ahead.value if ahead is not None else 1
+    if isinstance(prefetch, int) and ahead is not None and (prefetch < 1 or (layers is not None and prefetch >= layers)):
+        yield _Fault(f"default_prefetch {prefetch} is outside 1 to {'the layers - 1' if layers is None else layers - 1}", ahead, 388)
+    for name, lines in (("layer_swap", (396, 400, 402)), ("op_swap", (411, 415, 418))):
+        node = section.get(name)
+        if node is None or node.value is None:
+            continue
+        if node.kind != "sequence":
+            yield _Fault(f"{name} must be a list of mappings", node, lines[0])
+            return
+        for item in node.items:
+            yield from _swapped(item, name, lines, layers, prefetch if isinstance(prefetch, int) else 1)
+
+
+def _swapped(item: Node, name: str, lines: tuple[int, ...], layers: int | None, prefetch: int) -> Iterator[_Fault]:
+    needed = ("op_name", "layers") if name == "op_swap" else ("layers",)
+    if item.kind != "mapping":
+        yield _Fault(f"an entry of {name} must be a mapping with {' and '.join(needed)}", item, lines[1])
+        return
+    missing = next((key for key in needed if item.get(key) is None), None)
+    if missing is not None:
+        yield _Fault(f"an entry of {name} has no {missing}", item, lines[2])
+        return
+    where, operator = item.get("layers"), item.get("op_name")
+    if operator is not None and name == "op_swap" and not (isinstance(operator.value, str) and operator.value.strip()):
+        yield _Fault("op_name must be the name of an operator", operator, 423)
+    if where is not None and where.kind != "sequence":
+        yield _Fault(f"the layers of {name} must be a list of ranges", where, 374)
+    elif where is not None:
+        yield from _specs(where, name, layers, prefetch)
+
+
+def _empty(node: Node | None) -> bool:
+    return node is None or node.value in (None, "", (), False, 0)
+
+
+def _live(node: Node) -> list[object]:
+    return [entry for entry in node.entries if not entry.shadowed]
+
+
+def _modules(node: Node | None, name: str, lines: tuple[int, int, int]) -> Iterator[_Fault]:
+    """A mapping from module paths to lists of ranges."""
+    if node is None or node.value is None:
+        return
+    if node.kind != "mapping":
+        yield _Fault(f"{name} must map module paths to lists of layer ranges", node, lines[0])
+        return
+    for entry in node.entries:
+        if entry.shadowed:
+            continue
+        if not isinstance(entry.key.value, str) or not entry.key.value.strip():
+            yield _Fault(f"{name} has a key that is no module path", entry.key, lines[1])
+        elif entry.value.kind != "sequence":
+            yield _Fault(f"{entry.key.value} must be given a list of layer ranges", entry.value, lines[2])
+
+
+def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iterator[_Fault]:
+    """Ranges: numbers or first-last, ascending, disjoint, below the number of layers."""
+    if node.kind != "sequence":
+        line = 340 if isinstance(node.value, str) else 339
+        yield _Fault(f"{what} must be a list of layer ranges such as ['0-3', '5']", node, line)
+        return
+    last = -1
+    for item in node.items:
+        text = str(item.value).strip() if item.kind == "scalar" else "?"
+        match = _SPEC.fullmatch(text)
+        if match is None:
+            yield _Fault(f"{what} has the range {item.span.text[:30]}; it must be a layer number or 'first-last'", item, 311)
+            return
+        low, high = int(match[1]), int(match[2] or match[1])
+        if low > high:
+            yield _Fault(f"{what} has the range {text}, which runs backwards", item, 319)
+        elif layers is not None and high >= layers:
+            yield _Fault(f"{what} names layer {high}, the last one is {layers - 1}", item, 323)
+        elif low <= last:
+            yield _Fault(f"{what} has the range {text} after layer {last}; ranges must ascend and not overlap", item, 346)
+        last = high
+    if prefetch and layers is not None and last >= 0 and last + prefetch >= layers:
+        yield _Fault(f"{what} swaps layer {last} with {prefetch} fetched ahead; the last layer that can be swapped is {layers - prefetch - 1}", node, 355)
