@@ -1,0 +1,71 @@
+"""Writes the Lua files beside slurm.conf: filled in, checked by a Lua compiler where there is one, replaced in one step."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from preflight.source import InputError
+
+NAMES = ("job_submit", "cli_filter")
+COMPILERS = ("luac5.1", "luac", "luac5.3", "luac5.4")
+
+
+def fill(name: str, values: Mapping[str, object]) -> str:
+    """A Lua file with its placeholders filled in."""
+    text = files("preflight.gate").joinpath("slurm", f"{name}.lua").read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", _lua(value))
+    return text
+
+
+def _lua(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value:g}"
+    return str(value).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def verify(text: str) -> str:
+    """What a Lua compiler says against a text; "" when it says nothing, or when there is no compiler."""
+    compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
+    if compiler is None:
+        return ""
+    ran = subprocess.run([compiler, "-p", "-"], input=text, capture_output=True, text=True, timeout=10, check=False)
+    return ran.stderr.strip() if ran.returncode else ""
+
+
+def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_failure: bool, refuse_unknown: bool = False) -> Path:
+    """Write one Lua file into the folder of slurm.conf. Raises InputError; a broken file never replaces a good one."""
+    if not (folder / "slurm.conf").is_file():
+        raise InputError("there is no slurm.conf in this folder", str(folder))
+    values = {
+        "CURL": shutil.which("curl") or "/usr/bin/curl",
+        "SOCKET": socket,
+        "SECONDS": seconds,
+        "OPEN": open_on_failure,
+        "REFUSE_UNKNOWN": refuse_unknown,
+        "PREFLIGHT": Path(sys.executable).with_name("preflight"),
+    }
+    text = fill(name, values)
+    if problem := verify(text):
+        raise InputError(f"the filled-in file is not Lua: {problem}", name)
+    target = folder / f"{name}.lua"
+    if target.exists() and "preflight" not in target.read_text(encoding="utf-8", errors="replace"):
+        raise InputError("is there already and is not preflight's; merge the two by hand", str(target))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(target)) from None
+    return target

@@ -1,0 +1,62 @@
+-- preflight's gate on the client: checks the script as the user, before any request goes to the controller.
+-- It can be bypassed by a private SLURM_CONF; job_submit.lua enforces. Scripts on stdin and --wrap are left to the server.
+
+local PREFLIGHT = "@PREFLIGHT@"      -- absolute path: the caller's PATH is not ours
+local SECONDS = @SECONDS@
+local OPEN = @OPEN@
+
+local function quoted(text)
+  return "'" .. string.gsub(text, "'", "'\\''") .. "'"
+end
+
+local function per_node(options)
+  local count = string.match(options["gpus-per-node"] or "", "(%d+)$")
+  if count then return tonumber(count) end
+  local gres = string.match(options["gres"] or "", "[gn]pu[^,]*")
+  if gres then return tonumber(string.match(gres, ":(%d+)$")) or 1 end
+  return nil
+end
+
+local function allocation(options)
+  local nodes = string.match(options["nodes"] or "", "^(%d+)$")
+  local devices = per_node(options)
+  if not nodes or not devices then return "" end
+  return string.format(" --nodes %s --devices-per-node %d", nodes, devices)
+end
+
+local function decide(options)
+  local script = options["argv"] and options["argv"][1]
+  if options["type"] ~= "sbatch" or not script or script == "" then return slurm.SUCCESS end
+  local reason = string.match(options["comment"] or "", "preflight%-override=(%S.*)")
+  local more = reason and (" --override " .. quoted(reason)) or ""
+  local command = string.format("%s gate --script %s%s%s --follow --timeout %g -f text 2>&1; echo __rc=$?",
+    quoted(PREFLIGHT), quoted(script), allocation(options), more, SECONDS)
+  local pipe = assert(io.popen(command))
+  local text = pipe:read("*a")
+  pipe:close()
+  local code = tonumber(string.match(text, "__rc=(%d+)%s*$"))
+  text = string.gsub(text, "__rc=%d+%s*$", "")
+  if code == 1 then
+    for line in string.gmatch(text, "[^\n]+") do slurm.log_error("preflight: %s", line) end
+    return slurm.ERROR
+  end
+  if code == 0 then return slurm.SUCCESS end
+  error("no verdict: " .. text)
+end
+
+function slurm_cli_setup_defaults(options, early_pass)
+  return slurm.SUCCESS
+end
+
+function slurm_cli_pre_submit(options, offset)
+  local ok, result = pcall(decide, options)
+  if ok then return result end
+  slurm.log_error("preflight: the checker gave no verdict, the submission is %s", OPEN and "let in unchecked" or "refused")
+  return OPEN and slurm.SUCCESS or slurm.ERROR
+end
+
+function slurm_cli_post_submit(offset, job_id, step_id)
+  return slurm.SUCCESS
+end
+
+return slurm.SUCCESS

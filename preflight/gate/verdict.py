@@ -1,0 +1,142 @@
+"""The gate's answer: pass, refuse or unknown, with everything a receipt needs."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import preflight
+from preflight.engine import Policy, Report
+from preflight.finding import Finding, Severity
+from preflight.gate.deadline import OutOfTime, deadline
+from preflight.gate.submission import Submission
+from preflight.plugins import Plugins
+from preflight.request import Request
+from preflight.rule import Checkable
+from preflight.source import InputError, Source
+from preflight.workspace import Workspace
+
+PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
+EVERY_RULE = Policy()
+
+
+@dataclass(frozen=True)
+class Policies:
+    """How a site runs its gate. seconds: the deadline; final: rules that no override lifts; report_only: never refuse."""
+
+    seconds: float = 2.0
+    final: frozenset[str] = frozenset()
+    report_only: bool = False
+    refuse_unknown: bool = False
+    follow: bool = False
+    policy: Policy = EVERY_RULE
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The contract, version 1. code: 0 pass, 1 refuse, 2 unreadable, 3 no verdict. word: pass, refuse or unknown."""
+
+    code: int
+    word: str
+    submission: Submission
+    report: Report
+    rules: str
+    elapsed_ms: int
+    deadline_ms: int
+    problem: str = ""
+    overridden: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON object of the contract."""
+        s = self.submission
+        launches = [job.documents[0].launch for job in self.report.jobs]
+        launcher = launches[0] if launches else None
+        said = [count.value for count in launcher.world if isinstance(count.value, int)] if launcher else []
+        override = {**s.override._asdict(), "rules": list(self.overridden)} if s.override and self.overridden else None
+        return {
+            "schema": 1,
+            "verdict": self.word,
+            "exit": self.code,
+            "tool": {"version": preflight.__version__, "rules": self.rules},
+            "subject": {"kind": s.kind, "name": s.name, "sha256": hashlib.sha256(s.data).hexdigest()},
+            "allocation": s.allocation._asdict(),
+            "launcher": {"kind": launcher.launcher, "world": said[0] if said else None} if launcher else None,
+            "findings": [_finding(finding) for finding in self.report.findings],
+            "unknown": [{"rule": item.rule, "because": item.because} for item in self.report.unknown],
+            "override": override,
+            "problem": self.problem or None,
+            "elapsed_ms": self.elapsed_ms,
+            "deadline_ms": self.deadline_ms,
+        }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    fix = finding.fix.title if finding.fix else None
+    place = {"path": finding.path, "line": finding.line, "column": finding.column}
+    return {"rule": finding.rule, "severity": str(finding.severity), "message": finding.message, **place, "fix": fix}
+
+
+def judge(submission: Submission, plugins: Plugins, policies: Policies, clock: Callable[[], float] = time.monotonic) -> Verdict:
+    """Check a submission within the deadline. Never raises: what goes wrong is a verdict with code 2 or 3."""
+    start = clock()
+    report, problem, code = Report(), "", PASS
+    try:
+        with deadline(policies.seconds):
+            report = _check(submission, plugins, policies)
+    except InputError as error:
+        problem, code = str(error), USAGE
+    except OutOfTime:
+        problem, code = f"no verdict within {policies.seconds:g} s", FAILED
+    except Exception as error:
+        problem, code = f"{type(error).__name__}: {error}", FAILED
+    elapsed = round((clock() - start) * 1000)
+    errors = sorted({f.rule for f in report.findings if f.severity is Severity.ERROR})
+    word, overridden = "unknown", list[str]()
+    if code == PASS:
+        word, code, overridden = _word(report, errors, submission, policies)
+    if code in (PASS, REFUSE) and report.crashes and word != "refuse":
+        code, problem = FAILED, f"rule {report.crashes[0].rule} crashed: {report.crashes[0].error}"
+        word = "unknown"
+    return Verdict(code, word, submission, report, digest(report, plugins), elapsed, round(policies.seconds * 1000), problem, tuple(overridden))
+
+
+def _check(submission: Submission, plugins: Plugins, policies: Policies) -> Report:
+    source = Source.decode(submission.data, submission.name)
+    allocation = submission.allocation
+    request = Request(
+        world_size=allocation.world if allocation.nodes is None or allocation.devices_per_node is None else None,
+        nodes=allocation.nodes,
+        devices_per_node=allocation.devices_per_node,
+        follow=policies.follow,
+    )
+    named = source if source.text.startswith("#!") or submission.kind != "sbatch" else Source(source.text, _script_name(submission.name), bom=source.bom)
+    return Workspace([named], plugins, request, policies.policy).check()
+
+
+def _script_name(name: str) -> str:
+    """A name that tells the loader it is a script, whatever the job is called."""
+    return name if name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")) else f"{name}.sbatch"
+
+
+def _word(report: Report, errors: list[str], submission: Submission, policies: Policies) -> tuple[str, int, list[str]]:
+    """The verdict of a report: nothing resolved is unknown; errors refuse unless an override may lift all of them."""
+    if not report.jobs:
+        return "unknown", REFUSE if policies.refuse_unknown and not policies.report_only else PASS, []
+    if not errors:
+        return "pass", PASS, []
+    if policies.report_only:
+        return "refuse", PASS, []
+    if submission.override is not None and submission.override.reason.strip() and policies.final.isdisjoint(errors):
+        return "pass", PASS, errors
+    return "refuse", REFUSE, []
+
+
+def digest(report: Report, plugins: Plugins) -> str:
+    """Identity of the rules that ran: their ids and severities, and this version."""
+    frameworks = {name for job in report.jobs for name in job.versions}
+    rules: Iterable[Checkable] = plugins.rules(frameworks) if frameworks else ()
+    text = "\n".join([preflight.__version__, *(f"{rule.id} {rule.severity}" for rule in rules)])
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
