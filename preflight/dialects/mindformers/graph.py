@@ -2,53 +2,76 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from preflight.arguments import REMOVE, Arguments
 from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.mindformers import mcore, shape
 from preflight.dialects.mindformers import tree as trees
-from preflight.dialects.mindformers.kinds import known_version
+from preflight.dialects.mindformers.kinds import choose_version, kind_of
+from preflight.dialects.mindformers.layering import derive_layering
+from preflight.dialects.mindformers.parallel import derive_parallel
+from preflight.dialects.mindformers.plan import make_plan
+from preflight.dialects.mindformers.run import Run
+from preflight.dialects.mindformers.table import table
 from preflight.document import Document
 from preflight.finding import Edit
-from preflight.plan import Layout, Loss, Plan
 from preflight.request import Target
-from preflight.value import Value, default, derived, unknown
+from preflight.value import Value, derived, unknown
 
 
 def read_graph(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value] = {}) -> Reading:
     """Read a config. overrides: values by dotted name that the launch puts over the file's."""
     request = surroundings.request
     loaded = trees.load(document, surroundings)
-    version = known_version(request.target.version if request.target else "")
     typed = {**trees.written(loaded.tree, document), **overrides}
+    kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
+    version = choose_version(loaded.tree, kind, request)
+    run = Run(table(version), typed, kind)
+    if loaded.missing:
+        run.open = f"base_config {loaded.missing[0]} is not read"
     target = Target("mindformers", version)
+    derive_parallel(run, request.devices)
+    documents = loaded.documents
+    clashes: tuple[mcore.Clash, ...] = ()
+    if kind == "mcore":
+        config = mcore.below(run, document, surroundings)
+        documents = (*documents, config) if config is not None else documents
+        below = config.tree if config is not None else None
+        clashes = mcore.resolve(run, below)
+        model = shape.mcore(run, mcore.model_type(run, below))
+        layers = run.number("mcore.num_layers")
+    else:
+        model = shape.legacy(run)
+        layers = run.number("model.model_config.num_layers")
+        if run.model == "DeepseekV3Config" and layers is not None:
+            layers += run.number("model.model_config.mtp_depth") or 0
+    if layers is not None:
+        run.derive("pipeline_layers", layers, of="model.model_config.num_layers")
+    run.derive("clashes", clashes)
+    laid = derive_layering(run, layers)
+    if laid is not None:
+        run.derive("layering", laid, of="model.model_config.offset")
 
     def put(name: str, value: object) -> tuple[Edit, ...]:
         if (have := typed.get(name)) is not None:
             return have.becomes(value)
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
-    def fall_back(name: str) -> Value:
-        return default(_DEFAULTS.get(name), f"MindFormers {version}")
-
-    arguments = Arguments(target, typed, {}, fall_back, put, {}, (), loaded.problems, versions={"mindformers": version})
-    world = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
-    get = arguments.get
-    mcore = "use_legacy" in typed and typed["use_legacy"].raw is False
-    layout = Layout(
-        world=world,
-        data=get("parallel_config.data_parallel"),
-        tensor=get("parallel_config.model_parallel"),
-        pipeline=get("parallel_config.pipeline_stage"),
-        context=get("parallel_config.context_parallel"),
-        expert=get("parallel_config.expert_parallel"),
-        data_stated=True,
+    arguments = Arguments(
+        target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, open=False, versions={"mindformers": version}
     )
-    loss = Loss(implementation=derived("mindspore-mcore" if mcore else "mindspore-legacy"))
-    return Reading(loaded.documents, target, arguments, Plan(target=target, layout=layout, loss=loss), Cluster(count=world))
+    return Reading(documents, target, arguments, make_plan(run, target, model, laid), _cluster(run, surroundings))
 
 
-_DEFAULTS: dict[str, object] = {
-    f"parallel_config.{name}": 1 for name in ("data_parallel", "model_parallel", "context_parallel", "expert_parallel", "pipeline_stage", "micro_batch_num")
-}
+def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
+    """The machine: devices as the caller says, and the memory limit that the config sets."""
+    request = surroundings.request
+    count = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
+    per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")
+    limit = run.value("context.max_device_memory")
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)GB", limit.raw) if isinstance(limit.raw, str) else None
+    memory = limit.derived(float(amount[1]) * 2**30, "max_device_memory") if amount else unknown("max_device_memory is not usable")
+    return Cluster(surroundings.device(request.device) if request.device else None, count, per_node, memory)

@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Literal
 
 from preflight.constraints.versions import numbers
+from preflight.dialects.mindformers.table import Table, table
 from preflight.document import Node
+from preflight.request import Request
 
 VERSIONS = ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0")
 Kind = Literal["legacy", "mcore", "pynative"]
 _PYNATIVE = ("training", "parallelism", "lr_scheduler")
+_GRAPH = ("parallel_config", "runner_config", "runner_wrapper", "train_dataset_task", "use_legacy")
 _STRONG = ("parallel_config", "runner_config", "runner_wrapper", "moe_config", "recompute_config", "swap_config", "use_legacy", "train_dataset_task", "base_config")
 _WEAK = (
     *("run_mode", "trainer", "use_parallel", "parallel", "context", "lr_schedule", "optimizer", "train_dataset", "eval_dataset", "callbacks", "metric"),
@@ -39,7 +42,8 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
 def kind_of(tree: Node) -> Kind:
     """The kind of a config; `use_legacy` may stand far below, so the whole mapping is looked at."""
     keys = {entry.key.value for entry in tree.entries}
-    if keys.intersection(_PYNATIVE):
+    pynative = len(keys.intersection(_PYNATIVE))
+    if pynative >= 2 or (pynative and not keys.intersection(_GRAPH) and tree.get("model", "model_config") is None):
         return "pynative"
     legacy = tree.get("use_legacy")
     return "mcore" if legacy is not None and legacy.value is False else "legacy"
@@ -48,3 +52,27 @@ def kind_of(tree: Node) -> Kind:
 def known_version(asked: str) -> str:
     """The release whose behaviour is described and that is nearest below the one asked for."""
     return max((v for v in VERSIONS if numbers(v) <= numbers(asked)), key=numbers, default=VERSIONS[0]) if numbers(asked) else VERSIONS[-1]
+
+
+def choose_version(tree: Node, kind: Kind, request: Request) -> str:
+    """The release that is asked for; else the newest of those that fit best.
+
+    A release fits by knowing the model's type and the keys of its own strict sections. A key that no release knows (a
+    misspelt one) counts against none, so that it is judged by the newest.
+    """
+    if request.target is not None and request.target.version:
+        return known_version(request.target.version)
+    candidates = [table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 7)]
+    everywhere = {(section, key) for t in candidates for section in t.sections for key in t.sections[section]} | set(_FORMER)
+    found = {(str(s.key.value), str(e.key.value)) for s in tree.entries for e in s.value.entries}
+    model = tree.get("model", "model_config", "type")
+    name = model.value if model is not None and isinstance(model.value, str) else ""
+
+    def misfits(t: Table) -> int:
+        unknown_keys = sum(1 for s, k in found & everywhere if s in t.strict and k not in t.sections[s])
+        return unknown_keys + 10 * (bool(name) and name not in t.models and any(name in other.models for other in candidates))
+
+    return min(reversed(candidates), key=misfits).version
+
+
+_FORMER = (("runner_config", "image_size"), ("parallel_config", "auto_parallel"))

@@ -1,0 +1,124 @@
+"""model_config of mcore models: Hugging Face's config.json below it, synonyms resolved to the transformer config's own names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from preflight.dialects import Surroundings
+from preflight.dialects.mindformers.run import Run
+from preflight.dialects.mindformers.table import folder
+from preflight.document import Document, Node
+from preflight.value import Origin, Value
+
+SECTIONS = ("parallel_config", "recompute_config", "swap_config")
+
+
+class Clash(NamedTuple):
+    """Two spellings of one setting. same: they agree."""
+
+    target: str
+    one: str
+    other: str
+    same: bool
+
+
+class Names(NamedTuple):
+    """How a release names the settings of one model type. ignored: keys that it takes and does not use."""
+
+    targets: dict[str, str]
+    ignored: frozenset[str]
+    config: str
+    latent: bool
+    given: dict[str, Any]
+
+
+@lru_cache(maxsize=4)
+def _tables(version: str) -> dict[str, Any]:
+    known = "2.1.0" if version.startswith("2") else "1.7.0"
+    data: dict[str, Any] = json.loads((folder() / "mcore" / f"{known}.json").read_text(encoding="utf-8"))
+    return data
+
+
+def names(version: str, model_type: str, fields: dict[str, Any]) -> Names:
+    """The names that a model type knows; an unknown type has the common ones."""
+    data = _tables(version)
+    found = data["types"].get(model_type) or {"config": "", "mla": False, "map": {}, "ignored": [], "given": {}}
+    own = {name: name for name in fields} if version.startswith("2") else {}
+    return Names({**own, **data["common"], **found["map"]}, frozenset((*data["white"], *found["ignored"])), found["config"], found["mla"], found["given"])
+
+
+def model_type(run: Run, below: Node | None) -> str:
+    """The type that decides which names hold."""
+    said = run.written.get("model.model_config.model_type")
+    raw = said.raw if said is not None else (node.value if below is not None and (node := below.get("model_type")) is not None else "")
+    return raw if isinstance(raw, str) else ""
+
+
+def below(run: Run, document: Document, surroundings: Surroundings) -> Document | None:
+    """The config.json of the model directory that the config names; marks the run where there is one that cannot be read."""
+    named = run.written.get("pretrained_model_dir")
+    if named is None or not isinstance(named.raw, str) or not named.raw:
+        return None
+    found = surroundings.read(document, f"{named.raw.rstrip('/')}/config.json")
+    if found is None or found.tree is None or found.tree.kind != "mapping":
+        run.absent = f"{named.raw}/config.json is not read"
+        return None
+    return found
+
+
+def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
+    """Put every value under "mcore.<field>"; returns the settings that are given twice."""
+    known = names(run.table.version, model_type(run, config), run.table.mcore)
+    for name, raw in _defaults(run, known, config):
+        target = known.targets.get(name, name)
+        if target in run.table.mcore:
+            run.effective[f"mcore.{target}"] = Value(raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}")
+    clashes: list[Clash] = []
+    spelled: dict[str, str] = {}
+    for name, value in _typed(run, config):
+        target = known.targets.get(name)
+        if target is None:
+            continue
+        if target in spelled and spelled[target] != name:
+            clashes.append(Clash(target, spelled[target], name, run.effective[f"mcore.{target}"].raw == value.raw))
+        spelled[target] = name
+        run.effective[f"mcore.{target}"] = value
+    if known.latent:
+        run.effective.setdefault("mcore.multi_latent_attention", Value(True, Origin.DERIVED, note=f"{known.config} is latent"))
+    return tuple(clashes)
+
+
+def _defaults(run: Run, known: Names, config: Node | None) -> Iterator[tuple[str, Any]]:
+    """Values that the model's own config class brings."""
+    yield from run.table.models.get(known.config, {}).items()
+    yield from known.given.items()
+
+
+def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
+    """Settings in the order in which they count: sections of the run, then config.json, then model_config over it."""
+    typed = {name.removeprefix(_MODEL): value for name, value in run.written.items() if name.startswith(_MODEL) and "." not in name.removeprefix(_MODEL)}
+    for section in SECTIONS:
+        for name, value in run.written.items():
+            if name.startswith(f"{section}.") and name.count(".") == 1:
+                yield name.partition(".")[2], run.effective.get(name, value)
+    for entry in config.entries if config is not None else ():
+        if not entry.shadowed and isinstance(entry.key.value, str) and entry.key.value not in typed:
+            yield entry.key.value, Value(number(entry.value), Origin.DERIVED, note="config.json")
+    yield from typed.items()
+
+
+_MODEL = "model.model_config."
+
+
+def number(node: Node) -> Any:
+    """A JSON value: numbers such as 1e-06 are text to a YAML reader."""
+    plain = node.plain()
+    if isinstance(plain, str) and not node.style:
+        try:
+            return float(plain)
+        except ValueError:
+            return plain
+    return plain

@@ -1,0 +1,175 @@
+"""A graph-mode run as a Plan."""
+
+from __future__ import annotations
+
+from preflight.dialects.mindformers import shape
+from preflight.dialects.mindformers.layering import Spread, full_layers, virtual
+from preflight.dialects.mindformers.parallel import AUTOMATIC
+from preflight.dialects.mindformers.run import TRAINING, Run
+from preflight.document import Unknown
+from preflight.plan import Batch, Inference, Layout, Loss, Model, Optimizer, Plan, Precision, Recompute
+from preflight.request import Target
+from preflight.value import Value, derived, unknown
+
+_SCHEDULES = {
+    "1f1b": "1f1b",
+    "gpipe": "gpipe",
+    "seqpipe": "seqpipe",
+    "seqvpp": "seqvpp",
+    "seqsmartvpp": "seqsmartvpp",
+    "zero_bubble_v": "zero-bubble-v",
+}
+_LEVELS = {"level1": 1, "level2": 2, "level3": 3}
+
+
+def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Plan:
+    """Every part of the plan that the config decides."""
+    return Plan(
+        target=target,
+        model=model,
+        layout=_layout(run, model, laid),
+        batch=_batch(run),
+        recompute=_recompute(run, laid),
+        precision=_precision(run),
+        optimizer=_optimizer(run),
+        loss=Loss(
+            cross_entropy=derived("mindspore"),
+            logits_fp32=derived(True),
+            implementation=derived(f"mindspore-{run.kind}"),
+            gradient_fusion=derived(False),
+            mask_from_loader=derived(False),
+            cuda_graphs=derived(False),
+            deferred=derived(0),
+            overlap_expert=derived(False),
+            dispatcher=run.value("mcore.moe_token_dispatcher_type") if run.kind == "mcore" else derived("alltoall"),
+            grouped_gemm=run.value("mcore.moe_grouped_gemm" if run.kind == "mcore" else "moe_config.use_gmm"),
+        ),
+        inference=_inference(run),
+    )
+
+
+def degree(run: Run, name: str, mode: object) -> Value:
+    """A parallel size that is a whole number of at least 1; anything else is unknown, for another rule has said so."""
+    value = run.value(f"parallel_config.{name}")
+    if not value.known:
+        return value
+    if isinstance(value.raw, bool) or not isinstance(value.raw, int) or value.raw < 1:
+        return unknown(f"{name} is {value.raw!r}")
+    return value
+
+
+def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
+    mode, count = run.raw("parallel_mode"), run.value("world_size")
+    if isinstance(mode, Unknown):
+        data = tensor = pipeline = context = unknown(mode.because)
+    elif mode in AUTOMATIC:
+        data, tensor, pipeline, context = (degree(run, n, mode) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"))
+        if mode == "auto_parallel":
+            data = unknown("auto_parallel finds the sharding itself")
+    else:
+        count = derived(1, "every process runs alone") if mode == "stand_alone" else count
+        data, (tensor, pipeline, context) = count, (run.value(f"parallel_config.{n}") for n in ("model_parallel", "pipeline_stage", "context_parallel"))
+        context = context.derived(1, f"has no effect in {mode} mode") if context.raw != 1 else context
+    expert = degree(run, "expert_parallel", mode)
+    experts = model.experts
+    if mode not in AUTOMATIC or (run.kind == "legacy" and experts.known and not experts.raw):
+        expert = expert.derived(1, "has no effect without experts") if expert.known and expert.raw != 1 else expert
+    chunks = virtual(run)
+    return Layout(
+        world=count,
+        data=data,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=expert,
+        expert_tensor=derived(1) if run.kind == "mcore" else tensor,
+        virtual=unknown("pp_interleave_num is not usable") if chunks is None else derived(chunks if chunks > 1 else None),
+        sequence_parallel=run.value("parallel_config.use_seq_parallel"),
+        stages=derived(laid.stages, "layers over stages, plus offset") if laid and laid.stages else unknown("the layers per stage are not known"),
+        schedule=_schedule(run),
+        sequence_splits=shape.whole(run.value("parallel_config.seq_split_num")),
+        context_method=run.value("parallel_config.context_parallel_algo"),
+        data_stated=True,
+    )
+
+
+def _schedule(run: Run) -> Value:
+    asked = run.value("parallel.pipeline_config.pipeline_scheduler")
+    if not asked.known:
+        return asked
+    return asked.derived(_SCHEDULES.get(asked.raw, "1f1b"), "") if isinstance(asked.raw, str) else derived("1f1b")
+
+
+def _batch(run: Run) -> Batch:
+    pipeline, mode = run.number("parallel_config.pipeline_stage"), run.raw("parallel_mode")
+    if pipeline is None or isinstance(mode, Unknown):
+        count = unknown("the pipeline stages are not known")
+    else:
+        count = run.value("parallel_config.micro_batch_num" if pipeline > 1 else "runner_config.gradient_accumulation_steps")
+        if isinstance(count.raw, bool) or not isinstance(count.raw, int) or count.raw < 1:
+            count = unknown("the number of micro-batches is not usable")
+    return Batch(micro=shape.whole(run.value("runner_config.batch_size")), count=count, total=run.value("global_batch_size"))
+
+
+def _recompute(run: Run, laid: Spread | None) -> Recompute:
+    full, selected = run.value("recompute_config.recompute"), run.value("recompute_config.select_recompute")
+    swap = run.value("swap_config.swap")
+    if run.value("training").raw is False:
+        return Recompute(mode=derived("none"), method=derived(None), layers=derived(None), full_layers=derived(None), patterns=derived(None), offload=swap)
+    known = laid is not None and laid.stages is not None and full.known and swap.known
+    counts = full_layers(full.raw, laid.stages, ids=bool(swap.raw)) if known and laid and laid.stages else None
+    whole = bool(full.raw) if full.known else None
+    mode = unknown(full.because) if whole is None else derived("full" if whole else "selective" if selected.known and selected.raw else "none")
+    return Recompute(
+        mode=mode,
+        method=derived(None),
+        layers=derived(None),
+        full_layers=derived(counts) if counts is not None else unknown("the recomputed layers per stage are not known"),
+        offload=swap,
+    )
+
+
+def _precision(run: Run) -> Precision:
+    legacy = run.kind == "legacy"
+    weights = shape.precision(run.raw("model.model_config.param_init_type" if legacy else "mcore.params_dtype"))
+    compute = shape.precision(run.raw("model.model_config.compute_dtype" if legacy else "mcore.compute_dtype"))
+    return Precision(
+        parameters=weights,
+        compute=compute,
+        gradients=weights,
+        master=derived(None) if weights.raw == "fp32" else derived("fp32") if weights.known else weights,
+        states=derived("fp32"),
+        fp8=derived(None),
+        fp8_parameters=derived(False),
+    )
+
+
+def _optimizer(run: Run) -> Optimizer:
+    name = run.value("optimizer.type")
+    on = run.value("parallel.enable_parallel_optimizer")
+    level = run.raw("parallel.parallel_optimizer_config.optimizer_level")
+    zero = (_LEVELS.get(level, 1) if isinstance(level, str) else 1) if on.known and on.raw else 0
+    shard, data = run.number("parallel.parallel_optimizer_config.optimizer_weight_shard_size"), run.number("parallel_config.data_parallel")
+    ranks = 1 if not zero else shard if shard is not None and shard > 0 else data
+    return Optimizer(
+        name=derived("adam") if not name.known or name.raw is None or "adam" in str(name.raw).lower() else name.derived(str(name.raw).lower(), ""),
+        zero=derived(zero) if on.known else on,
+        shards=derived(ranks) if ranks is not None else unknown("data_parallel is not known"),
+        weights_sharded=derived(bool(zero)),
+        instances=derived(1),
+        offload=derived(0),
+        fsdp=derived(None),
+    )
+
+
+def _inference(run: Run) -> Inference:
+    mode = run.value("run_mode")
+    enabled = mode.derived(mode.raw not in TRAINING, "run_mode") if mode.known else mode
+    legacy = run.kind == "legacy"
+    return Inference(
+        enabled=enabled,
+        batch=shape.whole(run.value("model.model_config.batch_size" if legacy else "predict_batch_size")),
+        length=shape.whole(run.value("model.model_config.seq_length" if legacy else "mcore.seq_length")),
+        block_size=shape.whole(run.value("model.model_config.block_size" if legacy else "mcore.block_size")),
+        blocks=shape.whole(run.value("model.model_config.num_blocks" if legacy else "mcore.num_blocks")),
+    )
