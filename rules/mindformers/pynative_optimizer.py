@@ -12,8 +12,25 @@ kind = a["optimizer.type"]
 training = a["run_mode"] != "predict"
 adam, muon = training & (kind == "AdamW"), training & (kind == "Muon")
 WHY = "refused when the optimizer is built"
+SCHEDULES = (
+    *("ConstantWarmUpLR", "ConstantWithCoolDownLR", "LinearWithWarmUpLR", "CosineWithWarmUpLR", "CosineWithRestartsAndWarmUpLR", "PolynomialWithWarmUpLR"),
+    *("LearningRateWiseLayer", "WarmUpStableDecayLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts"),
+)
+LEGACY = (
+    *("cosine_decay_lr", "exponential_decay_lr", "inverse_decay_lr", "natural_exp_decay_lr", "polynomial_decay_lr", "piecewise_constant_lr", "warmup_lr"),
+    *("CosineDecayLR", "ExponentialDecayLR", "InverseDecayLR", "NaturalExpDecayLR", "PolynomialDecayLR", "WarmUpLR"),
+)
 
 PYNATIVE.add(
+    refuse(
+        "schedule-type",
+        training & a["lr_scheduler.type"].is_set & ~a["lr_scheduler.type"].is_in(*SCHEDULES, *LEGACY) & ~a["lr_scheduler.auto_register"].given,
+        message="there is no schedule {lr_scheduler.type}; there are {schedules}",
+        why="no class is registered under that name when the schedule is built",
+        upstream="mindformers/tools/register/register.py:287",
+        at=(a["lr_scheduler.type"],),
+        shows={"schedules": ", ".join(SCHEDULES[:6])},
+    ),
     one_of(
         "optimizer-type",
         kind,
