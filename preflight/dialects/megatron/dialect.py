@@ -12,7 +12,7 @@ from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.run import Run, perform
-from preflight.dialects.megatron.targets import TARGETS, choose, claims, options_of, versions
+from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell
 from preflight.document import Count, Document, Setting, Unknown
 from preflight.request import Request, Target
@@ -43,6 +43,7 @@ class MegatronDialect:
         run = Run(table, versions(target), parsed.written)
         cluster = machine(document, surroundings)
         seed(run, parsed, spelled, cluster)
+        run.derive("target_is_stated", request.target is not None)
         perform(run, STEPS)
         arguments = Arguments(
             target=target,
@@ -67,6 +68,7 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
+    run.derive("entry_is_known", spelled.yaml or spelled.entry in ENTRIES)
     device = cluster.device
     run.effective["device_architecture"] = unknown("the device is not given") if device is None else Value(device.architecture, Origin.DERIVED, note=device.name)
     for name in parsed.suspect:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from preflight.dialects.megatron.convert import BadValue
 from preflight.dialects.megatron.table import FILES, SWITCHES, Flag, Table, table

@@ -51,6 +51,8 @@ DERIVED = frozenset(
         "use_custom_fsdp",
         # the run around it
         "device_architecture",  # CUDA major: 9 Hopper, 10 Blackwell; 0 on other accelerators; unknown without a device
+        "entry_is_known",  # the entry script has no options of its own
+        "target_is_stated",
         "entry",  # name of the entry script, "" when there is none
     }
 )

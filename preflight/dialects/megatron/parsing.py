@@ -75,13 +75,18 @@ class _Parser:
         flag = self.table.options.get(name.text)
         if flag is None:
             fault, near = unknown_flag(self.table, name)
-            self.out.faults.append(fault)
+            self.fault(name, fault)
             self.out.suspect.update([near.dest] if near is not None else [])
             self.skip_values()
         elif flag.switch:
             self.switch(flag, name, inline)
         else:
             self.valued(flag, name, inline)
+
+    def fault(self, word: Word, problem: Problem) -> None:
+        """Note a fault, unless the word stands on a branch that may not be taken."""
+        if not word.maybe:
+            self.out.faults.append(problem)
 
     def skip_values(self) -> None:
         """The values of an option that is not known are one fault with it."""
@@ -91,7 +96,7 @@ class _Parser:
     def switch(self, flag: Flag, name: Word, inline: Word | None) -> None:
         assert name.text is not None
         if inline is not None:
-            self.out.faults.append(unwanted_value(name, inline))
+            self.fault(name, unwanted_value(name, inline))
             self.out.suspect.add(flag.dest)
             return
         self.store(flag, name, flag.stores(name.text), name.span, name)
@@ -100,7 +105,7 @@ class _Parser:
         taken = [inline] if inline is not None else self.take(flag)
         fewest = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs == "*" else 1
         if len(taken) < fewest or (inline is not None and isinstance(flag.nargs, int) and flag.nargs > 1):
-            self.out.faults.append(missing_value(flag, name, len(taken)))
+            self.fault(name, missing_value(flag, name, len(taken)))
             self.out.suspect.add(flag.dest)
             return
         read = [self.read(flag, name, word) for word in taken]
@@ -108,7 +113,7 @@ class _Parser:
         lost = next((item for item in read if isinstance(item, Unknown)), None)
         first, last = (taken[0], taken[-1]) if taken else (name, name)
         span = first.span if len(taken) < 2 else _from_to(first.span, last.span)
-        value = replace_editable(first, len(taken) == 1 and inline is None or first.editable)
+        value = replace_editable(first, (len(taken) == 1 and inline is None) or first.editable)
         self.store(flag, name, raw if lost is None else lost, span, value, any(word.maybe for word in taken))
 
     def take(self, flag: Flag) -> list[Word]:
@@ -128,7 +133,7 @@ class _Parser:
         try:
             return convert(flag, word.text)
         except BadValue as fault:
-            self.out.faults.append(bad_value(flag, name, word, fault))
+            self.fault(name if name.maybe else word, bad_value(flag, name, word, fault))
             return Unknown(f"{name.text} {word.text} is refused")
 
     def stray(self, word: Word) -> None:
@@ -136,7 +141,7 @@ class _Parser:
         if previous is not None and _same_placeholder(previous, word):
             self.blank(previous)
             return
-        self.out.faults.append(stray_word(word, previous))
+        self.fault(word, stray_word(word, previous))
 
     def blank(self, word: Word) -> None:
         """A variable such as "your data path" fell apart: its option has no value that is known."""

@@ -46,7 +46,7 @@ def plan(run: Run, target: Target, writer: Writer) -> Plan:
         target=target,
         model=plan_model.model(source),
         layout=layout(source),
-        batch=Batch(micro=source.take("micro_batch_size"), count=source.take("num_microbatches"), total=source.take("global_batch_size")),
+        batch=Batch(micro=source.take("micro_batch_size"), count=source.take("num_microbatches"), total=_total(source)),
         recompute=plan_training.recompute(source),
         precision=plan_training.precision(source),
         optimizer=plan_training.optimizer(source),
@@ -80,9 +80,17 @@ def layout(source: Source) -> Layout:
     )
 
 
+def _total(source: Source) -> Value:
+    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that really runs."""
+    if source.run.value("decrease_batch_size_if_needed").raw is True:
+        return source.compute(lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size, "global_batch_size")
+    return source.take("global_batch_size")
+
+
 def _world(run: Run) -> int:
     """Layer-wise disaggregated training counts as many ranks as one copy of the model needs."""
-    return max(run.world_size, run.total_model_size)
+    ranks: int = max(run.world_size, run.total_model_size)
+    return ranks
 
 
 def _schedule(run: Run) -> str:

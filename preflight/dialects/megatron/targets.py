@@ -24,9 +24,25 @@ ENTRIES = {
 """Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
 
 TELLING = frozenset(
-    "--num-layers --hidden-size --num-attention-heads --micro-batch-size --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size"
-    " --seq-length --train-iters --max-position-embeddings --lr-decay-style --use-distributed-optimizer --num-experts --expert-model-parallel-size".split()
+    [
+        "--num-layers",
+        "--hidden-size",
+        "--num-attention-heads",
+        "--micro-batch-size",
+        "--global-batch-size",
+        "--tensor-model-parallel-size",
+        "--pipeline-model-parallel-size",
+        "--seq-length",
+        "--train-iters",
+        "--max-position-embeddings",
+        "--lr-decay-style",
+        "--use-distributed-optimizer",
+        "--num-experts",
+        "--expert-model-parallel-size",
+    ]
 )
+"""Options that tell a launch of this family from any other."""
+
 OTHER_PARSERS = re.compile(r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|convert)\.py$")
 
 

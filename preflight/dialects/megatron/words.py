@@ -61,8 +61,8 @@ def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
         known.setdefault(name, Value(text))
     variables = document.tree.get(ENV_VARS)
     for entry_ in _live(variables):
-        text = _text(entry_.value, stated)
-        known[str(entry_.key.value)] = Value(text if text is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
+        value = _text(entry_.value, stated)
+        known[str(entry_.key.value)] = Value(value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
     words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated))
     return Spelled(words, lambda option: (MODEL_ARGS, option), known, yaml=True)
 

@@ -1,0 +1,33 @@
+"""A value that is not among the option's choices.
+
+## What it does
+Compares a value with the choices of its option at the framework's version, letter case included.
+
+## Why is this bad?
+The parser exits with code 2 on every rank before anything else happens.
+
+## Example
+    pretrain_gpt.py --normalization rmsnorm
+
+Use instead:
+
+    pretrain_gpt.py --normalization RMSNorm
+
+## Fix safety
+Unsafe: the nearest choice is a guess.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/training/argument_utils.py:116 for enums
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems, rewritten
+
+from preflight import Finding, Job, Severity, rule
+
+
+@rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+def check(job: Job) -> Iterator[Finding]:
+    for problem in problems(job, "bad-choice"):
+        yield finding(problem, rewritten(job, problem))

@@ -1,0 +1,33 @@
+"""A value that the option's type refuses.
+
+## What it does
+Reads each value as the parser does: whole numbers, numbers, patterns such as `[0]*1+[1]*3`.
+
+## Why is this bad?
+The parser exits with code 2 on every rank before anything else happens.
+
+## Example
+    pretrain_gpt.py --train-iters 50.0
+
+Use instead:
+
+    pretrain_gpt.py --train-iters 50
+
+## Fix safety
+Unsafe: only offered where the text means a whole number.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems, rewritten
+
+from preflight import Finding, Job, Severity, rule
+
+
+@rule(id="bad-value", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+def check(job: Job) -> Iterator[Finding]:
+    for problem in problems(job, "bad-value"):
+        yield finding(problem, rewritten(job, problem))

@@ -1,0 +1,31 @@
+"""An option stands without the value that it needs.
+
+## What it does
+Finds options at the end of a command, or before another option, that take a value. A variable that is never set
+leaves its option bare.
+
+## Why is this bad?
+The parser exits with code 2 on every rank before anything else happens.
+
+## Example
+    pretrain_gpt.py --load --num-layers 24
+
+Use instead:
+
+    pretrain_gpt.py --load /checkpoints/run --num-layers 24
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems
+
+from preflight import Finding, Job, Severity, rule
+
+
+@rule(id="missing-value", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+def check(job: Job) -> Iterator[Finding]:
+    for problem in problems(job, "missing-value"):
+        yield finding(problem)

@@ -1,0 +1,31 @@
+"""A word that belongs to no option.
+
+## What it does
+Finds words after a switch or after an option that has its value already. The words of one variable that was meant to
+be filled in, such as `DATA="your data path"`, are not reported.
+
+## Why is this bad?
+The parser has no positional arguments: it exits with code 2 on every rank.
+
+## Example
+    pretrain_gpt.py --bf16 true --num-layers 24
+
+Use instead:
+
+    pretrain_gpt.py --bf16 --num-layers 24
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems
+
+from preflight import Finding, Job, Severity, rule
+
+
+@rule(id="stray-word", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+def check(job: Job) -> Iterator[Finding]:
+    for problem in problems(job, "stray-word"):
+        yield finding(problem, None, Severity.NOTE if job.arguments.get("entry_is_known").raw is False else None)

@@ -1,0 +1,41 @@
+"""The framework has no option of this name at this version.
+
+## What it does
+Compares every option with the table of the framework's parser. Names are not abbreviated and underscores are not
+accepted for hyphens, as upstream. Says which other framework or version has the option, or which one may be meant.
+Where nobody said the target and nothing similar exists, or where the entry script may add options of its own, it is a
+warning or a note.
+
+## Why is this bad?
+The parser exits with code 2 on every rank, after the queue wait has been paid.
+
+## Example
+    pretrain_gpt.py --num_layers 24
+
+Use instead:
+
+    pretrain_gpt.py --num-layers 24
+
+## Fix safety
+Unsafe: the nearest option is a guess.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbrev=False); core_v0.12.1 alike
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems, renamed
+
+from preflight import Finding, Job, Severity, rule
+
+
+@rule(id="unknown-flag", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+def check(job: Job) -> Iterator[Finding]:
+    for problem in problems(job, "unknown-flag"):
+        severity = None
+        if job.arguments.get("entry_is_known").raw is False:
+            severity = Severity.NOTE
+        elif job.arguments.get("target_is_stated").raw is False and problem.fix is None:
+            severity = Severity.WARNING
+        yield finding(problem, renamed(job, problem), severity)
