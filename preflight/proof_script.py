@@ -14,7 +14,7 @@ def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[D
     """Raises NotProven unless each run's arguments, launcher and environment differ only in the flags of the edits."""
     from preflight.proof import NotProven
 
-    meant = {str(edit.key[0]) for edit in edits if edit.key}
+    meant = {str(edit.key[0]) for edit in edits if edit.key} | {str(edit.value) for edit in edits if edit.action == "rename"}
     for before, after in zip(old, new, strict=True):
         if before.launch is None or after.launch is None:
             continue
