@@ -11,6 +11,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
+from preflight.cli.stream import say
 from preflight.report.plain import plain
 from preflight.source import InputError
 from preflight.spelling import did_you_mean, nearest
@@ -85,7 +86,7 @@ def run(argv: Sequence[str]) -> int:
     words, command = split(argv)
     try:
         code = app(words or ["--help"], prog_name="preflight", standalone_mode=False, obj=command)
-        sys.stdout.flush()
+        say("")
         return int(code or 0)
     except click.NoSuchOption as error:
         context = f" (try `{error.ctx.command_path} --help`)" if error.ctx else ""
@@ -100,9 +101,6 @@ def run(argv: Sequence[str]) -> int:
         return _tell(str(error), FAILED)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     except Exception as error:
         return _failed(error)
 

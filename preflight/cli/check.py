@@ -8,6 +8,7 @@ from preflight.checking import merge
 from preflight.cli import output, session
 from preflight.cli.app import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.cli.stream import say
 from preflight.settings import Settings
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
@@ -35,7 +36,7 @@ def check(
     """
     checker = session.checker(facts, rules)
     if show_settings:
-        typer.echo(_shown(checker.settings), nl=False)
+        say(_shown(checker.settings))
         return OK
     level = "never" if exit_zero else fail_on or checker.settings.fail_on
     if level not in LEVELS:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from preflight.cli.app import OK
+from preflight.cli.stream import say
 from preflight.report.page import rule_page
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
@@ -32,5 +32,5 @@ def explain(rule: RuleId) -> int:
     known = {item.id: item for item in load().rules(None)}
     if rule not in known:
         raise InputError(f"there is no rule {rule!r}{did_you_mean(rule, known)}")
-    sys.stdout.write(rule_page(known[rule]))
+    say(rule_page(known[rule]))
     return OK

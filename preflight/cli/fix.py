@@ -14,6 +14,7 @@ from preflight.checking import merge
 from preflight.cli import output, session
 from preflight.cli.app import FOUND, OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.cli.stream import say
 from preflight.engine import Report, Unreadable
 from preflight.finding import Finding
 from preflight.fixer import Fixed, Outcome
@@ -48,9 +49,12 @@ def fix(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, diff: Diff =
         results.append(result)
         edited = edited or bool(result.edited)
         _deliver(source, result, diff, style)
-    talk = sys.stderr if diff or "-" in (inputs.paths or []) else sys.stdout
     report = merge([*(result.report for result in results), Report(errors=tuple(errors))])
-    talk.write("".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff)))
+    told = "".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff))
+    if diff or "-" in (inputs.paths or []):
+        sys.stderr.write(told)
+    else:
+        say(told)
     output.write(report, [], style)
     if not (report.checked or errors or inputs.allow_unclaimed):
         typer.echo("preflight: nothing was checked", err=True)
@@ -64,13 +68,13 @@ def _deliver(source: Source, result: Fixed, diff: bool, style: Look) -> None:
     for name, new in result.edited.items():
         old = result.before[name]
         if diff:
-            sys.stdout.write("".join(_diff(old, new, style)))
+            say("".join(_diff(old, new, style)))
         elif name == source.name and source.path is None:
             continue
         else:
             atomic.write(old, new)
     if source.path is None and not diff:
-        sys.stdout.write(result.edited.get(source.name, source).text)
+        say(result.edited.get(source.name, source).text)
 
 
 def _diff(old: Source, new: Source, style: Look) -> Sequence[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from preflight.cli.app import FAILED, FOUND, OK, USAGE
 from preflight.cli.options import Output
+from preflight.cli.stream import say
 from preflight.engine import Report
 from preflight.finding import Severity
 from preflight.plugins import PluginError, Plugins
@@ -72,13 +73,12 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
     """Write a report in every format that was asked for; what could not be read or crashed goes to stderr."""
     for render, file in targets:
         if file is None:
-            sys.stdout.write(render(report, style))
+            say(render(report, style))
             continue
         try:
             file.write_text(render(report, style._replace(color=False, width=0)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(file)) from None
-    sys.stdout.flush()
     for problem in report.errors:
         print(f"preflight: {plain(str(problem))}", file=sys.stderr)
     for crash in report.crashes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from preflight.cli.app import OK
+from preflight.cli.stream import say
 from preflight.report.coverage import coverage
 from preflight.report.page import pages
 from preflight.rule import Checkable
@@ -28,12 +28,12 @@ def rules(framework: Framework = None, show_coverage: Coverage = False, as_json:
     if write_docs is not None:
         _write(write_docs, pages(found))
     elif show_coverage:
-        sys.stdout.write(coverage(found))
+        say(coverage(found))
     elif as_json:
-        sys.stdout.write(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
+        say(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
     else:
         width = max((len(rule.id) for rule in found), default=0)
-        sys.stdout.write("".join(f"{rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n" for rule in found))
+        say("".join(f"{rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n" for rule in found))
     return OK
 
 

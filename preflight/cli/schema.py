@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from importlib.resources import files
 from typing import Annotated
 
 import typer
 
 from preflight.cli.app import OK
+from preflight.cli.stream import say
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
@@ -23,11 +23,11 @@ def schema(name: Name = None) -> int:
     """
     known = names()
     if name is None:
-        sys.stdout.write("".join(f"{item}\n" for item in sorted(known)))
+        say("".join(f"{item}\n" for item in sorted(known)))
     elif name not in known:
         raise InputError(f"there is no schema {name!r}{did_you_mean(name, known) or '; there are ' + ', '.join(sorted(known))}")
     else:
-        sys.stdout.write(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
+        say(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
     return OK
 
 

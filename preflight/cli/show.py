@@ -13,6 +13,7 @@ from preflight.checking import merge
 from preflight.cli import output, session
 from preflight.cli.app import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.cli.stream import say
 from preflight.engine import Policy
 from preflight.job import Job
 from preflight.report.look import Look
@@ -48,7 +49,7 @@ def show_jobs(options: Options, command: list[str] | None, as_text: Callable[[Jo
     else:
         text = "\n".join(as_text(job, style) for job in report.jobs)
     if report.jobs or wanted == "json":
-        sys.stdout.write(text)
+        say(text)
     output.write(report, [], style)
     if not report.jobs and not report.errors:
         print("preflight: nothing was read: no dialect claims " + (", ".join(report.skipped[:3]) or "anything"), file=sys.stderr)

@@ -1,0 +1,61 @@
+"""The installed command as a process: pipes, encodings, completion, real plugins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = [sys.executable, "-c", "import sys; from preflight.cli import main; main()"]
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}, **more}
+
+
+def test_a_closed_pipe_is_quiet_and_the_exit_code_stays_true(tmp_path: Path) -> None:
+    code = f"{sys.executable} -c 'from preflight.cli import main; main()' check {EXAMPLES} --exit-zero | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_poor_encoding_is_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("MODEL_ARGS:\n  --num-layers: 2\n  # Größe 模型\n  --recompute-granularity: full  # Größe 模型\n", encoding="utf-8")
+    ascii_only = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = subprocess.run([*RUN, "check", "run.yaml"], env=ascii_only, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"Gr\\xf6\\xdfe \\u6a21\\u578b" in done.stdout
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("preflight ch", "check"), ("preflight check --world", "--world-size"), ("preflight explain device-c", "device-count")],
+)
+def test_the_shell_completes_commands_options_and_rules(typed: str, offered: str) -> None:
+    words = typed.split()
+    more = {"_PREFLIGHT_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run(RUN, env=environment(**more), capture_output=True, text=True, check=False)
+    assert offered in done.stdout.split(), done
+
+
+def test_a_command_line_is_checked_as_it_stands(tmp_path: Path) -> None:
+    command = "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096"
+    command += " --max-position-embeddings 4096 --micro-batch-size 1 --tensor-model-parallel-size 3"
+    done = subprocess.run([*RUN, "check", "-f", "concise", "--", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
+    assert "command line:1:" in done.stdout
+
+
+def test_the_report_does_not_depend_on_order_hash_seed_or_locale(tmp_path: Path) -> None:
+    paths = sorted(str(path) for path in EXAMPLES.rglob("*") if path.suffix in (".yaml", ".sh"))
+
+    def checked(form: str, names: list[str], **more: str) -> bytes:
+        return subprocess.run([*RUN, "check", "-f", form, *names], env=environment(**more), capture_output=True, check=False).stdout
+
+    assert checked("json", paths, PYTHONHASHSEED="1", LC_ALL="C") == checked("json", paths, PYTHONHASHSEED="2") != b""
+    assert checked("concise", paths, PYTHONHASHSEED="3") == checked("concise", paths[::-1], PYTHONHASHSEED="4", TZ="Asia/Tokyo") != b""
