@@ -17,7 +17,7 @@ SCHEDULES = (
     *("LearningRateWiseLayer", "WarmUpStableDecayLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts"),
 )
 LEGACY = (
-    *("cosine_decay_lr", "exponential_decay_lr", "inverse_decay_lr", "natural_exp_decay_lr", "polynomial_decay_lr", "piecewise_constant_lr", "warmup_lr"),
+    *("constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial", "cosine_annealing", "cosine_annealing_warm_restarts"),
     *("CosineDecayLR", "ExponentialDecayLR", "InverseDecayLR", "NaturalExpDecayLR", "PolynomialDecayLR", "WarmUpLR"),
 )
 
