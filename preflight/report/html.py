@@ -17,6 +17,8 @@ from preflight.report.plain import plain
 
 GIB = 2**30
 CONTEXT = 2
+COLORS = 8
+LAYOUT = ("world", "data", "tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "sequence_parallel")
 
 
 class Line(NamedTuple):
@@ -63,17 +65,18 @@ def _run(job: Job) -> dict[str, Any] | None:
     if not estimate.stages:
         return None
     width = max(estimate.budget or 0.0, *(stage.required for stage in estimate.stages))
-    bars = [
-        Bar(
-            stage.index,
-            [(t.name, t.high / GIB, 100 * t.high / width) for t in sorted(stage.terms, key=lambda t: -t.high) if t.high > 0.002 * width],
-            stage.required / GIB,
-        )
-        for stage in estimate.stages
-    ]
-    budget = estimate.budget / GIB if estimate.budget else None
-    limit = 100 * estimate.budget / width if estimate.budget else None
-    return {"path": job.documents[0].source.name, "target": str(job.target), "bars": bars, "budget": budget, "limit": limit, "verdict": estimate.verdict}
+    bars = [Bar(stage.index, _shares(stage.terms, width), stage.required / GIB) for stage in estimate.stages]
+    names = list(dict.fromkeys(name for bar in bars for name, _, _ in bar.terms))
+    return {
+        "path": job.documents[0].source.name,
+        "target": str(job.target),
+        "verdict": estimate.verdict,
+        "bars": bars,
+        "color": {name: index % COLORS for index, name in enumerate(names)},
+        "rows": [(name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars]) for name in names],
+        "limit": 100 * estimate.budget / width if estimate.budget else None,
+        "layout": [(name, value.raw) for name, value in job.plan.values().items() if name.startswith("layout.") and name[7:] in LAYOUT and value.known],
+    }
 
 
 def _shares(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:
