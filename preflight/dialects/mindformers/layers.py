@@ -73,9 +73,10 @@ def _mcore(arguments: Arguments, plan: Plan) -> Layers | None:
     settings = {name.rpartition(".")[2]: value.raw for name, value in arguments.written.items()}
     if any(settings.get(name) for name in ("experimental_attention_variant", "enable_hyper_connections", "model_architecture")):
         return None
-    latent, experts, shared = (_known(v) for v in (plan.model.latent, plan.model.experts, plan.model.shared_ffn))
-    attention = {True: "latent", False: "plain"}.get(latent) if isinstance(latent, bool) else None
-    if attention is None or experts is _UNKNOWN:
+    experts, shared = _known(plan.model.experts), _known(plan.model.shared_ffn)
+    latent = settings.get("multi_latent_attention")
+    attention = {True: "latent", False: "plain"}[latent] if isinstance(latent, bool) else "either"
+    if experts is _UNKNOWN:
         return None
     if not experts or experts == 1:
         return _sorted("mcore", attention, ("dense",), plan)
@@ -108,12 +109,19 @@ def _given(arguments: Arguments, name: str) -> Any:
 
 @lru_cache(maxsize=32)
 def _layer(family: str, attention: str, mlp: str) -> Cell:
-    """A layer of a family; a variant "" is opaque."""
+    """A layer of a family; a variant "" is opaque, "either" has what any variant has."""
     table = _table(family)
     tree = dict(table["common"])
     for part, variant in (("attention", attention), ("mlp", mlp)):
-        tree[table[part]["cell"]] = table[part].get(variant, "*") if variant else "*"
+        tree[table[part]["cell"]] = _either(table[part]) if variant == "either" else table[part].get(variant, "*") if variant else "*"
     return read_cell("", tree)
+
+
+def _either(table: dict[str, Any]) -> dict[str, Any]:
+    """A cell that may be plain or latent: what either has, conditionally."""
+    parts = [table[name] for name in ("latent", "plain")]
+    shared: dict[str, Any] = {name.rstrip("?") + "?": cell for part in parts for name, cell in part.items() if name != "="}
+    return {**shared, "=": " ".join(word if "?" in word else word + "?" for part in parts for word in part["="].split())}
 
 
 @lru_cache(maxsize=8)
