@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster
 from preflight.document import Document
+from preflight.finding import Edit, Finding, Fix, Related, Safety
 from preflight.plan import Plan
 from preflight.request import Target
 from preflight.source import Span
@@ -57,6 +58,14 @@ class Job:
                 if key in places:
                     return places[key]
         return None
+
+    def noticed(self, kind: str, safety: Safety = Safety.UNSAFE, label: str = "") -> Iterator[Finding]:
+        """What the loaders noticed of one kind in the run's documents, as findings. label: of the related places."""
+        for document in self.documents:
+            for problem in document.problems:
+                if problem.kind == kind:
+                    fix = Fix(problem.fix[0], (Edit("splice", (), problem.fix[2], problem.fix[1]),), safety) if problem.fix else None
+                    yield Finding(problem.message, problem.span, tuple(Related(span, label) for span in problem.related), fix)
 
     @cached_property
     def memory(self) -> MemoryEstimate:

@@ -2,16 +2,142 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import pairwise
 
-from preflight.document import Problem
+from preflight.document import Problem, Word
 from preflight.loaders.shell.commands import Commands, Found
-from preflight.loaders.shell.syntax import Tree
+from preflight.loaders.shell.state import Variable
+from preflight.loaders.shell.syntax import Tree, ancestors
+from preflight.source import Span
+
+_TRAILING = re.compile(r"\\([ \t]+)(?=\r?\n)")
+_REFERENCE = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*)")
+_PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
+_GIVEN = re.compile(
+    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
+)
+_INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
 def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    return iter(())
+    """Faults of the script as a whole."""
+    yield from _carriage_returns(tree)
+    trailing = list(_trailing_blanks(tree))
+    yield from trailing
+    ends = {tree.source.position(problem.span.start).line for problem in trailing}
+    for span in commands.broken:
+        if span.source is tree.source and span.line - 1 not in ends:
+            flag = span.text.split(None, 1)[0]
+            yield Problem(
+                "lost-options", f"{flag} begins a command of its own here, because nothing continues the line above", span._replace(end=span.start + len(flag))
+            )
+    if commands.found:
+        yield from _unused(tree, commands)
+        yield from _not_exported(tree, commands)
+    if tree.cut or commands.follower.exhausted:
+        yield Problem("script-not-followed", "the script is too involved to be followed to its end", tree.source.span(0))
 
 
 def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
-    return iter(())
+    """Faults of one launch."""
+    unused = [name for name, _ in groups(commands) if name not in _referenced(commands)]
+    stops = "; with set -u the script stops here" if commands.nounset else ""
+    for name, span in found.settled.groups:
+        near = get_close_matches(_stem(name), [_stem(other) for other in unused], 1, 0.6)
+        meant = next((other for other in unused if near and _stem(other) == near[0]), "")
+        hint = f"; did you mean {meant}, which is never used" if meant else ""
+        yield Problem("undefined-group", f"${name} is never defined, so it expands to nothing{hint}{stops}", span)
+    for name, flag, span in found.settled.unset:
+        if not _GIVEN.fullmatch(name):
+            message = f"${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
+            yield Problem("unset-variable", message, span)
+    for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
+        yield from _placeholder(word)
+    yield from _split_values(found.taken.launch.words)
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"_?(ARGS?|OPTS?|PARAMS?|FLAGS?|OPTIONS?)$", "", name.upper()) or name
+
+
+def _carriage_returns(tree: Tree) -> Iterator[Problem]:
+    text = tree.source.text
+    if (at := text.find("\r\n")) >= 0:
+        count = text.count("\r\n")
+        message = f"{count} line{'s' * (count > 1)} end in CRLF; bash takes the carriage return for a part of the last word"
+        yield Problem(
+            "carriage-return", message, Span(tree.source, at, at + 1), (), ("write LF line ends", tree.source.span(0, len(text)), text.replace("\r\n", "\n"))
+        )
+
+
+def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
+    for match in _TRAILING.finditer(tree.source.text):
+        node = tree.root.descendant_for_byte_range(match.start(), match.start() + 1)
+        if node is not None and any(a.type in _INERT for a in ancestors(node)):
+            continue
+        following = tree.source.text[match.end() :].lstrip("\r\n").lstrip(" \t")
+        if following.startswith(("-", "$", '"', "'")):
+            span = Span(tree.source, match.start(1), match.end(1))
+            message = "the blanks after this backslash end the command, and what follows is not part of it"
+            yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), ("delete the blanks", span, ""))
+
+
+def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:
+    """Variables that hold options."""
+    for name, variable in commands.state.variables.items():
+        first = next((piece.text for value in variable.items for piece in value if piece.text is None or piece.text.strip()), None)
+        if first is not None and first.lstrip().startswith("--") and not variable.exported:
+            yield name, variable
+
+
+def _referenced(commands: Commands) -> set[str]:
+    sources = [commands.files.source, *commands.files.opened.values()]
+    return {name for source in sources for name in _REFERENCE.findall(source.text)}
+
+
+def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
+    if commands.foreign or "${!" in tree.source.text:
+        return
+    used = _referenced(commands)
+    for name, variable in groups(commands):
+        if name in used or variable.place.source is not tree.source:
+            continue
+        flags = [f for value in variable.items for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
+        shown = ", ".join(flags[:3]) + (", …" if len(flags) > 3 else "")
+        yield Problem("unused-group", f"{name} is never used: {shown} reach no launch", variable.place)
+
+
+def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
+    """Variables that only a child process would read, assigned without export. The rule knows which names matter."""
+    used = _referenced(commands)
+    for name, variable in commands.state.variables.items():
+        if variable.items and not variable.exported and name not in used and name.isupper() and not variable.array and variable.place.source is tree.source:
+            yield Problem("not-exported", f"{name} is assigned but not exported, so the launched processes do not see it", variable.place)
+
+
+def _placeholder(word: Word) -> Iterator[Problem]:
+    flag, value = word.parts
+    shown = (value or flag).text
+    because = (value or flag).because
+    if because.startswith("the placeholder"):
+        yield Problem("placeholder-value", f"{because} was never filled in", (value or flag).span, (value or flag).uses)
+    elif shown is not None and _PLACEHOLDER.fullmatch(shown):
+        yield Problem("placeholder-value", f"the placeholder {shown!r} was never filled in", (value or flag).span, (value or flag).uses)
+
+
+def _split_values(words: tuple[Word, ...]) -> Iterator[Problem]:
+    """A path with a blank in it, assigned in quotes and expanded without."""
+    for one, other in pairwise(words):
+        if one.text is None or other.text is None or not one.uses or one.uses != other.uses or one.span.source is not other.span.source:
+            continue
+        source = one.span.source
+        quote = source.text[one.span.start - 1 : one.span.start]
+        between = source.text[one.span.end : other.span.start]
+        whole = quote in ("'", '"') and bool(between) and not between.strip(" ") and source.text[other.span.end : other.span.end + 1] == quote
+        if whole and one.text.startswith("/") and re.fullmatch(r"[A-Za-z_][\w./-]*", other.text):
+            name = source.text[: one.span.start - 1].rpartition("\n")[2].strip().rpartition(" ")[2].rstrip("=")
+            message = f"{one.text} {other.text} falls into two words where ${name} stands without quotes"
+            yield Problem("value-splits", message, one.span._replace(end=other.span.end), one.uses)

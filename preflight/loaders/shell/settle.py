@@ -44,9 +44,7 @@ def settle(fields: Sequence[Field], near: Span, assigned: Collection[str], forei
             groups.append((name, made.span))
         elif field.loose and not follows:
             loose.append(made)
-            opened = opened or not undefined
-            if undefined:
-                groups.append((name, made.span))
+            opened = True
         elif undefined and follows and flag is not None and len(field.pieces) == 1:
             unset.append((name, flag, made.span))
     return Settled(tuple(words), tuple(loose), tuple(groups), tuple(unset), opened)

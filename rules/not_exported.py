@@ -1,0 +1,33 @@
+"""A variable that configures the launched processes is not exported.
+
+## What it does
+Finds assignments to variables of CUDA, NCCL, HCCL, PyTorch, Ascend and the frameworks that the script neither exports
+nor uses itself.
+
+## Why is this bad?
+The launched processes do not see the variable, so it changes nothing. Megatron, for one, stops when
+`CUDA_DEVICE_MAX_CONNECTIONS` is missing where it needs it.
+
+## Example
+    CUDA_DEVICE_MAX_CONNECTIONS=1
+    torchrun pretrain_gpt.py $GPT_ARGS
+Use instead:
+    export CUDA_DEVICE_MAX_CONNECTIONS=1
+    torchrun pretrain_gpt.py $GPT_ARGS
+
+## References
+GNU Bash Reference Manual, section 3.7.4, Environment
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, rule
+
+PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_", "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding]:
+    for finding in job.noticed("not-exported"):
+        if finding.span.text.startswith(PREFIXES):
+            yield finding

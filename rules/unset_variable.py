@@ -1,0 +1,33 @@
+"""The value of an option is a variable that the script does not set.
+
+## What it does
+Finds `--load $CHECKPOINT` where nothing in the script assigns `CHECKPOINT`.
+
+## Why is this bad?
+Unless whoever starts the job sets the variable, it expands to nothing: the option swallows the next one or ends the
+program at once with "expected one argument".
+
+## Example
+    torchrun pretrain_gpt.py --load $CHECKPOINT
+Use instead:
+    CHECKPOINT=/models/base
+    torchrun pretrain_gpt.py --load $CHECKPOINT
+
+## References
+GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from preflight import Finding, Job, Severity, rule
+
+MANY = 3
+"""From so many on, the script is meant to be started with its settings in the environment."""
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding]:
+    found = list(job.noticed("unset-variable"))
+    for finding in found:
+        yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding
