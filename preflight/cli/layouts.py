@@ -15,7 +15,6 @@ from preflight.cli.options import Inputs, JobFacts, Output, Rules, listed, takes
 from preflight.finding import Finding, Fix
 from preflight.fixer import apply as apply_fix
 from preflight.report.layouts import layouts_dict, layouts_text
-from preflight.report.plain import plain
 from preflight.search import Limits, Result, search
 from preflight.search.attempt import attempts
 from preflight.search.grid import COLUMNS
@@ -57,7 +56,7 @@ def layouts(
         data = [layouts_dict(source.name, result) for source, result, _ in results]
         sys.stdout.write(json.dumps({"schema": 1, "files": data}, indent=2) + "\n")
     else:
-        sys.stdout.write("".join(plain(layouts_text(source.name, result, explain)) for source, result, _ in results))
+        sys.stdout.write("".join(layouts_text(source.name, result, explain) for source, result, _ in results))
     for source, _, edited in results:
         for name, new in edited.items():
             atomic.write(source, new) if name == source.name else None

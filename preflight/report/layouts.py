@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from preflight.report.plain import plain
 from preflight.search import Found, Result
 
 GIB = 2**30
@@ -16,7 +17,7 @@ def layouts_text(path: str, result: Result, explain: bool) -> str:
     """A table, best first, with what decides between them."""
     lines = [f"{path}: {result.considered} layouts considered, {len(result.layouts)} shown"]
     if result.unknown:
-        return f"{path}: no layouts: {result.unknown}\n"
+        return plain(f"{path}: no layouts: {result.unknown}") + "\n"
     if result.layouts:
         rows = [[str(number), *_row(found)] for number, found in enumerate(result.layouts, 1)]
         lines += _table([["#", *HEADS, "step s", "MFU", "bubble", "comm s", "headroom GiB"], *rows])
@@ -24,7 +25,7 @@ def layouts_text(path: str, result: Result, explain: bool) -> str:
     if explain or not result.layouts:
         lines.append("left out:")
         lines += [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def _row(found: Found) -> list[str]:
