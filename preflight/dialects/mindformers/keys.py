@@ -1,0 +1,153 @@
+"""Keys that a graph-mode config may hold, section by section, and what becomes of one that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers import mcore
+from preflight.dialects.mindformers.run import TRAINING
+from preflight.dialects.mindformers.table import Table, table
+from preflight.document import Entry, Node
+from preflight.finding import Key
+
+PARALLEL = frozenset(
+    "device_num global_rank gradients_mean gradient_fp32_sync loss_repeated_mean pipeline_stages pipeline_result_broadcast parallel_mode search_mode "
+    "auto_parallel_search_mode parameter_broadcast strategy_ckpt_load_file strategy_ckpt_save_file group_ckpt_save_file full_batch dataset_strategy "
+    "enable_parallel_optimizer parallel_optimizer_config grad_accumulation_step all_reduce_fusion_config communi_parallel_mode "
+    "optimizer_weight_shard_size optimizer_weight_shard_aggregated_save sharding_propagation enable_alltoall strategy_ckpt_config comm_fusion "
+    "pipeline_config dump_local_norm dump_local_norm_path dump_device_local_norm auto_parallel_new_interface init_param_in_compile "
+    "force_fp32_communication full_batch_is_set enable_fold_pipeline enable_concurrent_sharding".split()
+)
+CONTEXT = frozenset(
+    "mode device_target device_id save_graphs save_graphs_path enable_dump save_dump_path deterministic enable_reduce_precision variable_memory_max_size "
+    "enable_profiling profiling_options enable_auto_mixed_precision enable_graph_kernel graph_kernel_flags reserve_class_name_in_scope check_bprop "
+    "max_device_memory mempool_block_size print_file_path enable_sparse max_call_depth env_config_path auto_tune_mode grad_for_scalar "
+    "enable_compile_cache compile_cache_path runtime_num_threads precompile_only ascend_config gpu_config jit_syntax_level jit_enable_inplace_ops "
+    "debug_level op_timeout memory_optimize_level memory_offload aoe_tune_mode aoe_config inter_op_parallel_num disable_format_transform support_binary "
+    "exec_order host_scheduling_max_threshold pynative_synchronize jit_config jit_level infer_boost affinity_cpu_list use_graceful_exit device_type "
+    "enable_mindio_ttp_save_ckpt dataset_broadcast_opt_level save_compile_cache load_compile_cache reserve_memory max_size run_mode memory_replay "
+    "train_precision_sync infer_precision_sync exclude_cann_cpu postprocess_use_numpy offload_config dynamic_shape launch_blocking "
+    "conv_allow_tf32 matmul_allow_hf32 op_precision_mode hccl_watchdog topo_order use_past use_legacy predict_cpu_offload".split()
+)
+NESTED = {
+    "pipeline_config": ("pipeline_interleave", "pipeline_scheduler"),
+    "strategy_ckpt_config": ("save_file", "load_file", "only_trainable_params"),
+    "parallel_optimizer_config": ("gradient_accumulation_shard", "parallel_optimizer_threshold", "optimizer_weight_shard_size", "optimizer_level"),
+}
+SECTIONS = (
+    *("runner_config", "context", "parallel", "trainer", "model", "moe_config", "parallel_config", "recompute_config", "swap_config", "runner_wrapper"),
+    *("optimizer", "lr_schedule", "metric", "train_dataset", "train_dataset_task", "callbacks", "monitor_config", "eval_dataset", "eval_dataset_task"),
+    *("eval_callbacks", "processor", "checkpoint", "grouped_lr_schedule", "affinity_config", "base_config", "tensorboard", "auto_tune", "filepath_prefix"),
+    *("autotune_per_step", "pretrained_model_dir", "generation_config", "layer_decay", "profile", "init_start_profile", "remove_redundancy", "seed"),
+    *("run_mode", "use_parallel", "load_checkpoint", "src_strategy_path_or_dir", "auto_trans_ckpt", "only_save_strategy", "resume_training", "output_dir"),
+    *("micro_batch_interleave_num", "load_ckpt_format", "use_legacy", "do_eval", "eval_step_interval", "eval_epoch_interval", "predict_batch_size"),
+    *("input_data", "transform_process_num", "load_ckpt_async", "remote_save_url", "save_file", "lr_scale", "lr_scale_factor", "layer_scale"),
+    *("ckpt_use_legacy_format", "use_legacy_format", "balanced_load", "print_separate_loss", "ignore_data_skip", "data_skip_steps", "init_method"),
+)
+_TEMPLATE = "mindformers/tools/register/template.py:116"
+_OLD = {"parallel_config": 57, "recompute_config": 46, "moe_config": 40}
+_CONTEXT = {"1.0.0": 104, "1.2.0": 104, "1.3.2": 130, "1.5.0": 200, "1.7.0": 199}
+_PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 104, "2.1.0": 104}
+
+
+class Stray(NamedTuple):
+    """A key that is not known where it stands. near: the key that was most likely meant; weight: error, warning or note."""
+
+    key: Key
+    entry: Entry
+    where: str
+    near: str
+    weight: str
+    upstream: str | None
+
+
+def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> Iterator[Stray]:
+    """Every key of a graph-mode tree that its release does not know."""
+    t = table(version)
+    for section in t.strict:
+        if not (section == "moe_config" and kind == "mcore" and t.templated) and _template_applies(section, tree, t):
+            place = _TEMPLATE if t.templated else f"mindformers/core/parallel_config.py:{_OLD[section]}"
+            yield from _in_section(tree, (section,), t.sections[section], "error", place)
+    yield from _of_mindspore(tree, version)
+    yield from _of_model(tree, kind, t, config)
+    for entry in tree.entries:
+        name = entry.key.value
+        known = (*t.general, *SECTIONS, *t.sections)
+        if isinstance(name, str) and name not in known and not entry.shadowed and (near := nearest(name, known, 0.85)):
+            yield Stray((name,), entry, "the top level", near, "warning", None)
+
+
+def _template_applies(section: str, tree: Node, t: Table) -> bool:
+    """Whether the release checks the section in this run mode; it ignores others."""
+    if not t.templated or section in ("parallel_config", "moe_config", "runner_config"):
+        return True
+    mode = tree.get("run_mode")
+    return mode is not None and mode.value in TRAINING
+
+
+def _in_section(tree: Node, path: Key, known: Iterable[str], weight: str, upstream: str | None, cutoff: float = 0.7) -> Iterator[Stray]:
+    section = tree.get(*path)
+    if section is None or section.kind != "mapping":
+        return
+    known = tuple(known)
+    have = {entry.key.value for entry in section.entries}
+    for entry in section.entries:
+        name = entry.key.value
+        if entry.shadowed or name in known:
+            continue
+        near = nearest(str(name), [k for k in known if k not in have], cutoff)
+        yield Stray((*path, name if isinstance(name, (str, int)) else str(name)), entry, ".".join(map(str, path)), near, weight, upstream)
+
+
+def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
+    """Sections that are handed to MindSpore, which knows its own names."""
+    known = {*PARALLEL, "auto_pipeline"} if matches(version, "<1.7") else PARALLEL
+    on = tree.get("use_parallel")
+    if on is not None and on.value:
+        place = f"mindformers/core/context/parallel.py:{_PARALLEL[version]}"
+        yield from _in_section(tree, ("parallel",), known, "error", place)
+        for name, keys in NESTED.items():
+            yield from _in_section(tree, ("parallel", name), keys, "error", place)
+    if version in _CONTEXT:
+        yield from _in_section(tree, ("context",), CONTEXT, "error", f"mindformers/core/context/build_context.py:{_CONTEXT[version]}")
+    else:
+        yield from _in_section(tree, ("context",), CONTEXT, "warning", None)
+
+
+def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[Stray]:
+    """model_config: legacy types swallow what they do not know; mcore refuses it in 1.7 and warns in 2.x."""
+    path: Key = ("model", "model_config")
+    section = tree.get(*path)
+    if section is None or section.kind != "mapping":
+        return
+    if kind == "mcore":
+        said = section.get("model_type") or (config.get("model_type") if config is not None else None)
+        names = mcore.names(t.version, str(said.value) if said is not None else "", t.mcore)
+        known = {*names.targets, *names.ignored, *t.models.get(names.config, ()), "model_type", "architectures", "auto_map", "pet_config", "quantization_config"}
+        refused = matches(t.version, "<2")
+        place = "mindformers/parallel_core/transformer_config_utils.py:515" if refused else None
+        yield from _in_section(tree, path, known, "error" if refused and said is not None else "warning", place)
+        return
+    model = section.get("type")
+    arguments = t.models.get(model.value) if model is not None and isinstance(model.value, str) else None
+    if arguments is None:
+        return
+    for stray in _in_section(tree, path, {*arguments, *_MODEL}, "warning", None, 0.8):
+        yield stray if stray.near else stray._replace(weight="note")
+
+
+_MODEL = (
+    *("type", "auto_register", "checkpoint_name_or_path", "pet_config", "parallel_config", "moe_config", "quant_config", "rl_config", "tokenizer", "auto_map"),
+    *("is_sample_acceleration", "repetition_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "eos_token_id", "bos_token_id"),
+    *("do_sample", "top_k", "top_p", "temperature", "max_decode_length", "is_encoder_decoder", "vision_model", "llm_model", "text_model", "dataset_config"),
+    *("fine_grain_interleave", "disable_lazy_inline", "model_type", "architectures", "return_extra_loss", "monitor_config", "parallel_decoding_params"),
+)
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float) -> str:
+    """The known key that a key most likely means, or ""."""
+    found = get_close_matches(name, sorted(set(known)), 1, cutoff)
+    return found[0] if found else ""

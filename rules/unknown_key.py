@@ -1,0 +1,55 @@
+"""A key is not one that the framework knows where it stands.
+
+## What it does
+Compares the keys of a graph-mode MindFormers config with those of its release: in strict sections (`parallel_config`,
+`recompute_config`, `swap_config`, `moe_config`, `runner_config`, `monitor_config` since 1.5; those handed to a class
+before), in the sections handed to MindSpore (`parallel`, `context`), in `model_config`, and, where a known key is very
+near, at the top level.
+
+## Why is this bad?
+A strict section refuses the file at load. Elsewhere the key is silently ignored and the default trains instead of the
+value that was meant: `num_hidden_layers` in a `LlamaConfig` gives 32 layers.
+
+## Example
+    parallel_config:
+      model_paralel: 8
+
+Use instead:
+
+    parallel_config:
+      model_parallel: 8
+
+## Fix safety
+Unsafe: the value takes effect once the key is spelled right.
+
+## References
+MindFormers v1.5.0, mindformers/tools/register/template.py:116, Config._update_value
+MindFormers v1.7.0, mindformers/parallel_core/transformer_config_utils.py:515, convert_to_transformer_config
+MindFormers 2.1.0, mindformers/parallel_core/config_converter.py:88, ConfigConverter.convert
+"""
+
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight.dialects.mindformers.keys import Stray, strays
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    kind = job.arguments.get("kind").raw
+    if kind not in ("legacy", "mcore"):
+        return
+    config = next((d.tree for d in job.documents[1:] if d.source.name.endswith("config.json")), None)
+    for document in job.documents:
+        if document.tree is not None and document.tree is not config:
+            for stray in strays(document.tree, kind, job.target.version, config):
+                yield _finding(stray, fixable=document is job.documents[0])
+
+
+def _finding(stray: Stray, *, fixable: bool) -> Finding:
+    name, weight = stray.key[-1], Severity(stray.weight)
+    fate = "the framework refuses it" if weight is Severity.ERROR else "it is silently ignored"
+    hint = f"; did you mean {stray.near!r}?" if stray.near else ""
+    fix = Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), Safety.UNSAFE) if stray.near and fixable else None
+    message = f"{name!r} is not a key of {stray.where}, and {fate}{hint}"
+    return Finding(message, stray.entry.key.span, key=stray.key, fix=fix, upstream=stray.upstream, severity=weight)
