@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ _GB, _TERA, _GIGA = 1e9, 1e12, 1e9
 @cache
 def devices() -> tuple[Device, ...]:
     """Every known device, read once."""
-    import preflight.schemas
-
-    path = Path(str(preflight.schemas.__file__)).parent / "devices.json"
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "devices.json"
     return tuple(_device(row) for row in json.loads(path.read_text(encoding="utf-8"))["devices"])
 
 

@@ -20,6 +20,12 @@ def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None 
     return Finding(problem.message, problem.span, fix=fix, key=(problem.span.text,), upstream=UPSTREAM, severity=severity)
 
 
+def own_options(job: Job) -> Severity | None:
+    """A note at most where the entry script may have options of its own and nobody said the target."""
+    guessed = job.arguments.get("entry_is_known").raw is False and job.arguments.get("target_is_stated").raw is False
+    return Severity.NOTE if guessed else None
+
+
 def renamed(job: Job, problem: Problem) -> Fix | None:
     """Write another option in place of the one that stands there."""
     if problem.fix is None:

@@ -20,7 +20,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems
 
 from preflight import Finding, Job, Severity, rule
 
@@ -28,4 +28,4 @@ from preflight import Finding, Job, Severity, rule
 @rule(id="missing-value", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "missing-value"):
-        yield finding(problem)
+        yield finding(problem, None, own_options(job))

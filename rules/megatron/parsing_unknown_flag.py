@@ -25,7 +25,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbre
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, problems, renamed
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, renamed
 
 from preflight import Finding, Job, Severity, rule
 
@@ -33,9 +33,7 @@ from preflight import Finding, Job, Severity, rule
 @rule(id="unknown-flag", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "unknown-flag"):
-        severity = None
-        if job.arguments.get("entry_is_known").raw is False:
-            severity = Severity.NOTE
-        elif job.arguments.get("target_is_stated").raw is False and problem.fix is None:
+        severity = own_options(job)
+        if severity is None and job.arguments.get("target_is_stated").raw is False and problem.fix is None:
             severity = Severity.WARNING
         yield finding(problem, renamed(job, problem), severity)

@@ -8,9 +8,11 @@ from preflight.arguments import Arguments
 from preflight.cluster import Cluster, Device
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, sizes, switches
+from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
 from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell
@@ -44,6 +46,7 @@ class MegatronDialect:
         cluster = machine(document, surroundings)
         seed(run, parsed, spelled, cluster)
         run.derive("target_is_stated", request.target is not None)
+        from_checkpoint(run)
         perform(run, STEPS)
         arguments = Arguments(
             target=target,
@@ -57,6 +60,7 @@ class MegatronDialect:
             open=parsed.open or spelled.open,
             versions=run.versions,
         )
+        arguments = replace(arguments, relayout=relayout(arguments))
         return Reading((document,), target, arguments, plan(run, target, writer), cluster)
 
 
@@ -68,9 +72,10 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
-    run.derive("entry_is_known", spelled.yaml or spelled.entry in ENTRIES)
+    run.derive("entry_is_known", spelled.plain if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
-    run.effective["device_architecture"] = unknown("the device is not given") if device is None else Value(device.architecture, Origin.DERIVED, note=device.name)
+    known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
+    run.effective["device_architecture"] = known
     for name in parsed.suspect:
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")

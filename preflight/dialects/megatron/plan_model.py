@@ -10,7 +10,18 @@ from preflight.plan import Model
 if TYPE_CHECKING:
     from preflight.dialects.megatron.planning import Source
 
-FAMILIES = {"pretrain_bert.py": "bert", "pretrain_t5.py": "t5", "pretrain_vlm.py": "multimodal", "pretrain_ict.py": "retrieval", "pretrain_mamba.py": "hybrid"}
+FAMILIES = {
+    "pretrain_bert.py": "bert",
+    "bert": "bert",
+    "pretrain_t5.py": "t5",
+    "t5": "t5",
+    "pretrain_vlm.py": "multimodal",
+    "mimo": "multimodal",
+    "multimodal-llava": "multimodal",
+    "pretrain_ict.py": "retrieval",
+    "pretrain_mamba.py": "hybrid",
+}
+"""Entry scripts, or folders of functional tests, of models that are no GPT."""
 
 
 def model(source: Source) -> Model:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.run import NotKnown, Run
 from preflight.plan import Loss, Optimizer, Precision, Recompute
 from preflight.value import default
@@ -119,7 +120,10 @@ def _deferred(run: Run) -> int:
 
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
-    ("a model of another family", lambda r: r.entry in ("pretrain_bert.py", "pretrain_t5.py", "pretrain_vlm.py", "pretrain_ict.py", "pretrain_mamba.py")),
+    ("a model of another family", lambda r: r.entry in FAMILIES),
+    ("inference", lambda r: r.entry == "inference"),
+    ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
+    ("a run without training", lambda r: r.skip_train),
     ("a network with layers of different sizes", lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
     ("retrieval", lambda r: r.retro_add_retriever),
     ("a distillation teacher", lambda r: r.export_kd_teacher_load),

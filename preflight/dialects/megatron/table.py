@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,9 +72,7 @@ FILES = {
 
 @cache
 def _rows(file: str) -> dict[str, Any]:
-    import preflight.schemas
-
-    path = Path(str(preflight.schemas.__file__)).parent / "flags" / f"{file}.json"
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "flags" / f"{file}.json"
     data = json.loads(path.read_text(encoding="utf-8"))
     base = _rows(data["base"])["flags"] if "base" in data else {}
     return {**data, "flags": {**base, **data["flags"]}}

@@ -15,12 +15,18 @@ MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
 RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
 """What Megatron's own test runner sets where a model_config.yaml does not."""
 
+OTHER_FAMILIES = frozenset(["bert", "t5", "mimo", "multimodal-llava", "nemo", "ray"])
+"""Folders of functional tests whose entry scripts have options of their own."""
+
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set."""
+    """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set.
+
+    plain: a YAML file of a pretraining run, whose entry script adds no options of its own.
+    """
 
     words: tuple[Word, ...]
     key: Callable[[str], Key]
@@ -29,6 +35,7 @@ class Spelled:
     open: bool = False
     closed: bool = False
     yaml: bool = False
+    plain: bool = True
 
 
 class Inherited(Mapping[str, Value]):
@@ -64,7 +71,17 @@ def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
         value = _text(entry_.value, stated)
         known[str(entry_.key.value)] = Value(value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
     words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated))
-    return Spelled(words, lambda option: (MODEL_ARGS, option), known, yaml=True)
+    mode = _mode(document)
+    return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, yaml=True, plain=mode == "")
+
+
+def _mode(document: Document) -> str:
+    """What a functional test runs instead of GPT pretraining: "inference", "rl", the folder of another family; "" for pretraining."""
+    mode = document.tree.get("MODE") if document.tree is not None else None
+    if mode is not None and mode.value != "pretraining":
+        return str(mode.value)
+    folders = document.source.path.parts[-3:-2] if document.source.path is not None else ()
+    return next((folder for folder in folders if folder in OTHER_FAMILIES), "")
 
 
 def _live(node: Node | None) -> list[Entry]:

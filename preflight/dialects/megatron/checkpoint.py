@@ -1,0 +1,99 @@
+"""--use-checkpoint-args: the checkpoint says how the model looks, so what was typed or is default may not hold."""
+
+from __future__ import annotations
+
+from preflight.dialects.megatron.run import NotKnown, Run
+
+FORCED = frozenset(
+    [
+        "num_query_groups",
+        "group_query_attention",
+        "position_embedding_type",
+        "add_position_embedding",
+        "use_rotary_position_embeddings",
+        "rotary_base",
+        "rotary_percent",
+        "rotary_interleaved",
+        "add_bias_linear",
+        "add_qkv_bias",
+        "squared_relu",
+        "swiglu",
+        "untie_embeddings_and_output_weights",
+        "apply_layernorm_1p",
+        "normalization",
+        "apply_query_key_layer_scaling",
+        "attention_dropout",
+        "hidden_dropout",
+        "mtp_hybrid_override_pattern",
+        "mtp_num_layers",
+        "mtp_use_repeated_layer",
+        "spec",
+        "num_experts",
+        "moe_layer_freq",
+        "moe_ffn_hidden_size",
+        "moe_router_topk",
+        "moe_router_pre_softmax",
+        "moe_grouped_gemm",
+        "moe_single_grouped_weight",
+        "moe_single_grouped_bias",
+        "moe_shared_expert_intermediate_size",
+        "moe_router_score_function",
+        "moe_router_enable_expert_bias",
+        "moe_router_topk_scaling_factor",
+        "mamba_state_dim",
+        "mamba_head_dim",
+        "mamba_num_groups",
+        "mamba_num_heads",
+        "gdp_num_householder",
+        "heterogeneous_layers_config_path",
+        "heterogeneous_layers_config_encoded_json",
+        "moe_latent_size",
+        "tokenizer_model",
+        "tokenizer_type",
+        "tiktoken_pattern",
+    ]
+)
+"""What the checkpoint overrides."""
+
+FILLED = frozenset(
+    [
+        "num_layers",
+        "hidden_size",
+        "ffn_hidden_size",
+        "seq_length",
+        "num_attention_heads",
+        "kv_channels",
+        "max_position_embeddings",
+        "moe_token_dispatcher_type",
+        "hybrid_layer_pattern",
+        "padded_vocab_size",
+        "ckpt_format",
+    ]
+)
+"""What it says where nobody else does."""
+
+PARALLEL = frozenset(
+    [
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "expert_model_parallel_size",
+        "virtual_pipeline_model_parallel_size",
+        "num_layers_per_virtual_pipeline_stage",
+    ]
+)
+"""What it overrides with --use-mp-args-from-checkpoint-args."""
+
+
+def from_checkpoint(run: Run) -> None:
+    """Make unknown whatever the checkpoint may say."""
+    try:
+        if not run.use_checkpoint_args:
+            return
+        names = FORCED | {name for name in FILLED if run.written.get(name) is None}
+        if run.use_mp_args_from_checkpoint_args:
+            names |= PARALLEL
+    except NotKnown:
+        return
+    for name in names:
+        if name in run.table.defaults or name in PARALLEL:
+            run.lose(name, "--use-checkpoint-args takes it from the checkpoint")
