@@ -45,7 +45,7 @@ def test_install(install: Callable[[Environment, Path], None], environment: Envi
     assert ours - {"preflight"} == {f"preflight_llm-{preflight.__version__}.dist-info"}
     for example, found in (("mindformers/run_llama2_7b.yaml", "run_llama2_7b.yaml:"), ("megatron/model_config.yaml", "model_config.yaml:")):
         assert found in environment.preflight("check", checkout / "examples" / example, cwd=tmp_path, code=1)
-    assert "data" in environment.preflight("schema", "settings")
+    assert "per-file" in environment.preflight("schema", "settings")
     assert "## Why is this bad?" in environment.preflight("explain", "device-count")
 
 
