@@ -43,10 +43,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         tried = [match(item.pattern, kind) for kind in found.kinds]
         if invalid := next((m.invalid for m in tried if m.invalid), ""):
             yield Finding(
-                f"{item.pattern!r} is no regular expression: {invalid.partition(': ')[2]}", item.node.span, key=item.key, upstream=job.upstream(INVALID)
+                f"'{item.pattern}' is no regular expression: {invalid.partition(': ')[2]}", item.node.span, key=item.key, upstream=job.upstream(INVALID)
             )
         elif "comm" in item.setting and (attribute := next((m.attribute for m in tried if m.attribute), "")):
-            message = f"{item.pattern!r} also matches {attribute}, which is no operator and cannot be recomputed"
+            message = f"'{item.pattern}' also matches {attribute}, which is no operator and cannot be recomputed"
             yield Finding(message, item.node.span, key=item.key, upstream=job.upstream(ATTRIBUTE))
         elif unsure := next((m.unsure for m in tried if m.unsure and not m.hits), ""):
             yield Unverified(unsure, item.node.span)

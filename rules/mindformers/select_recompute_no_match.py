@@ -73,7 +73,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
     cell = next((hit.path for kind in found.kinds for hit in match(item.pattern, kind).hits), "") if only_operators else ""
     if cell:
         return Finding(
-            f"{item.pattern!r} names the cell {cell}; {item.setting} acts on operators only, so nothing changes",
+            f"'{item.pattern}' names the cell {cell}; {item.setting} acts on operators only, so nothing changes",
             item.node.span,
             key=item.key,
             upstream=job.upstream(UPSTREAM),
@@ -81,9 +81,9 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
     near = nearest(item.pattern, found.kinds, taken)
     hint = f"; the nearest is {near}" if near else ""
     fix = Fix(f"write {near}", _edits(item, near)) if near and near not in taken else None
-    message = f"{item.pattern!r} matches no operator of this model's layers, so nothing is recomputed{hint}"
+    message = f"'{item.pattern}' matches no operator of this model's layers, so nothing is recomputed{hint}"
     if item.setting in EXCLUDING:
-        message = f"{item.pattern!r} matches no operator of this model's layers, so nothing is excluded{hint}"
+        message = f"'{item.pattern}' matches no operator of this model's layers, so nothing is excluded{hint}"
     return Finding(message, item.node.span, key=item.key, fix=fix, upstream=job.upstream(UPSTREAM))
 
 

@@ -36,6 +36,6 @@ def check(job: Job) -> Iterator[Finding]:
             shadowed.setdefault(item.setting, []).append(item)
     for setting, found in shadowed.items():
         one = found[0]
-        what = setting if one.default else f"{setting} of {one.pattern!r}" + (f" and {len(found) - 1} more" if len(found) > 1 else "")
+        what = setting if one.default else f"{setting} of '{one.pattern}'" + (f" and {len(found) - 1} more" if len(found) > 1 else "")
         message = f"{what} has no effect: recompute {full.span.text} already recomputes these layers whole"
         yield Finding(message, one.node.span, (Related(full.span, f"recompute {full.span.text}"),), key=one.key, upstream=job.upstream(UPSTREAM))

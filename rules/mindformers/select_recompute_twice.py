@@ -49,10 +49,10 @@ def check(job: Job) -> Iterator[Finding]:
         if clash is None:
             continue
         path, other = clash
-        why = f"{other.pattern!r} already marks it there" if other is not None else "the model has marked it itself"
+        why = f"'{other.pattern}' already marks it there" if other is not None else "the model has marked it itself"
         related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
         yield Finding(
-            f"{item.pattern!r} marks {path} for recomputation, but {why}, and a second time fails",
+            f"'{item.pattern}' marks {path} for recomputation, but {why}, and a second time fails",
             item.node.span,
             related,
             key=item.key,

@@ -38,10 +38,19 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
     found.values["stages"] = _stages(get)
     found.values["schedule"] = _lower(get("parallelism.pipeline_parallel_schedule"), "1f1b")
     found.values["context_method"] = _lower(get("parallelism.context_parallel_method"), "colossal")
+    found.values["ulysses"] = _ulysses(get, found.values["context_method"].raw)
     chunks = whole(get("parallelism.pipeline_parallel_interleave_num"))
     if found.values["schedule"].raw == "1f1b" and chunks is not None and chunks > 1:
         found.values["schedule"] = get("parallelism.pipeline_parallel_schedule").derived("interleaved_1f1b", "more than one chunk a stage")
     return found
+
+
+def _ulysses(get: Callable[[str], Value], method: object) -> Value:
+    """Ranks that share the heads: all of context parallel in plain Ulysses, unless a degree is given."""
+    wish, context = get("parallelism.ulysses_degree_in_cp"), get("parallelism.context_parallel")
+    if method == "colossal":
+        return derived(1, "colossal")
+    return context.derived(context.raw, "context_parallel") if method == "ulysses" and wish.raw is None else wish
 
 
 def _lower(value: Value, empty: str) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from preflight.arguments import Arguments
@@ -37,19 +38,19 @@ def _net(arguments: Arguments, field: str) -> Value:
 
 
 def _model(a: Arguments) -> Model:
-    layers, experts = _net(a, "num_layers"), _net(a, "num_moe_experts")
-    latent = _net(a, "multi_latent_attention")
+    return _experts(a, _attention(a, _shape(a)))
+
+
+def _shape(a: Arguments) -> Model:
     heads, hidden = whole(_net(a, "num_attention_heads")), whole(_net(a, "hidden_size"))
     width = _net(a, "kv_channels")
     if whole(width) is None and heads and hidden:
         width = derived(hidden // heads, "hidden / heads")
-    groups = _net(a, "num_query_groups")
     return Model(
         family=a.get("model.model_type"),
-        layers=layers,
+        layers=_net(a, "num_layers"),
         hidden=_net(a, "hidden_size"),
         heads=_net(a, "num_attention_heads"),
-        query_groups=_net(a, "num_attention_heads") if latent.raw is True or groups.raw is None else groups,
         head_dim=width,
         ffn=_net(a, "ffn_hidden_size"),
         gated=_gated(a),
@@ -58,10 +59,19 @@ def _model(a: Arguments) -> Model:
         positions=default(0),
         tied=_net(a, "tie_word_embeddings"),
         bias=_net(a, "add_bias_linear"),
-        qkv_bias=_net(a, "add_qkv_bias"),
         norm=default("rms"),
-        qk_norm=_net(a, "qk_layernorm"),
         hidden_dropout=_net(a, "hidden_dropout"),
+        lora_rank=a.get("lora_config.lora_rank") if "lora_config" in a.written else default(None),
+    )
+
+
+def _attention(a: Arguments, model: Model) -> Model:
+    latent, groups = _net(a, "multi_latent_attention"), _net(a, "num_query_groups")
+    return replace(
+        model,
+        query_groups=model.heads if latent.raw is True or groups.raw is None else groups,
+        qkv_bias=_net(a, "add_qkv_bias"),
+        qk_norm=_net(a, "qk_layernorm"),
         attention_dropout=_net(a, "attention_dropout"),
         attention=derived("flash" if _net(a, "use_flash_attention").raw is True else "unfused", "use_flash_attention"),
         latent=latent,
@@ -70,14 +80,20 @@ def _model(a: Arguments) -> Model:
         qk_nope_dim=_net(a, "qk_head_dim"),
         qk_rope_dim=_net(a, "qk_pos_emb_head_dim"),
         v_dim=_net(a, "v_head_dim"),
+    )
+
+
+def _experts(a: Arguments, model: Model) -> Model:
+    experts = _net(a, "num_moe_experts")
+    return replace(
+        model,
         experts=experts,
         top_k=_net(a, "moe_router_topk"),
         expert_ffn=_net(a, "moe_ffn_hidden_size"),
         shared_ffn=_shared(a),
-        expert_layers=_mixture(a, whole(layers), experts),
+        expert_layers=_mixture(a, whole(model.layers), experts),
         capacity=default(None),
         mtp=_net(a, "mtp_num_layers"),
-        lora_rank=a.get("lora_config.lora_rank") if "lora_config" in a.written else default(None),
     )
 
 
