@@ -1,0 +1,97 @@
+"""Caching of keys and values in context parallelism, and masks reset at document ends."""
+
+from __future__ import annotations
+
+from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, a
+
+MINDSPEED = ConstraintSet("mindspeed")
+CACHE = f"{CORE}context_parallel/context_parallel_kv_cache.py"
+POLICY, INTERVAL, GATHER = a.context_parallel_kv_cache_policy, a.context_parallel_cache_interval, a.use_ulysses_allgather_kv
+FORCES_FLASH = a.context_parallel_algo.is_in("megatron_cp_algo", "ulysses_cp_algo", "hybrid_cp_algo")
+
+MINDSPEED.add(
+    refuse(
+        "kv-cache-without-context",
+        POLICY.is_set & (a.context_parallel_size == 1),
+        at=(POLICY, a.context_parallel_size),
+        upstream=f"{CACHE}:33",
+        message="--context-parallel-kv-cache-policy needs context parallelism, the size is 1",
+        fixes=(drop(POLICY, also=(INTERVAL,)),),
+        why="what is cached is received from other ranks; dies at launch",
+    ),
+    refuse(
+        "kv-cache-flash",
+        POLICY.is_set & (a.context_parallel_size > 1) & ~a.use_flash_attn.given & ~FORCES_FLASH,
+        at=(POLICY,),
+        upstream=f"{CACHE}:36",
+        message="--context-parallel-kv-cache-policy needs --use-flash-attn",
+        fixes=(put(a.use_flash_attn),),
+        why="only the flash attention path keeps the cache; dies at launch",
+    ),
+    refuse(
+        "kv-cache-interval-alone",
+        (INTERVAL != 0) & POLICY.is_none,
+        at=(INTERVAL,),
+        upstream=f"{CACHE}:42",
+        message="--context-parallel-cache-interval needs --context-parallel-kv-cache-policy",
+        fixes=(drop(INTERVAL), put(POLICY, "full")),
+        why="there is nothing to cache; dies at launch",
+    ),
+    refuse(
+        "kv-cache-interval-layers",
+        POLICY.is_set & (INTERVAL >= a.num_layers) & (INTERVAL != 0),
+        at=(INTERVAL, a.num_layers),
+        upstream=f"{CACHE}:46",
+        message="--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers",
+        fixes=(drop(INTERVAL),),
+        why="no layer would be left to cache; dies at launch",
+    ),
+    in_range(
+        "kv-cache-interval-negative",
+        INTERVAL,
+        low=0,
+        when=POLICY.is_set,
+        upstream=f"{CACHE}:50",
+        fixes=(drop(INTERVAL),),
+        message="--context-parallel-cache-interval {context_parallel_cache_interval} is negative",
+        why="it counts layers; dies at launch",
+    ),
+    refuse(
+        "ulysses-gather-without-context",
+        GATHER & (a.context_parallel_size == 1),
+        at=(GATHER, a.context_parallel_size),
+        upstream=f"{CACHE}:56",
+        message="--use-ulysses-allgather-kv needs context parallelism, the size is 1",
+        fixes=(drop(GATHER),),
+        why="there is nobody to gather from; dies at launch",
+    ),
+    refuse(
+        "ulysses-gather-algo",
+        GATHER & (a.context_parallel_size > 1) & (a.context_parallel_algo != "ulysses_cp_algo"),
+        at=(GATHER, a.context_parallel_algo),
+        message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
+        upstream=f"{CACHE}:59",
+        fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
+        why="it replaces Ulysses' exchange of keys and values; dies at launch",
+    ),
+    refuse(
+        "ulysses-gather-groups",
+        GATHER & ~a.group_query_attention,
+        at=(GATHER,),
+        upstream=f"{CACHE}:63",
+        fixes=(drop(GATHER),),
+        message="--use-ulysses-allgather-kv needs --group-query-attention",
+        why="gathering pays only for few key-value heads, and nothing else is supported; dies at launch",
+    ),
+    refuse(
+        "reset-mask-variable-lengths",
+        (a.context_parallel_size > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & ~a.variable_seq_lengths.given,
+        at=(a.reset_attention_mask, a.context_parallel_size),
+        unless_framework="mindspeed-llm",
+        fixes=(put(a.variable_seq_lengths),),
+        upstream=f"{CORE}transformer/flash_attention/reset_attention_mask_feature.py:23",
+        message="--reset-attention-mask with context parallelism needs --variable-seq-lengths",
+        why="packed documents are padded per rank, so their lengths differ; dies at launch",
+    ),
+)

@@ -1,0 +1,101 @@
+"""MindSpeed-LLM: data, checkpoints of other formats, prompts, logging."""
+
+from __future__ import annotations
+
+from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "deepseek4-context-algo",
+        a.spec.has("mindspeed_llm.tasks.models.spec.deepseek4_spec") & (a.context_parallel_size > 1) & (a.context_parallel_algo != "kvallgather_cp_algo"),
+        at=(a.context_parallel_algo, a.context_parallel_size),
+        upstream=f"{LLM}context_parallel/context_parallel_feature.py:56",
+        message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
+        why="its compressed attention reads the keys of all ranks; dies at launch",
+        fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
+    ),
+    refuse(
+        "neat-pack",
+        a.neat_pack & ~a.reset_attention_mask,
+        at=(a.neat_pack,),
+        upstream=f"{LLM}megatron_basic/training_basic.py:55",
+        message="--neat-pack needs --reset-attention-mask",
+        fixes=(put(a.reset_attention_mask), drop(a.neat_pack)),
+        why="packed samples would attend to each other; --reset-position-ids is no substitute; dies at launch",
+    ),
+    refuse(
+        "hf-convert-format",
+        a.enable_hf2mg_convert & (a.ckpt_format == "torch_dist"),
+        at=(a.ckpt_format, a.enable_hf2mg_convert),
+        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:116",
+        message="--enable-hf2mg-convert needs --ckpt-format torch; torch_dist is the default",
+        why="converted weights are written in the old format; dies at launch",
+        fixes=(put(a.ckpt_format, "torch"),),
+    ),
+    refuse(
+        "hf-convert-load",
+        a.enable_hf2mg_convert & a.load.is_none,
+        at=(a.enable_hf2mg_convert,),
+        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:138",
+        also=(f"{LLM}convert_checkpoint/convert_checkpoint.py:145",),
+        message="--enable-hf2mg-convert needs --load, the directory of the weights",
+        why="there is nothing to convert; dies at launch",
+        fixes=(drop(a.enable_hf2mg_convert),),
+    ),
+    refuse(
+        "hf-convert-save",
+        a.enable_mg2hf_convert & a.save.is_none,
+        at=(a.enable_mg2hf_convert,),
+        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:148",
+        message="--enable-mg2hf-convert needs --save, the directory to write to",
+        why="there is no place for the converted weights; dies at launch",
+        fixes=(drop(a.enable_mg2hf_convert),),
+    ),
+    refuse(
+        "hf-convert-lora",
+        a.enable_mg2hf_convert & (a.lora_target_modules.length > 0),
+        at=(a.enable_mg2hf_convert, a.lora_target_modules),
+        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:151",
+        message="--enable-mg2hf-convert does not work with LoRA (--lora-target-modules)",
+        why="adapters are not converted; dies at launch",
+        fixes=(drop(a.enable_mg2hf_convert),),
+    ),
+    refuse(
+        "prompt-type-template",
+        a.prompt_type.is_set & a.hf_chat_template,
+        at=(a.prompt_type, a.hf_chat_template),
+        upstream=f"{LLM}inference/inference.py:15",
+        message="--prompt-type does not work together with --hf-chat-template",
+        why="both say how a prompt is written; dies at launch",
+        fixes=(drop(a.hf_chat_template), drop(a.prompt_type)),
+    ),
+    in_range(
+        "history-turns",
+        a.history_turns,
+        low=0,
+        upstream=f"{LLM}inference/inference.py:18",
+        message="--history-turns {history_turns} is negative",
+        why="it counts turns; dies at launch",
+        fixes=(drop(a.history_turns),),
+    ),
+    refuse(
+        "wandb-name",
+        (a.wandb_exp_name != "") & a.wandb_exp_name.is_set & ~a.use_wandb,
+        at=(a.wandb_exp_name,),
+        upstream=f"{LLM}dpo/dpo.py:12",
+        message="--wandb-exp-name needs --use-wandb",
+        why="dies at launch",
+        fixes=(put(a.use_wandb), drop(a.wandb_exp_name)),
+    ),
+    in_range(
+        "profile-step-start",
+        a.profile_step_start,
+        low=1,
+        upstream=f"{LLM}functional/profiling.py:36",
+        message="--profile-step-start {profile_step_start} must be at least 1",
+        why="the first step cannot be profiled; dies at launch, also without --profile",
+        fixes=(put(a.profile_step_start, 1),),
+    ),
+)

@@ -1,0 +1,234 @@
+"""MindSpeed-LLM: layers over stages, routing, rotary scaling, LoRA."""
+
+from __future__ import annotations
+
+from preflight import Severity
+from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+BLOCK, LIST = f"{LLM}transformer/transformer_block.py", f"{LLM}pipeline_parallel/num_layer_list.py"
+ROUTER, ROTARY, BASIC = f"{LLM}moe/moe_router.py", f"{LLM}common/rotary.py", f"{LLM}megatron_basic/training_basic.py"
+PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
+STAGE = a.num_layers // PP
+BY_LIST = a.num_layer_list.is_set & (a.num_layer_list != "")
+LORA = a.lora_target_modules.length > 0
+UNEVEN = "the list places whole stages by itself; dies at launch"
+CAPACITY, GREEDY = a.moe_expert_capacity_factor, a.moe_router_load_balancing_type == "group_limited_greedy"
+LONG = a.rope_scaling_type == "longrope"
+LONG_WHY = "the scaling is computed from it; dies at launch"
+GATE = a.shared_expert_gate_output_dimension
+
+MINDSPEED_LLM.add(
+    refuse(
+        "dense-layers",
+        DENSE.is_set & (DENSE != 0) & (a.num_layers <= DENSE),
+        upstream=f"{BLOCK}:15",
+        at=(DENSE, a.num_layers),
+        fixes=(drop(DENSE),),
+        message="--first-k-dense-replace {first_k_dense_replace} leaves none of the {num_layers} layers for experts",
+        why="dies at launch",
+    ),
+    refuse(
+        "dense-stage",
+        DENSE.is_set & (DENSE != 0) & (a.num_layers > DENSE) & (PP > 1) & (DENSE >= STAGE),
+        upstream=f"{BLOCK}:19",
+        at=(DENSE, PP, a.num_layers),
+        layout=True,
+        message="--first-k-dense-replace {first_k_dense_replace} fills a whole pipeline stage of {stage} layers",
+        shows={"stage": STAGE},
+        why="a stage without experts is refused, counted as layers / pipeline even for uneven splits; dies at launch",
+    ),
+    refuse(
+        "layer-list-pipeline",
+        BY_LIST & (PP <= 1),
+        upstream=f"{LIST}:30",
+        also=(f"{BLOCK}:27",),
+        at=(a.num_layer_list, PP),
+        why=UNEVEN,
+        fixes=(drop(a.num_layer_list),),
+        layout=True,
+        message="--num-layer-list needs a pipeline, the size is 1",
+    ),
+    refuse(
+        "layer-list-virtual-stages",
+        BY_LIST & VPP.is_set & (VPP != 0),
+        upstream=f"{LIST}:32",
+        also=(f"{BLOCK}:29", f"{BASIC}:93"),
+        at=(a.num_layer_list, VPP),
+        why=UNEVEN,
+        fixes=(drop(VPP), drop(a.num_layer_list)),
+        message="--num-layer-list does not work together with --num-layers-per-virtual-pipeline-stage",
+    ),
+    refuse(
+        "layer-list-dualpipev",
+        BY_LIST & DUALPIPEV,
+        upstream=f"{LIST}:34",
+        at=(a.num_layer_list, a.schedules_method),
+        why=UNEVEN,
+        fixes=(drop(a.num_layer_list), drop(a.schedules_method)),
+        message="--num-layer-list does not work together with --schedules-method dualpipev",
+    ),
+    refuse(
+        "layer-list-noop",
+        BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
+        upstream=f"{LIST}:37",
+        at=(a.num_layer_list, a.noop_layers),
+        fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
+        message="--num-layer-list together with --noop-layers crashes",
+        why="MindSpeed-LLM means to drop the list with a notice, but the notice raises TypeError; dies at launch",
+    ),
+    refuse(
+        "layer-list-pipeline-layers",
+        BY_LIST & a.pipeline_num_transformer_layers.is_set,
+        upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:43",
+        at=(a.num_layer_list, a.pipeline_num_transformer_layers),
+        why="both say how layers are split; dies at launch",
+        fixes=(drop(a.pipeline_num_transformer_layers), drop(a.num_layer_list)),
+        message="--num-layer-list does not work together with --pipeline-num-transformer-layers",
+    ),
+    refuse(
+        "virtual-stage-divides",
+        (PP == 2) & VPP.is_set & (STAGE % VPP != 0),
+        upstream=f"{BASIC}:98",
+        at=(VPP, a.num_layers, PP),
+        shows={"stage": STAGE},
+        layout=True,
+        message="{stage} layers per pipeline stage are not a multiple of {num_layers_per_virtual_pipeline_stage} per virtual stage",
+        why="layers would be lost; dies at launch",
+    ),
+    refuse(
+        "capacity-dispatcher",
+        CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
+        upstream=f"{ROUTER}:55",
+        at=(CAPACITY, a.moe_token_dispatcher_type),
+        message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
+        why="that dispatcher never drops tokens; dies at launch",
+        fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(CAPACITY)),
+    ),
+    refuse(
+        "capacity-negative",
+        CAPACITY.is_set & (a.moe_token_dispatcher_type != "allgather") & (CAPACITY < 0),
+        upstream=f"{ROUTER}:58",
+        also=(f"{ROUTER}:63",),
+        at=(CAPACITY,),
+        message="a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no token is dropped",
+        why="MindSpeed-LLM means to unset it with a notice, but the notice raises TypeError; dies at launch",
+        fixes=(drop(CAPACITY),),
+    ),
+    refuse(
+        "capacity-balancing",
+        CAPACITY.is_set & ~a.moe_router_load_balancing_type.is_in("aux_loss", "none"),
+        upstream=f"{ROUTER}:61",
+        at=(CAPACITY, a.moe_router_load_balancing_type),
+        message="--moe-expert-capacity-factor needs aux_loss or none as load balancing, not {moe_router_load_balancing_type}",
+        why="the other routers have no drop policy; dies at launch",
+        fixes=(drop(CAPACITY), put(a.moe_router_load_balancing_type, "aux_loss")),
+    ),
+    refuse(
+        "shared-gate-size",
+        CAPACITY.is_set & (GATE != 1) & (GATE != a.hidden_size),
+        upstream=f"{ROUTER}:65",
+        at=(GATE,),
+        fixes=(drop(GATE),),
+        message="--shared-expert-gate-output-dimension {shared_expert_gate_output_dimension} must be 1 or the hidden size {hidden_size}",
+        why="the gate is one number a token or one a channel; dies at launch",
+    ),
+    refuse(
+        "greedy-groups",
+        GREEDY & a.moe_router_group_topk.is_none,
+        upstream=f"{ROUTER}:70",
+        at=(a.moe_router_load_balancing_type,),
+        message="group_limited_greedy needs --moe-router-group-topk",
+        why="the router does not know how many groups to take; dies at launch",
+    ),
+    refuse(
+        "greedy-scaling",
+        GREEDY & a.moe_router_group_topk.is_set & a.moe_router_topk_scaling_factor.is_none,
+        upstream=f"{ROUTER}:72",
+        at=(a.moe_router_load_balancing_type,),
+        message="group_limited_greedy needs --moe-router-topk-scaling-factor",
+        why="gates are scaled by it; dies at launch",
+        fixes=(put(a.moe_router_topk_scaling_factor, 1.0),),
+    ),
+    refuse(
+        "greedy-groups-range",
+        GREEDY & a.moe_router_topk_scaling_factor.is_set & a.moe_router_group_topk.is_set & (a.moe_router_group_topk >= a.expert_model_parallel_size),
+        at=(a.moe_router_group_topk, a.expert_model_parallel_size),
+        upstream=f"{ROUTER}:75",
+        layout=True,
+        why="groups are the expert-parallel ranks; dies at launch",
+        message="--moe-router-group-topk {moe_router_group_topk} must be below expert parallel {expert_model_parallel_size}",
+    ),
+    refuse(
+        "group-topk-zero",
+        a.moe_router_group_topk == 0,
+        upstream=f"{LLM}arguments/deprecated_args.py:87",
+        message="--moe-router-group-topk must not be 0",
+        why="no group, no expert; dies at launch",
+        fixes=(drop(a.moe_router_group_topk),),
+    ),
+    refuse(
+        "lora-dispatcher",
+        a.num_experts.is_set & (a.num_experts != 0) & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
+        upstream=f"{LLM}finetune/lora.py:63",
+        at=(a.moe_token_dispatcher_type, a.lora_target_modules),
+        message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",
+        why="only that dispatcher passes the adapters' gradients; dies at launch",
+        fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
+    ),
+    refuse(
+        "lora-tp-extend-ep",
+        LORA & a.moe_tp_extend_ep,
+        upstream=f"{LLM}finetune/lora.py:66",
+        at=(a.moe_tp_extend_ep, a.lora_target_modules),
+        fixes=(drop(a.moe_tp_extend_ep),),
+        message="LoRA does not work together with --moe-tp-extend-ep",
+        why="adapters are split like their layers, which the flag changes; dies at launch",
+    ),
+    refuse(
+        "lora-fusion-gather",
+        a.lora_fusion & a.overlap_param_gather,
+        severity=Severity.WARNING,
+        at=(a.lora_fusion, a.overlap_param_gather),
+        fixes=(drop(a.overlap_param_gather),),
+        upstream="docs/zh/pytorch/features/mcore/cc_lora.md:42",
+        message="--lora-fusion is not made for --overlap-param-gather",
+        why="the documents exclude the pair, no validator checks it",
+    ),
+)
+
+MINDSPEED_ROPE = ConstraintSet("mindspeed-llm")
+MINDSPEED_ROPE.add(
+    refuse(
+        "longrope-positions",
+        LONG & a.rope_scaling_original_max_position_embeddings.is_none,
+        upstream=f"{ROTARY}:71",
+        at=(a.rope_scaling_type,),
+        why=LONG_WHY,
+        message="longrope needs --rope-scaling-original-max-position-embeddings",
+    ),
+    refuse(
+        "longrope-long", LONG & a.long_factor.is_none, upstream=f"{ROTARY}:74", at=(a.rope_scaling_type,), why=LONG_WHY, message="longrope needs --long-factor"
+    ),
+    refuse(
+        "longrope-short",
+        LONG & a.short_factor.is_none,
+        upstream=f"{ROTARY}:77",
+        at=(a.rope_scaling_type,),
+        why=LONG_WHY,
+        message="longrope needs --short-factor",
+    ),
+    refuse(
+        "longrope-mscale",
+        LONG
+        & (
+            (a.short_mscale.is_set & (a.short_mscale != 0) & (a.long_mscale.is_none | (a.long_mscale == 0)))
+            | (a.long_mscale.is_set & (a.long_mscale != 0) & (a.short_mscale.is_none | (a.short_mscale == 0)))
+        ),
+        upstream=f"{ROTARY}:80",
+        at=(a.short_mscale, a.long_mscale),
+        why=LONG_WHY,
+        message="--short-mscale and --long-mscale go together",
+    ),
+)

@@ -1,0 +1,132 @@
+"""What was written and is changed without asking, and what nobody checks but does not work."""
+
+from __future__ import annotations
+
+from preflight import Safety, Severity
+from preflight.constraints.expressions import Handle
+from preflight.constraints.shapes import Constraint, ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
+
+MINDSPEED = ConstraintSet("mindspeed")
+MEGATRON = "megatron/training/arguments.py"
+TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
+WRITTEN_RECOMPUTE = a.recompute_method.given | a.recompute_num_layers.given
+SELECTS = a.recompute_granularity.is_none & ~a.recompute_granularity.given & ~a.recompute_activations
+OWN_RECOMPUTE = a.recompute_in_bubble | a.recompute_activation_function | a.recompute_norm
+
+MINDSPEED.add(
+    refuse(
+        "sequence-parallel-off",
+        a.sequence_parallel.given & (TP == 1),
+        severity=Severity.NOTE,
+        upstream=f"{MEGATRON}:761",
+        at=(a.sequence_parallel, TP),
+        message="--sequence-parallel is turned off: tensor parallel is 1",
+        why="there is no second rank to split the sequence over; nothing is lost",
+        fixes=(drop(a.sequence_parallel, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "sequence-parallel-split",
+        a.sequence_parallel & (TP > 1) & (CP > 0) & (a.seq_length % CP == 0) & (a.seq_length // CP % TP != 0),
+        severity=Severity.WARNING,
+        upstream="megatron/core/tensor_parallel/mappings.py:69",
+        at=(a.seq_length, TP),
+        layout=True,
+        shows={"local": a.seq_length // CP},
+        message="{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with --sequence-parallel",
+        why="no validator checks it; the embedding cannot be scattered, the first step fails",
+    ),
+    refuse(
+        "recompute-without-granularity",
+        WRITTEN_RECOMPUTE & SELECTS & ~OWN_RECOMPUTE,
+        severity=Severity.WARNING,
+        upstream=f"{MEGATRON}:741",
+        at=(a.recompute_method, a.recompute_num_layers),
+        message="nothing is recomputed: --recompute-granularity is missing",
+        why="method and number of layers are read only for full recomputation; the run needs more memory than planned",
+        fixes=(put(a.recompute_granularity, "full"), drop(also=(a.recompute_method, a.recompute_num_layers), title="drop what has no effect")),
+    ),
+    refuse(
+        "noop-layers-ignored",
+        a.noop_layers.given & a.automated_pipeline,
+        severity=Severity.WARNING,
+        upstream=f"{CORE}pipeline_parallel/noop_layers.py:37",
+        at=(a.noop_layers,),
+        unless_framework="mindspeed-llm",
+        message="--noop-layers is dropped beside --automated-pipeline",
+        why="the planner places the layers itself; the model has more layers than meant",
+        fixes=(drop(a.noop_layers), drop(a.automated_pipeline)),
+    ),
+)
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+DEPRECATED = f"{LLM}arguments/deprecated_args.py"
+RING_RESET = (CP > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & (a.context_parallel_algo == "megatron_cp_algo")
+
+
+def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool) -> Constraint:
+    """An older and a newer spelling of one option, given with different values. wins: the older one does."""
+    lost, kept = (flag(new), spelling) if wins else (spelling, flag(new))
+    return refuse(
+        f"{flag(new)[2:]}-twice",
+        old.given & new.given & (old.written != new.written),
+        severity=Severity.WARNING,
+        at=(new, old),
+        upstream=f"{DEPRECATED}:{line}",
+        message=f"{lost} is ignored: {kept} says something else and wins",
+        why="the two are spellings of one option; what is run is not what was written last",
+        fixes=(drop(old), drop(new)),
+    )
+
+
+MINDSPEED_LLM.add(
+    refuse(
+        "variable-lengths-ignored",
+        a.variable_seq_lengths.given & ~a.no_pad_to_seq_lengths & (a.ai_framework != "mindspore") & ~RING_RESET,
+        severity=Severity.WARNING,
+        at=(a.variable_seq_lengths,),
+        upstream=f"{MEGATRON}:619",
+        message="--variable-seq-lengths does nothing: Megatron sets it to False, and nothing sets it back",
+        why="every sample is padded to the sequence length",
+        fixes=(drop(a.variable_seq_lengths, safety=Safety.SAFE), put(a.no_pad_to_seq_lengths)),
+    ),
+    refuse(
+        "output-slices-ignored",
+        a.output_layer_slice_num.given & (a.output_layer_slice_num.written != 1),
+        severity=Severity.WARNING,
+        at=(a.output_layer_slice_num,),
+        upstream="mindspeed_llm/training/arguments.py:175",
+        message="--output-layer-slice-num is set to 1, whatever is written",
+        why="logits are computed in one piece, with the memory that takes",
+        fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "throughput-log-off",
+        a.log_throughput.given & a.no_pad_to_seq_lengths,
+        severity=Severity.NOTE,
+        at=(a.log_throughput,),
+        upstream=f"{LLM}finetune/finetune.py:34",
+        message="--log-throughput is turned off beside --no-pad-to-seq-lengths",
+        why="without padding the work of a step is not known beforehand",
+        fixes=(drop(a.log_throughput, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "shape-order-changed",
+        a.shape_order.given & a.reset_attention_mask,
+        severity=Severity.NOTE,
+        at=(a.shape_order,),
+        upstream=f"{LLM}megatron_basic/training_basic.py:20",
+        message="--shape-order becomes TND beside --reset-attention-mask",
+        why="packed documents are laid out one after another",
+        fixes=(drop(a.shape_order, safety=Safety.SAFE),),
+    ),
+    _overruled(70, a.deprecated_cp_attention_mask_type, "--cp-attention-mask-type", a.attention_mask_type, wins=True),
+    _overruled(75, a.deprecated_moe_intermediate_size, "--moe-intermediate-size", a.moe_ffn_hidden_size, wins=True),
+    _overruled(80, a.deprecated_n_group, "--n-group", a.moe_router_num_groups, wins=False),
+    _overruled(85, a.deprecated_topk_group, "--topk-group", a.moe_router_group_topk, wins=False),
+    _overruled(92, a.deprecated_routed_scaling_factor, "--routed-scaling-factor", a.moe_router_topk_scaling_factor, wins=False),
+    _overruled(97, a.deprecated_qk_rope_head_dim, "--qk-rope-head-dim", a.qk_pos_emb_head_dim, wins=True),
+    _overruled(102, a.deprecated_qk_nope_head_dim, "--qk-nope-head-dim", a.qk_head_dim, wins=True),
+    _overruled(112, a.deprecated_rope_scaling_beta_fast, "--rope-scaling-beta-fast", a.beta_fast, wins=True),
+    _overruled(117, a.deprecated_rope_scaling_beta_slow, "--rope-scaling-beta-slow", a.beta_slow, wins=True),
+)

@@ -1,0 +1,52 @@
+"""--num-layer-list does not fit the pipeline or the number of layers.
+
+## What it does
+Checks that `--num-layer-list` has one number per pipeline stage and that the numbers add up to `--num-layers`.
+
+## Why is this bad?
+MindSpeed-LLM refuses a list of another length when it validates arguments, and another sum when it builds the model
+config: every rank dies at launch.
+
+## Example
+    --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,1
+
+Use instead:
+
+    --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,2
+
+## References
+MindSpeed-LLM c77308a, mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:27, mindspeed_llm/training/arguments.py:146
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight.rules.mindspeed.numbers import entries
+
+LENGTH = "mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:28"
+BLOCK = "mindspeed_llm/features_manager/transformer/transformer_block.py:25"
+SUM = "mindspeed_llm/training/arguments.py:147"
+
+
+@rule(id="mindspeed-llm/num-layer-list-sum", severity=Severity.ERROR, frameworks=("mindspeed-llm",), upstream=(LENGTH, BLOCK, SUM))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """One number a stage, together all layers."""
+    arguments = job.arguments
+    value = arguments.given("num_layer_list")
+    if value is None:
+        return
+    layers, stages = arguments.get("num_layers"), arguments.get("pipeline_model_parallel_size")
+    if (numbers := known(value, layers, stages)) is None:
+        yield Unverified(next((v.because for v in (value, layers, stages) if not v.known), ""))
+        return
+    text, count, pipeline = numbers
+    listed = entries(text)
+    if listed is None:
+        yield Finding(f"--num-layer-list {text!r} is not a list of numbers", job.place(value), key=value.key, upstream=SUM)
+    elif len(listed) != pipeline:
+        message = f"--num-layer-list has {len(listed)} numbers for {pipeline} pipeline stages"
+        yield Finding(message, job.place(value), stages.related, key=value.key, upstream=LENGTH, layout=True)
+    elif sum(listed) != count:
+        yield Finding(f"--num-layer-list adds up to {sum(listed)}, the model has {count} layers", job.place(value), layers.related, key=value.key, upstream=SUM)

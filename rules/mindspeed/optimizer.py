@@ -1,0 +1,218 @@
+"""Optimizers: moving averages, low precision, muon, swapping, reused masters, buffers."""
+
+from __future__ import annotations
+
+from preflight import Severity
+from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
+
+MINDSPEED = ConstraintSet("mindspeed")
+EMA = a.optimizer_selection == "fused_ema_adamw"
+EMA_FILE, MUON_FILE = f"{CORE}optimizer/fused_ema_adamw_feature.py", "optimizer/muon_optimizer_feature.py"
+LOW, LOW_LLM = f"{CORE}optimizer/low_precision_optimizer_feature.py", f"{LLM}low_precision/low_precision_optimizer_feature.py"
+MUON = a.optimizer.is_in("muon", "dist_muon")
+REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
+REUSE_FILE = f"{CORE}memory/reuse_fp32_param.py"
+STATES = "both own the optimizer's states; dies at launch"
+SHARDED = a.use_distributed_optimizer | a.use_distributed_optimizer.given | (a.optimizer == "dist_muon")
+
+MINDSPEED.add(
+    in_range(
+        "ema-decay",
+        a.ema_decay,
+        high=1,
+        upstream=f"{EMA_FILE}:19",
+        fixes=(drop(a.ema_decay),),
+        message="--ema-decay {ema_decay} must lie between 0 and 1",
+        why="a moving average is a weighted mean; refused even when the averaging optimizer is not selected; dies at launch",
+    ),
+    refuse(
+        "ema-decay-negative",
+        EMA & (a.ema_decay < 0),
+        upstream=f"{EMA_FILE}:19",
+        at=(a.ema_decay,),
+        fixes=(drop(a.ema_decay),),
+        message="--ema-decay {ema_decay} must lie between 0 and 1",
+        why="a moving average is a weighted mean; dies at launch",
+    ),
+    clash(
+        "quantised-gradients-fusion",
+        a.quant_grads,
+        a.gradient_accumulation_fusion,
+        upstream=f"{LOW}:70",
+        at=(a.quant_grads,),
+        unless_framework="mindspeed-llm",
+        message="--quant-grads needs --no-gradient-accumulation-fusion",
+        fixes=(put(a.gradient_accumulation_fusion, False), drop(a.quant_grads)),
+        why="fused products add into full-precision gradients; dies at launch",
+    ),
+    refuse(
+        "quantised-states-swap",
+        SWAP & QUANT,
+        upstream={"mindspeed": f"{LOW}:78", "mindspeed-llm": f"{LOW_LLM}:82"},
+        also=(f"{LOW}:78", f"{LOW_LLM}:82"),
+        at=(SWAP, a.quant_grads, a.quant_states),
+        message="--swap-optimizer does not work with quantised states or gradients",
+        why=STATES,
+        fixes=(drop(SWAP),),
+    ),
+    refuse(
+        "muon-fp16",
+        MUON & a.fp16,
+        upstream={"mindspeed": f"{CORE}{MUON_FILE}:135", "mindspeed-llm": f"{LLM}{MUON_FILE}:134"},
+        at=(a.fp16, a.optimizer),
+        also=(f"{CORE}{MUON_FILE}:135", f"{LLM}{MUON_FILE}:134"),
+        message="--optimizer muon does not work with --fp16",
+        why="its orthogonalisation overflows half precision; dies at launch",
+        fixes=(drop(a.fp16), put(a.optimizer, "adam")),
+    ),
+    refuse(
+        "muon-fsdp",
+        MUON & (a.use_custom_fsdp | a.use_torch_fsdp2),
+        upstream={"mindspeed": f"{CORE}{MUON_FILE}:137", "mindspeed-llm": f"{LLM}{MUON_FILE}:136"},
+        also=(f"{CORE}{MUON_FILE}:137", f"{LLM}{MUON_FILE}:136"),
+        at=(a.optimizer, a.use_custom_fsdp, a.use_torch_fsdp2),
+        message="--optimizer muon does not work with FSDP",
+        why="it needs whole matrices, FSDP shards them; dies at launch",
+        fixes=(put(a.optimizer, "adam"),),
+    ),
+    refuse(
+        "muon-overlap-step",
+        MUON & a.overlap_param_gather_with_optimizer_step.given,
+        severity=Severity.WARNING,
+        at=(a.overlap_param_gather_with_optimizer_step,),
+        upstream={"mindspeed": f"{CORE}{MUON_FILE}:129", "mindspeed-llm": f"{LLM}{MUON_FILE}:128"},
+        fixes=(drop(a.overlap_param_gather_with_optimizer_step),),
+        message="--overlap-param-gather-with-optimizer-step is turned off beside --optimizer muon",
+        why="parameters are gathered after the step, not during it",
+    ),
+    clash("swap-optimizer-reuse", SWAP, REUSE, upstream=f"{CORE}optimizer/swap_optimizer_feature.py:21", why=STATES),
+    refuse(
+        "swap-optimizer-distributed",
+        SWAP & ~SHARDED,
+        upstream=f"{CORE}optimizer/swap_optimizer_feature.py:27",
+        at=(SWAP,),
+        message="--swap-optimizer needs --use-distributed-optimizer",
+        why="it swaps the shards of that optimizer; dies at launch",
+        fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
+    ),
+    refuse(
+        "swap-optimizer-ema",
+        SWAP & EMA,
+        severity=Severity.WARNING,
+        at=(SWAP, a.optimizer_selection),
+        upstream="docs/zh/features/swap-optimizer.md:40",
+        message="--swap-optimizer is not made for --optimizer-selection fused_ema_adamw",
+        why="the documents exclude the pair, no validator checks it",
+        fixes=(drop(SWAP),),
+    ),
+    needs(
+        "reuse-fp32-param-bf16",
+        REUSE,
+        a.bf16,
+        upstream=f"{REUSE_FILE}:19",
+        at=(REUSE,),
+        why="masters are rebuilt from the bits of bf16 weights; dies at launch",
+    ),
+    refuse(
+        "reuse-fp32-param-legacy",
+        REUSE & a.use_legacy_models & a.overlap_param_gather,
+        upstream=f"{REUSE_FILE}:22",
+        at=(REUSE, a.overlap_param_gather),
+        message="--reuse-fp32-param in legacy models does not work with --overlap-param-gather",
+        why="weights are gathered before the masters are rebuilt; dies at launch",
+        fixes=(drop(a.overlap_param_gather), drop(REUSE)),
+    ),
+    clash(
+        "reuse-fp32-param-ema",
+        REUSE,
+        EMA,
+        upstream=f"{REUSE_FILE}:24",
+        why=STATES,
+        fixes=(drop(a.optimizer_selection), drop(REUSE)),
+        message="--reuse-fp32-param does not work together with --optimizer-selection fused_ema_adamw",
+    ),
+    refuse(
+        "virtual-optimizer-ema",
+        a.virtual_optimizer.is_set & EMA,
+        severity=Severity.WARNING,
+        at=(a.virtual_optimizer, a.optimizer_selection),
+        fixes=(drop(a.virtual_optimizer),),
+        upstream=f"{CORE}optimizer/virtual_optimizer.py:37",
+        message="--virtual-optimizer is not made for --optimizer-selection fused_ema_adamw",
+        why="MindSpeed means to refuse the pair but reads an argument that does not exist",
+    ),
+    refuse(
+        "compress-optimizer-ema",
+        a.compress_optimizer & EMA,
+        severity=Severity.WARNING,
+        at=(a.compress_optimizer, a.optimizer_selection),
+        unless_framework="mindspeed-llm",
+        upstream=f"{CORE}compress/compress.py:55",
+        message="--compress-optimizer is not made for --optimizer-selection fused_ema_adamw",
+        fixes=(drop(a.compress_optimizer),),
+        why="MindSpeed means to refuse the pair but reads an argument that does not exist",
+    ),
+    refuse(
+        "bucket-order-overlap",
+        a.reset_bucket_group_order & ~a.overlap_param_gather,
+        upstream=f"{CORE}distributed/reset_bucket_group_order_feature.py:22",
+        at=(a.reset_bucket_group_order,),
+        unless_framework="mindspeed-llm",
+        fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
+        message="--reset-bucket-group-order needs --overlap-param-gather",
+        why="it orders the gathers that are overlapped; dies at launch",
+    ),
+    refuse(
+        "buffer-pad",
+        (a.param_and_grad_buffer_pad < 0) & a.param_and_grad_buffer_pad.is_set,
+        upstream=f"{CORE}distributed/buffer_pad.py:19",
+        unless_framework="mindspeed-llm",
+        at=(a.param_and_grad_buffer_pad,),
+        message="--param-and-grad-buffer-pad must be positive, not {param_and_grad_buffer_pad}",
+        why="it is a number of bytes; dies at launch",
+        fixes=(drop(a.param_and_grad_buffer_pad),),
+    ),
+    refuse(
+        "buffer-pad-zero",
+        a.param_and_grad_buffer_pad == 0,
+        upstream=f"{CORE}distributed/buffer_pad.py:18",
+        severity=Severity.WARNING,
+        unless_framework="mindspeed-llm",
+        message="--param-and-grad-buffer-pad 0 pads nothing",
+        why="MindSpeed means to refuse it, but 0 passes the check",
+        fixes=(drop(a.param_and_grad_buffer_pad),),
+    ),
+    refuse(
+        "fsdp2-config-alone",
+        a.fsdp2_config_path.is_set & (a.fsdp2_config_path != "") & ~a.use_torch_fsdp2,
+        at=(a.fsdp2_config_path,),
+        upstream=f"{CORE}distributed/torch_fully_sharded_data_parallel.py:28",
+        message="--fsdp2-config-path needs --use-torch-fsdp2",
+        why="there is nothing to configure; dies at launch",
+        fixes=(put(a.use_torch_fsdp2), drop(a.fsdp2_config_path)),
+    ),
+)
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "quantised-gradients-fb-overlap",
+        a.quant_grads & a.moe_fb_overlap & a.gradient_accumulation_fusion,
+        upstream=f"{LOW_LLM}:74",
+        at=(a.quant_grads, a.moe_fb_overlap),
+        message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
+        fixes=(put(a.gradient_accumulation_fusion, False), drop(a.quant_grads)),
+        why="fused products add into full-precision gradients; dies at launch",
+    ),
+    refuse(
+        "quantised-gradients-documented",
+        a.quant_grads & ~a.moe_fb_overlap & a.gradient_accumulation_fusion,
+        severity=Severity.WARNING,
+        at=(a.quant_grads,),
+        upstream="docs/zh/pytorch/features/mcore/o2.md:33",
+        message="--quant-grads is documented together with --no-gradient-accumulation-fusion",
+        why="MindSpeed refuses the pair, MindSpeed-LLM lets it pass",
+        fixes=(put(a.gradient_accumulation_fusion, False),),
+    ),
+)

@@ -1,0 +1,66 @@
+"""More than one way of hiding the forward communication of 2-D tensor parallelism is on.
+
+## What it does
+Warns where `--tp-2d` comes with more than one of `--enable-overlap-ag-with-matmul`, `--enable-overlap-matmul-with-rs`
+and `--coc-fused-kernel`.
+
+## Why is this bad?
+The forward pass takes the first of reduce-scatter overlap, all-gather overlap and fused kernel; nothing checks the
+combination, and the others are silently unused. A comparison of the three then measures the same run.
+
+## Example
+    --tp-2d --tp-x 4 --tp-y 2 --enable-overlap-ag-with-matmul --enable-overlap-matmul-with-rs
+
+Use instead:
+
+    --tp-2d --tp-x 4 --tp-y 2 --enable-overlap-matmul-with-rs
+
+## Fix safety
+Safe: what is removed had no effect. The fused kernel stays where the backward pass needs it.
+
+## References
+MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82, mindspeed/core/tensor_parallel/tp_2d/linear_2d_split_along_first_dim.py:88
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Safety, Severity, Unverified, rule
+from preflight.constraints.shapes import REMOVE
+
+DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:82"
+RANKED = ("enable_overlap_matmul_with_rs", "enable_overlap_ag_with_matmul", "coc_fused_kernel")
+BACKWARD = "enable_backward_overlap_ag_with_matmul"
+
+
+@rule(id="mindspeed/overlap-flags-exclusive", severity=Severity.WARNING, frameworks=("mindspeed",), upstream=(DOCUMENT,))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """At most one forward overlap."""
+    arguments = job.arguments
+    if arguments.given("tp_2d") is None:
+        return
+    values = [arguments.get(name) for name in ("tp_2d", *RANKED)]
+    if unknown := next((v for v in values if not v.known), None):
+        yield Unverified(unknown.because)
+        return
+    switches = [name for name in RANKED if arguments.get(name).raw]
+    if not arguments.get("tp_2d").raw or len(switches) < 2:
+        return
+    wins, *unused = switches
+    names = [arguments.spell(name) for name in unused]
+    places = [v for name in unused if (v := arguments.given(name)) is not None]
+    removable = [name for name in unused if name != "coc_fused_kernel" or not arguments.get(BACKWARD).raw]
+    drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
+    keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
+    fixes = [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)] if len(removable) == len(unused) else []
+    fixes.append(Fix(f"keep {names[-1]} instead", keep))
+    yield Finding(
+        f"{' and '.join(names)} {'does' if len(names) == 1 else 'do'} nothing in the forward pass beside {arguments.spell(wins)}, which wins",
+        span=job.place(*places),
+        related=tuple(place for v in (*places[1:], *filter(None, [arguments.given(wins)])) for place in v.related),
+        key=places[0].key if places else (),
+        fix=fixes[0],
+        alternatives=tuple(fixes[1:]),
+        upstream=DOCUMENT,
+    )

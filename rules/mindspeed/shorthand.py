@@ -1,0 +1,36 @@
+"""Two sentences that MindSpeed's checks say again and again: "not together with" and "only together with"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from preflight.constraints.expressions import Expression, Handle, Handles
+from preflight.constraints.shapes import Constraint, conflicts, requires
+
+a = Handles()
+"""Arguments of the parser; a test holds the names against the option tables."""
+
+CORE = "mindspeed/features_manager/"
+LLM = "mindspeed_llm/features_manager/"
+
+DUALPIPEV = a.schedules_method == "dualpipev"
+_SPELT = {"gradient_accumulation_fusion": "--no-gradient-accumulation-fusion"}
+
+
+def flag(handle: Expression) -> str:
+    """The option as people type it."""
+    if not isinstance(handle, Handle):
+        return "--schedules-method dualpipev" if handle is DUALPIPEV else ""
+    return _SPELT.get(handle.name) or "--" + handle.name.replace("_", "-")
+
+
+def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any, **more: Any) -> Constraint:
+    """Two switches that cannot be on together."""
+    message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
+    return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
+
+
+def needs(id: str, given: Expression, needed: Expression, *, why: str, upstream: Any, **more: Any) -> Constraint:
+    """A switch that is only accepted beside another."""
+    message = more.pop("message", f"{flag(given)} needs {flag(needed)}")
+    return requires(id, given, needed, message=message, why=why, upstream=upstream, **more)

@@ -1,0 +1,81 @@
+"""The two sizes of 2-D tensor parallelism do not multiply to the tensor parallel size.
+
+## What it does
+Checks that `--tp-x` times `--tp-y` is `--tensor-model-parallel-size` when `--tp-2d` is on. Both default to 1.
+
+## Why is this bad?
+MindSpeed compares by floor division, so 3 x 2 passes for 8 and a size of 0 divides by zero. What passes wrongly dies
+when the process groups are formed, after the queue wait has been paid.
+
+## Example
+    --tensor-model-parallel-size 8 --tp-2d --tp-x 3 --tp-y 2
+
+Use instead:
+
+    --tensor-model-parallel-size 8 --tp-2d --tp-x 4 --tp-y 2
+
+## Fix safety
+Unsafe: other sizes communicate differently; the loss stays the same up to rounding.
+
+## References
+MindSpeed 028de58, mindspeed/features_manager/tensor_parallel/tp_2d.py:39, mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py:242
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
+from preflight.arguments import Arguments
+from preflight.constraints.shapes import REMOVE
+
+CHECK = "mindspeed/features_manager/tensor_parallel/tp_2d.py:39"
+FEATURE = "mindspeed/features_manager/tensor_parallel/tp_2d.py:40"
+GROUPS = "mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py"
+OWN = ("tp_x", "tp_y", "enable_overlap_ag_with_matmul", "enable_overlap_matmul_with_rs", "enable_backward_overlap_ag_with_matmul")
+
+
+@rule(id="mindspeed/tp-2d-sizes", severity=Severity.ERROR, frameworks=("mindspeed",), upstream=(CHECK, FEATURE, f"{GROUPS}:242", f"{GROUPS}:247"))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """x * y must be the tensor parallel size."""
+    arguments = job.arguments
+    switch = arguments.get("tp_2d")
+    if switch.known and not switch.raw:
+        return
+    values = tuple(arguments.get(name) for name in ("tp_x", "tp_y", "tensor_model_parallel_size"))
+    if (numbers := known(switch, *values)) is None:
+        yield Unverified(next((v.because for v in (switch, *values) if not v.known), ""))
+        return
+    _, x, y, tensor = numbers
+    if x * y == tensor and x > 0:
+        return
+    fixes = tuple(repairs(arguments, tensor, (x, y)))
+    yield Finding(
+        f"2-D tensor parallel {x} x {y} = {x * y} is not tensor parallel {tensor}"
+        if x > 0 and y > 0
+        else f"2-D tensor parallel sizes {x} x {y} must be at least 2",
+        span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),
+        related=tuple(place for name in ("tp_y", "tensor_model_parallel_size") if (v := arguments.given(name)) for place in v.related),
+        key=next((v.key for name in ("tp_x", "tp_y", "tp_2d") if (v := arguments.given(name))), ()),
+        fix=next(iter(fixes), None),
+        alternatives=fixes[1:],
+        upstream=_place(x, y, tensor),
+        layout=True,
+    )
+
+
+def _place(x: int, y: int, tensor: int) -> str:
+    """The check that stops the run: MindSpeed's own, or the process groups behind it."""
+    if x <= 0 or tensor // x != y:
+        return CHECK
+    return f"{GROUPS}:242" if tensor % x else f"{GROUPS}:247"
+
+
+def repairs(arguments: Arguments, tensor: int, near: tuple[int, int]) -> Iterator[Fix]:
+    """Pairs of factors above 1, the nearest to what is written first; where there is none, going back to one dimension."""
+    pairs = [(x, tensor // x) for x in range(2, tensor // 2 + 1) if tensor % x == 0]
+    for x, y in sorted(pairs, key=lambda pair: (abs(pair[0] - near[0]) + abs(pair[1] - near[1]), pair))[:3]:
+        edits = [e for name, size in (("tp_x", x), ("tp_y", y)) if arguments.get(name).raw != size for e in arguments.put(name, size)]
+        yield Fix(f"set --tp-x {x} and --tp-y {y}", tuple(edits))
+    typed = [name for name in ("tp_2d", *OWN) if arguments.given(name) is not None]
+    yield Fix("go back to one-dimensional tensor parallelism", tuple(e for name in typed for e in arguments.put(name, REMOVE)))
