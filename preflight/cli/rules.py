@@ -17,10 +17,17 @@ from preflight.rule import Checkable
 Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", show_default=False)]
 Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+Missing = Annotated[bool, typer.Option("--missing", help="With --coverage: list the checks that no rule covers.", show_default=False)]
 WriteDocs = Annotated[Path | None, typer.Option("--write-docs", metavar="FOLDER", help="Write one page per rule and a list.", show_default=False)]
 
 
-def rules(framework: Framework = None, show_coverage: Coverage = False, as_json: AsJson = False, write_docs: WriteDocs = None) -> int:
+def rules(
+    framework: Framework = None,
+    show_coverage: Coverage = False,
+    missing: Missing = False,
+    as_json: AsJson = False,
+    write_docs: WriteDocs = None,
+) -> int:
     """List the rules, or write their pages."""
     from preflight.plugins import load
 
@@ -28,7 +35,7 @@ def rules(framework: Framework = None, show_coverage: Coverage = False, as_json:
     if write_docs is not None:
         _write(write_docs, pages(found))
     elif show_coverage:
-        say(coverage(found))
+        say(coverage(found, missing=missing))
     elif as_json:
         say(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
     else:

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import sys
 from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
-from preflight.rule import Checkable
+from preflight.rule import Checkable, Rule
+
+NEAR = 2  # lines: a condition and its message rarely stand further apart
+_PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
 
 
-def coverage(rules: Iterable[Checkable]) -> str:
-    """Per framework: rules that name a check of upstream, and, where a catalogue ships, how many of its checks are named."""
-    places = {rule.id: upstream_places(rule) for rule in rules}
-    lines = [f"{sum(map(bool, places.values()))} of {len(places)} rules name the upstream check they stand for."]
-    owned = {place.partition("@")[0] for found in places.values() for place in found}
+def coverage(rules: Iterable[Checkable], *, missing: bool = False) -> str:
+    """Per framework: how many of the checks in its catalogue some rule stands for, and on request which none does."""
+    rules = list(rules)
+    owned = {place for rule in rules for place in mentioned(rule)}
+    named = sum(bool(mentioned(rule)) for rule in rules)
+    lines = [f"{named} of {len(rules)} rules name the upstream check they stand for."]
     for name, catalogue in sorted(catalogues().items()):
-        checks = [str(check) for check in catalogue["checks"]]
-        covered = sum(check in owned for check in checks)
-        lines.append(f"{name}: {covered} of {len(checks)} checks that a config can reach ({covered / max(len(checks), 1):.0%})")
+        checks = [(file, line) for file, numbers in catalogue["checks"].items() for line in numbers]
+        left = [(file, line) for file, line in checks if not any((file, line + off) in owned for off in range(-NEAR, NEAR + 1))]
+        share = 1 - len(left) / max(len(checks), 1)
+        lines.append(f"{name}: {len(checks) - len(left)} of {len(checks)} ({share:.0%})  {catalogue['source']}")
+        lines += [f"  not covered: {file}:{line}" for file, line in left if missing]
     return "\n".join(lines) + "\n"
 
 
 def upstream_places(rule: Checkable) -> tuple[str, ...]:
-    """The checks of upstream that a rule owns, as "file:line"."""
+    """The checks of upstream that a rule says it owns, as "file:line"."""
     upstream: Any = getattr(rule, "upstream", ())
     if isinstance(upstream, str):
         return (upstream,)
     return tuple(upstream.values()) if hasattr(upstream, "values") else tuple(upstream)
 
 
+def mentioned(rule: Checkable) -> set[tuple[str, int]]:
+    """Every place upstream that a rule names: its own, and for a function those that its module's text names."""
+    texts = list(upstream_places(rule))
+    if isinstance(rule, Rule):
+        texts.append(inspect.getsource(sys.modules[rule.function.__module__]))
+    return {(match[1], int(match[2])) for text in texts for match in _PLACE.finditer(text)}
+
+
 def catalogues() -> dict[str, dict[str, Any]]:
-    """The catalogues that ship under schemas/coverage, by name."""
+    """The catalogues of upstream's checks that ship under schemas/coverage, by name."""
     folder = files("preflight.schemas").joinpath("coverage")
-    if not folder.is_dir():
-        return {}
     return {entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8")) for entry in folder.iterdir() if entry.name.endswith(".json")}
