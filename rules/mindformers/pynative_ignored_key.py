@@ -25,6 +25,7 @@ import json
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 
 from preflight import Edit, Finding, Fix, Job, Severity, rule
@@ -87,7 +88,5 @@ def _model(job: Job) -> Iterator[Finding]:
 @lru_cache(maxsize=1)
 def model_keys() -> frozenset[str]:
     """Every key of `model` that the networks of pynative mode read."""
-    import preflight.schemas
-
-    path = Path(str(preflight.schemas.__file__)).parent / "mindformers" / "pynative-model-keys.json"
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "pynative-model-keys.json"
     return frozenset(json.loads(path.read_text(encoding="utf-8")))

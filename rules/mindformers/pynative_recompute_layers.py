@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from preflight import Finding, Job, Severity, known, rule
-from preflight.document import Node
+from preflight.document import Entry, Node
 
 _FILE = "mindformers/pynative/distributed/activation_checkpoint.py"
 _SPEC = re.compile(r"(\d+)(?:-(\d+))?")
@@ -124,7 +124,7 @@ def _empty(node: Node | None) -> bool:
     return node is None or node.value in (None, "", (), False, 0)
 
 
-def _live(node: Node) -> list[object]:
+def _live(node: Node) -> list[Entry]:
     return [entry for entry in node.entries if not entry.shadowed]
 
 

@@ -33,13 +33,16 @@ def check(job: Job) -> Iterator[Finding]:
     if here is None or layout is None or swap_on(job) is not False or not applies(job):
         return
     held = [sum(row[stage] for row in layout) for stage in range(len(layout[0]))]
-    seen: set[tuple[int, ...]] = set()
+    seen: list[list[object]] = []
     for setting in (FULL, *SELECTING, *EXCLUDING):
         node = here.get(setting)
         for value in [entry.value for entry in node.entries] if node is not None and node.kind == "mapping" else [node]:
             over = _over(value, held)
-            if value is not None and over is not None and (counts := tuple(value.plain())) not in seen:  # type: ignore[arg-type]
-                seen.add(counts)
+            if value is None or over is None:
+                continue
+            counts = [item.value for item in value.items]
+            if counts not in seen:
+                seen.append(counts)
                 message = f"stage {over} is to recompute {counts[over]} layers but holds {held[over]}, all of which are taken"
                 yield Finding(message, value.span, key=(SECTION, setting))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,8 +127,6 @@ def _either(table: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def _table(family: str) -> dict[str, Any]:
-    import preflight.schemas
-
-    path = Path(str(preflight.schemas.__file__)).parent / "mindformers" / "operators" / f"{family}.json"
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "operators" / f"{family}.json"
     table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,9 +47,7 @@ class Fault(NamedTuple):
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
     """The JSON Schema of the dialect."""
-    import preflight.schemas
-
-    path = Path(str(preflight.schemas.__file__)).parent / "mindformers" / "pynative.json"
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "pynative.json"
     loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
 
