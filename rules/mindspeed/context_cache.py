@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, a
+
+from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
 
 MINDSPEED = ConstraintSet("mindspeed")
 CACHE = f"{CORE}context_parallel/context_parallel_kv_cache.py"
@@ -40,7 +41,7 @@ MINDSPEED.add(
     ),
     refuse(
         "kv-cache-interval-layers",
-        POLICY.is_set & (INTERVAL >= a.num_layers) & (INTERVAL != 0),
+        POLICY.is_set & (a.num_layers <= INTERVAL) & (INTERVAL != 0),
         at=(INTERVAL, a.num_layers),
         upstream=f"{CACHE}:46",
         message="--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers",

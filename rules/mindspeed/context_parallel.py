@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a
+
 from preflight import Severity
 from preflight.constraints.expressions import Expression
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a
 
 MINDSPEED = ConstraintSet("mindspeed")
 ON = a.context_parallel_size > 1
@@ -119,7 +120,7 @@ MINDSPEED.add(
         a.context_parallel_size * a.tensor_model_parallel_size,
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "ulysses_cp_algo"),
-        message="{num_attention_heads} heads do not divide over context parallel {context_parallel_size} x tensor parallel {tensor_model_parallel_size} (Ulysses)",
+        message="{num_attention_heads} heads do not divide over context {context_parallel_size} x tensor {tensor_model_parallel_size} ranks (Ulysses)",
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
         upstream=f"{CORE}context_parallel/ulysses_context_parallel.py:33",
         why="Ulysses gives every rank whole heads (key-value heads are repeated); dies at launch",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
+
+from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 
 MINDSPEED = ConstraintSet("mindspeed")
 CHECK = f"{CORE}moe/fb_overlap.py"
@@ -92,7 +93,7 @@ MINDSPEED.add(
         ON & (a.schedules_method.is_none | ~DUALPIPEV) & (PP != 1) & ONE_STAGE,
         upstream=f"{CHECK}:107",
         at=(ON, PP),
-        message="--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs virtual stages (--num-layers-per-virtual-pipeline-stage) or --schedules-method dualpipev",
+        message="--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs --num-layers-per-virtual-pipeline-stage or dualpipev",
         why="the plain schedule never holds two micro-batches at once; dies at launch",
         fixes=(LEAVE,),
         layout=True,
@@ -105,7 +106,7 @@ MINDSPEED.add(
         shows={"product": PER_STAGE},
         fixes=(put(a.global_batch_size, PER_STAGE * 2), LEAVE),
         layout=True,
-        message="--moe-fb-overlap with virtual stages needs a global batch of at least twice micro batch x pipeline x data parallel = {product}, not {global_batch_size}",
+        message="--moe-fb-overlap with virtual stages needs a global batch of twice micro batch x pipeline x data = {product}, not {global_batch_size}",
         why="two micro-batches must be in flight on each stage; dies at launch",
     ),
 )

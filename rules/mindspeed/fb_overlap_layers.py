@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, known, rule
 from preflight.rules.mindspeed.numbers import entries
+
+from preflight import Finding, Job, Severity, known, rule
 
 FILE = "mindspeed/features_manager/moe/fb_overlap.py"
 

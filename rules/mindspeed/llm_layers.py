@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
+
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 BLOCK, LIST = f"{LLM}transformer/transformer_block.py", f"{LLM}pipeline_parallel/num_layer_list.py"
@@ -127,7 +128,7 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "shared-gate-size",
-        CAPACITY.is_set & (GATE != 1) & (GATE != a.hidden_size),
+        CAPACITY.is_set & (GATE != 1) & (a.hidden_size != GATE),
         upstream=f"{ROUTER}:65",
         at=(GATE,),
         fixes=(drop(GATE),),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
+
 from preflight import Safety, Severity
 from preflight.constraints.expressions import Handle
 from preflight.constraints.shapes import Constraint, ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
 
 MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
 TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
-WRITTEN_RECOMPUTE = a.recompute_method.given | a.recompute_num_layers.given
-SELECTS = a.recompute_granularity.is_none & ~a.recompute_granularity.given & ~a.recompute_activations
-OWN_RECOMPUTE = a.recompute_in_bubble | a.recompute_activation_function | a.recompute_norm
 
 MINDSPEED.add(
     refuse(
@@ -35,16 +33,6 @@ MINDSPEED.add(
         shows={"local": a.seq_length // CP},
         message="{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with --sequence-parallel",
         why="no validator checks it; the embedding cannot be scattered, the first step fails",
-    ),
-    refuse(
-        "recompute-without-granularity",
-        WRITTEN_RECOMPUTE & SELECTS & ~OWN_RECOMPUTE,
-        severity=Severity.WARNING,
-        upstream=f"{MEGATRON}:741",
-        at=(a.recompute_method, a.recompute_num_layers),
-        message="nothing is recomputed: --recompute-granularity is missing",
-        why="method and number of layers are read only for full recomputation; the run needs more memory than planned",
-        fixes=(put(a.recompute_granularity, "full"), drop(also=(a.recompute_method, a.recompute_num_layers), title="drop what has no effect")),
     ),
     refuse(
         "noop-layers-ignored",

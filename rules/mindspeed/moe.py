@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
+
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 EXTEND, HOT = a.moe_tp_extend_ep, a.balanced_moe_experts
@@ -13,8 +14,8 @@ SHARED, COUNT = a.moe_shared_expert_intermediate_size, a.n_shared_experts
 PERMUTE = a.moe_permute_fusion | a.use_fused_moe_token_permute_and_unpermute
 PERMUTES = (a.moe_permute_fusion, a.use_fused_moe_token_permute_and_unpermute)
 CAPACITY, LOCAL = a.moe_expert_capacity_factor, a.num_experts // a.expert_model_parallel_size
-WITH_MOE_FFN = a.moe_ffn_hidden_size.is_set & (SHARED != COUNT * a.moe_ffn_hidden_size)
-WITH_FFN = a.moe_ffn_hidden_size.is_none & (SHARED != COUNT * a.ffn_hidden_size)
+WITH_MOE_FFN = a.moe_ffn_hidden_size.is_set & (COUNT * a.moe_ffn_hidden_size != SHARED)
+WITH_FFN = a.moe_ffn_hidden_size.is_none & (COUNT * a.ffn_hidden_size != SHARED)
 CORE_ONLY = "mindspeed-llm"
 PLACEMENT = f"{CORE}moe/experts_placement.py"
 
@@ -221,6 +222,6 @@ MINDSPEED_LLM.add(
         upstream=f"{LLM}moe/shared_expert.py:16",
         fixes=(drop(COUNT), drop(SHARED)),
         why="the shared experts are of another size than the count says",
-        message="--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size {moe_shared_expert_intermediate_size} is another size and wins",
+        message="--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size {moe_shared_expert_intermediate_size} wins",
     ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a, clash, needs
+
 from preflight import Severity
 from preflight.constraints.expressions import total
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 DUAL = f"{CORE}pipeline_parallel/dualpipev_feature.py"
@@ -114,12 +115,12 @@ MINDSPEED.add(
     ),
     refuse(
         "virtual-stage-is-whole-stage",
-        VPP.is_set & (VPP * PP == a.num_layers),
+        VPP.is_set & (a.num_layers == VPP * PP),
         upstream=f"{CORE}megatron_basic/megatron_basic.py:28",
         also=(f"{LLM}megatron_basic/training_basic.py:104",),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
-        message="{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",
+        message="{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",
         why="one virtual stage per rank is no interleaving; dies at launch",
     ),
     refuse(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
+
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
 BASIC = "megatron_basic/transformer_engine_basic.py"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from preflight.rules.mindspeed.shorthand import CORE, a, clash
+
 from preflight import Safety, Severity
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
 RIPIPE = f"{CORE}pipeline_parallel/ripipe_schedules_feature.py"
@@ -37,7 +38,7 @@ MINDSPEED.add(
     ),
     refuse(
         "recompute-in-bubble-layers-per-rank",
-        BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (LAYERS != a.num_layers // PP),
+        BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
         upstream=f"{RIPIPE}:62",
         at=(a.recompute_num_layers, BUBBLE),
         message="--recompute-in-bubble chooses the recomputed layers itself, not {recompute_num_layers}",

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, known, rule
 from preflight.rules.mindspeed.tp_2d_sizes import repairs
+
+from preflight import Finding, Job, Severity, Unverified, known, rule
 
 DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
 
