@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from preflight.cluster import Device
 from preflight.dialects import Surroundings, claim
 from preflight.document import Document
-from preflight.finding import Finding, Severity, Unverified
+from preflight.finding import Finding, Fix, Severity, Unverified
 from preflight.job import Job
 from preflight.plan import Plan
 from preflight.plugins import Plugins
 from preflight.request import Request
 from preflight.rule import Checkable
+from preflight.spelling import did_you_mean, nearest
 from preflight.suppression import Suppression, suppressions
 
 UNUSED = "unused-suppression"
@@ -154,7 +155,9 @@ def check_documents(
         found, unsure, failed = check_job(job, plugins, policy)
         findings, unknown, crashes = findings + found, unknown + unsure, crashes + failed
         comments.update({(s.span.path, s.span.start): s for d in job.documents for s in suppressions(d)})
-    kept, hidden = _suppress(_distinct(findings), tuple(comments.values()), policy)
+    findings = _distinct(findings)
+    kept = _suppress(findings, tuple(comments.values()), policy, {(u.rule, u.path) for u in unknown}, plugins)
+    hidden = len(findings) - sum(f.rule != UNUSED for f in kept)
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     skipped = [name for name in dict.fromkeys(skipped) if name not in checked]
     rules = _fired(kept, jobs, plugins)
@@ -179,7 +182,8 @@ def _distinct(findings: Iterable[Finding]) -> list[Finding]:
     return list({(f.rule, f.path, f.span.start, f.message): f for f in findings}.values())
 
 
-def _suppress(findings: list[Finding], comments: Sequence[Suppression], policy: Policy) -> tuple[list[Finding], int]:
+def _suppress(findings: list[Finding], comments: Sequence[Suppression], policy: Policy, unsure: Set[tuple[str, str]], plugins: Plugins) -> list[Finding]:
+    """The findings that no comment covers, and those about comments."""
     used: set[tuple[str, int, str]] = set()
     kept = []
     for finding in findings:
@@ -188,18 +192,27 @@ def _suppress(findings: list[Finding], comments: Sequence[Suppression], policy: 
         if not covering:
             kept.append(finding)
     for comment in comments:
-        if policy.chosen(UNUSED, comment.span.path):
-            kept += _faults(comment, used, policy)
-    return kept, len(findings) - len([f for f in kept if f.rule != UNUSED])
+        where = comment.span
+        if policy.chosen(UNUSED, where.path):
+            unused = [id for id in comment.ids if (where.path, where.start, id) not in used and (id, where.path) not in unsure]
+            kept += _faults(comment, [id for id in unused if policy.chosen(id, where.path)], plugins)
+    return kept
 
 
-def _faults(comment: Suppression, used: set[tuple[str, int, str]], policy: Policy) -> Iterable[Finding]:
-    """A suppression that names no rule, gives no reason, or hides nothing."""
-    where = comment.span
+def _faults(comment: Suppression, unused: Sequence[str], plugins: Plugins) -> Iterable[Finding]:
+    """A suppression that names no rule, gives no reason, names a rule that does not exist, or hides nothing."""
+
+    def fault(message: str, fix: Fix | None = None) -> Finding:
+        return Finding(message, comment.span, fix=fix, rule=UNUSED, severity=Severity.WARNING)
+
     if not comment.ids:
-        yield Finding("a suppression names its rules: # preflight: ignore[rule-id] reason", where, rule=UNUSED, severity=Severity.WARNING)
+        yield fault("a suppression names its rules: # preflight: ignore[rule-id] reason")
     elif not comment.reason:
-        yield Finding("a suppression gives its reason after the bracket", where, rule=UNUSED, severity=Severity.WARNING)
-    for id in comment.ids:
-        if (where.path, where.start, id) not in used and policy.chosen(id, where.path):
-            yield Finding(f"nothing here is found by {id!r}; the suppression is not needed", where, rule=UNUSED, severity=Severity.WARNING)
+        yield fault("a suppression gives its reason after the bracket")
+    known = {rule.id for rule in plugins.rules(None)} if unused else set()
+    for id in unused:
+        if id in known:
+            yield fault(f"nothing here is found by {id!r}; the suppression is not needed", comment.removal() if len(comment.ids) == 1 else None)
+        else:
+            close = nearest(id, known)
+            yield fault(f"there is no rule {id!r}{did_you_mean(id, known)}", comment.renaming(id, close) if close else None)

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from preflight.document import Document
+from preflight.finding import Edit, Fix, Safety
 from preflight.source import Span
 
 _PATTERN = re.compile(r"#\s*preflight:\s*ignore(?:\[([^\]]*)\])?\s*(.*)")
@@ -22,6 +23,21 @@ class Suppression(NamedTuple):
     def covers_finding(self, rule: str, span: Span) -> bool:
         here = span.source is self.covers.source and self.covers.start <= span.start < self.covers.end
         return here and rule in self.ids
+
+    def removal(self) -> Fix:
+        """Take the comment away, with its line where it stands alone."""
+        source, start = self.span.source, self.span.start
+        begin = source.starts[self.span.line - 1]
+        before = source.text[begin:start]
+        alone = not before.strip()
+        end = min(self.span.end + (2 if source.text.startswith("\r\n", self.span.end) else 1), len(source.text)) if alone else self.span.end
+        gap = Span(source, begin if alone else begin + len(before.rstrip()), end)
+        return Fix("remove the suppression", (Edit("splice", (), "", gap),), Safety.SAFE)
+
+    def renaming(self, id: str, name: str) -> Fix:
+        """Write another id."""
+        text = self.span.text.replace(id, name, 1)
+        return Fix(f"write {name}", (Edit("splice", (), text, self.span),), Safety.SAFE)
 
 
 def suppressions(document: Document) -> tuple[Suppression, ...]:

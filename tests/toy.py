@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from preflight import Device, Finding, Fix, Job, Plan, Request, Severity, Target, hookimpl, known, rule
+from preflight import Device, Finding, Fix, Job, Plan, Request, Severity, Target, Unverified, hookimpl, known, rule
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster
 from preflight.dialects import Dialect, Reading, Surroundings
@@ -51,7 +51,7 @@ class Toy:
 
 
 @rule(severity=Severity.ERROR, id="toy-devices", frameworks=("toy",))
-def toy_devices(job: Job, *, allow_idle: bool = False) -> Iterator[Finding]:
+def toy_devices(job: Job, *, allow_idle: bool = False) -> Iterator[Finding | Unverified]:
     """Sizes do not multiply to the devices.
 
     ## What it does
@@ -59,6 +59,7 @@ def toy_devices(job: Job, *, allow_idle: bool = False) -> Iterator[Finding]:
     """
     layout = job.plan.layout
     if (values := known(layout.world, layout.data, layout.tensor)) is None:
+        yield Unverified(next(v.because for v in (layout.world, layout.data, layout.tensor) if not v.known))
         return
     world, data, tensor = values
     if data * tensor != world and not (allow_idle and data * tensor < world):

@@ -1,0 +1,52 @@
+"""Suppression comments: what they cover, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness import Ran
+
+Cli = Callable[..., Ran]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("name: LOUD  # preflight: ignore[toy-name] a title", ""),
+        ("# preflight: ignore[toy-name] a title\nname: LOUD", ""),
+        (
+            "name: LOUD  # preflight: ignore[toy-name, toy-devices] a title",
+            "2:13: warning: nothing here is found by 'toy-devices'; the suppression is not needed",
+        ),
+        ("name: LOUD  # preflight: ignore[toy-name]", "2:13: warning: a suppression gives its reason after the bracket"),
+        ("name: soft  # preflight: ignore[toy-name] a title", "2:13: warning: nothing here is found by 'toy-name'; the suppression is not needed"),
+        ("name: soft  # preflight: ignore[toy-nam] a title", "2:13: warning: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("name: soft  # preflight: ignore everything", "2:13: warning: a suppression names its rules: # preflight: ignore[rule-id] reason"),
+        ("name: 'x # preflight: ignore[toy-name] inside a value'", ""),
+    ],
+)
+def test_suppression(cli: Cli, tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "r.yaml").write_text(f"toy: true\n{text}\n")
+    out = cli("check", "r.yaml", "-f", "concise", "--world-size", "1").out
+    assert out == (f"r.yaml:{found} [unused-suppression]\n" if found else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed"),
+    [
+        ("name: soft  # preflight: ignore[toy-name] a title\nz: 1\n", "name: soft\nz: 1\n"),
+        ("# preflight: ignore[toy-name] a title\nname: soft\n", "name: soft\n"),
+        ("name: LOUD  # preflight: ignore[toy-nam] a title\n", "name: LOUD  # preflight: ignore[toy-name] a title\n"),
+    ],
+)
+def test_a_faulty_suppression_is_mended(cli: Cli, tmp_path: Path, text: str, fixed: str) -> None:
+    (tmp_path / "r.yaml").write_text(f"toy: true\n{text}")
+    cli("fix", "r.yaml", "--world-size", "1", "--select", "unused-suppression")
+    assert (tmp_path / "r.yaml").read_text() == f"toy: true\n{fixed}"
+
+
+def test_a_suppression_whose_rule_could_not_decide_is_left_alone(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("toy: true\n# preflight: ignore[toy-devices] the loader fills up\ndata: $DP\n")
+    assert cli("check", "r.yaml", "-f", "concise", "--world-size", "8").out == ""
