@@ -18,6 +18,7 @@ MEGATRON.add(
         upstream=at(1465),
         versions=NEW,
         at=(a.num_query_groups, TENSOR),
+        after=("heads-not-divisible",),
         layout=True,
     ),
     divides(
@@ -30,6 +31,7 @@ MEGATRON.add(
         upstream=at(575),
         versions=OLD,
         at=(a.num_query_groups, TENSOR),
+        after=("heads-not-divisible",),
         layout=True,
     ),
     conflicts(

@@ -33,7 +33,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not written or job.versions["megatron"] == "0.12.1":
         return
     scope = job.arguments.given("inference_cuda_graph_scope")
-    if not written[0].known or (scope is not None and not scope.known) or isinstance(values := read(job, "enable_cuda_graph", "external_cuda_graph"), Unverified):
+    values = read(job, "enable_cuda_graph", "external_cuda_graph")
+    if not written[0].known or (scope is not None and not scope.known) or isinstance(values, Unverified):
         yield Unverified(written[0].because)
         return
     given = job.arguments.given("cuda_graph_impl")

@@ -1,0 +1,155 @@
+"""Sizes that tensor parallelism must divide: no validator checks them, the model's construction dies of them."""
+
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, moe
+
+from preflight.constraints.shapes import ConstraintSet, divides, refuse
+
+MEGATRON = ConstraintSet("megatron")
+LAYERS = "megatron/core/tensor_parallel/layers.py"
+ROWS = {"0.20.0": f"{LAYERS}:1408", "0.12.1": f"{LAYERS}:1072"}
+TENSOR = a.tensor_model_parallel_size
+PLAIN = all_of(~a.tp_2d, ~a.unaligned_linear)  # MindSpeed splits otherwise with these
+DENSE = any_of(
+    all_of(a.hybrid_layer_pattern.is_none, any_of(a.num_experts.is_none, a.moe_layer_pattern.has(False))),
+    a.hybrid_layer_pattern.has("-"),
+)
+MAMBA = a.hybrid_layer_pattern.has("M")
+INNER = 2 * a.hidden_size
+HEADS_GIVEN = a.mamba_num_heads.is_set
+WRONG_TENSOR = ("device-count", "heads-not-divisible")  # one wrong tensor parallel size is one mistake
+DIED = "no validator looks; a layer refuses while the model is built"
+
+MEGATRON.add(
+    divides(
+        "ffn-over-tensor",
+        TENSOR,
+        a.ffn_hidden_size,
+        when=all_of(PLAIN, DENSE, TENSOR > 1),
+        message="a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel {tensor_model_parallel_size}",
+        why=DIED,
+        upstream=ROWS,
+        at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
+        after=WRONG_TENSOR,
+        layout=True,
+    ),
+    divides(
+        "expert-ffn-over-tensor",
+        a.expert_tensor_parallel_size,
+        a.moe_ffn_hidden_size,
+        when=all_of(PLAIN, moe, a.expert_tensor_parallel_size > 1),
+        message="an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel {expert_tensor_parallel_size}",
+        why=DIED,
+        upstream=ROWS,
+        at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
+        unless_framework="mindspeed",
+        after=WRONG_TENSOR,
+        layout=True,
+    ),
+    divides(
+        "shared-expert-ffn-over-tensor",
+        TENSOR,
+        a.moe_shared_expert_intermediate_size,
+        when=all_of(PLAIN, moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
+        message="a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel {tensor_model_parallel_size}",
+        why=DIED,
+        upstream=ROWS,
+        at=(a.moe_shared_expert_intermediate_size, TENSOR),
+        unless_framework="mindspeed",
+        after=WRONG_TENSOR,
+        layout=True,
+    ),
+    divides(
+        "vocabulary-over-tensor",
+        TENSOR,
+        a.padded_vocab_size,
+        when=all_of(PLAIN, TENSOR > 1, a.padded_vocab_size > 0),
+        message="a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}",
+        why="no validator looks; the embedding refuses while the model is built",
+        upstream={"0.20.0": "megatron/core/tensor_parallel/utils.py:118", "0.12.1": "megatron/core/tensor_parallel/utils.py:110"},
+        at=(a.padded_vocab_size, a.vocab_size, TENSOR),
+        after=WRONG_TENSOR,
+        layout=True,
+    ),
+    divides(
+        "mamba-inner-over-head",
+        a.mamba_head_dim,
+        INNER,
+        when=all_of(MAMBA, ~HEADS_GIVEN),
+        message="the Mamba width {inner}, twice the hidden size, is not a multiple of --mamba-head-dim {mamba_head_dim}",
+        why=DIED,
+        upstream="megatron/core/ssm/mamba_mixer.py:250",
+        versions=NEW,
+        shows={"inner": INNER},
+        at=(a.mamba_head_dim, a.hidden_size),
+    ),
+    refuse(
+        "mamba-heads-not-positive",
+        all_of(MAMBA, any_of(a.mamba_num_heads <= 0, a.mamba_head_dim <= 0, a.mamba_num_groups <= 0, a.mamba_state_dim <= 0)),
+        message="Mamba layers need heads, a head width, groups and a state of at least 1",
+        why=DIED,
+        upstream="megatron/core/ssm/mamba_mixer.py:247",
+        versions=NEW,
+        at=(a.mamba_num_heads, a.mamba_head_dim, a.mamba_num_groups, a.mamba_state_dim),
+    ),
+    refuse(
+        "mamba-heads-over-tensor",
+        all_of(
+            MAMBA,
+            any_of(
+                all_of(HEADS_GIVEN, a.mamba_num_heads % TENSOR != 0),
+                all_of(~HEADS_GIVEN, INNER % a.mamba_head_dim == 0, (INNER // a.mamba_head_dim) % TENSOR != 0),
+            ),
+        ),
+        message="the Mamba heads do not divide over tensor parallel {tensor_model_parallel_size}",
+        why=DIED,
+        upstream="megatron/core/ssm/mamba_mixer.py:262",
+        versions=NEW,
+        at=(a.mamba_num_heads, a.mamba_head_dim, a.hidden_size, TENSOR),
+        after=WRONG_TENSOR,
+        layout=True,
+    ),
+    divides(
+        "mamba-groups-over-tensor",
+        TENSOR,
+        a.mamba_num_groups,
+        when=MAMBA,
+        message="{mamba_num_groups} Mamba groups do not divide over tensor parallel {tensor_model_parallel_size}",
+        why=DIED,
+        upstream="megatron/core/ssm/mamba_mixer.py:270",
+        versions=NEW,
+        at=(a.mamba_num_groups, TENSOR),
+        after=WRONG_TENSOR,
+        layout=True,
+    ),
+    refuse(
+        "mamba-heads-over-groups",
+        all_of(
+            MAMBA,
+            any_of(
+                all_of(HEADS_GIVEN, a.mamba_num_heads % a.mamba_num_groups != 0),
+                all_of(~HEADS_GIVEN, INNER % a.mamba_head_dim == 0, (INNER // a.mamba_head_dim) % a.mamba_num_groups != 0),
+            ),
+        ),
+        message="the Mamba heads do not divide into {mamba_num_groups} groups",
+        why=DIED,
+        upstream="megatron/core/ssm/mamba_mixer.py:274",
+        versions=NEW,
+        at=(a.mamba_num_groups, a.mamba_num_heads, a.mamba_head_dim),
+    ),
+    refuse(
+        "mamba-width-for-fp8",
+        all_of(
+            MAMBA,
+            a.fp8.is_set,
+            any_of(
+                all_of(HEADS_GIVEN, (2 * a.mamba_num_heads * a.mamba_head_dim + 2 * a.mamba_num_groups * a.mamba_state_dim + a.mamba_num_heads) % 16 != 0),
+                all_of(~HEADS_GIVEN, (2 * INNER + 2 * a.mamba_num_groups * a.mamba_state_dim + INNER // a.mamba_head_dim) % 16 != 0),
+            ),
+        ),
+        message="the input projection of the Mamba layers is not a multiple of 16 wide, which fp8 needs",
+        why=DIED,
+        upstream="megatron/core/ssm/mamba_mixer.py:254",
+        versions=NEW,
+        at=(a.fp8, a.mamba_num_heads, a.mamba_head_dim),
+    ),
+)
