@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -157,7 +158,7 @@ def word_of(pieces: tuple[Piece, ...]) -> Word:
         text, span, uses, exact, because, maybe = pieces[0]
         return Word(text, span, uses, because, exact and text is not None, maybe)
     whole = all(p.exact and p.text is not None and p.uses == pieces[0].uses for p in pieces)
-    joined = whole and all(a.span.end == b.span.start and a.span.source is b.span.source for a, b in zip(pieces, pieces[1:], strict=False))
+    joined = whole and all(a.span.end == b.span.start and a.span.source is b.span.source for a, b in pairwise(pieces))
     text = None if any(p.text is None for p in pieces) else "".join(p.text or "" for p in pieces)
     common = _common(pieces)
     sites = [p.uses[len(p.uses) - common - 1] if len(p.uses) > common else p.span for p in pieces]
@@ -207,13 +208,14 @@ class Launch(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fact that a loader noticed and a rule reports: `kind` is the rule's id."""
+    """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back."""
 
     kind: str
     message: str
     span: Span
     related: tuple[Span, ...] = ()
     fix: tuple[str, Span, str] | None = None  # title, span, replacement
+    keys: tuple[str, ...] = ()
 
 
 class Comment(NamedTuple):

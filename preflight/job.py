@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster
-from preflight.document import Document
+from preflight.document import Document, Problem
 from preflight.finding import Edit, Finding, Fix, Related, Safety
 from preflight.plan import Plan
 from preflight.request import Target
@@ -59,13 +59,12 @@ class Job:
                     return places[key]
         return None
 
-    def noticed(self, kind: str, safety: Safety = Safety.UNSAFE, label: str = "") -> Iterator[Finding]:
-        """What the loaders noticed of one kind in the run's documents, as findings. label: of the related places."""
+    def noticed(self, kind: str, safety: Safety = Safety.UNSAFE) -> Iterator[Finding]:
+        """What the loaders noticed of one kind in the run's documents, as findings."""
         for document in self.documents:
             for problem in document.problems:
                 if problem.kind == kind:
-                    fix = Fix(problem.fix[0], (Edit("splice", (), problem.fix[2], problem.fix[1]),), safety) if problem.fix else None
-                    yield Finding(problem.message, problem.span, tuple(Related(span, label) for span in problem.related), fix)
+                    yield Finding(problem.message, problem.span, tuple(Related(span) for span in problem.related), _fix(problem, safety))
 
     @cached_property
     def memory(self) -> MemoryEstimate:
@@ -73,3 +72,14 @@ class Job:
         from preflight.memory import estimate
 
         return estimate(self.plan, self.cluster)
+
+
+def _fix(problem: Problem, safety: Safety) -> Fix | None:
+    """One splice; an empty one beside it for each further setting that it changes."""
+    if problem.fix is None:
+        return None
+    title, span, text = problem.fix
+    first, *more = problem.keys or ("",)
+    end = Span(span.source, span.end, span.end)
+    edits = (Edit("splice", (first,) if first else (), text, span), *(Edit("splice", (key,), "", end) for key in more))
+    return Fix(title, edits, safety)

@@ -19,6 +19,7 @@ _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_
 _GIVEN = re.compile(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
+_FLAG = re.compile(r"(?<![\w-])--[\w.-]+")
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
@@ -30,10 +31,7 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     ends = {tree.source.position(problem.span.start).line for problem in trailing}
     for span in commands.broken:
         if span.source is tree.source and span.line - 1 not in ends:
-            flag = span.text.split(None, 1)[0]
-            yield Problem(
-                "lost-options", f"{flag} begins a command of its own here, because nothing continues the line above", span._replace(end=span.start + len(flag))
-            )
+            yield _lost(tree, span)
     if commands.found:
         yield from _unused(tree, commands)
         yield from _not_exported(tree, commands)
@@ -78,11 +76,34 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
         node = tree.root.descendant_for_byte_range(match.start(), match.start() + 1)
         if node is not None and any(a.type in _INERT for a in ancestors(node)):
             continue
-        following = tree.source.text[match.end() :].lstrip("\r\n").lstrip(" \t")
-        if following.startswith(("-", "$", '"', "'")):
+        below = tree.source.text[match.end() :].lstrip("\r\n").lstrip(" \t")
+        if below.startswith(("-", "$", '"', "'")):
             span = Span(tree.source, match.start(1), match.end(1))
             message = "the blanks after this backslash end the command, and what follows is not part of it"
-            yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), ("delete the blanks", span, ""))
+            keys = (*_FLAG.findall(tree.source.line(span.line))[-1:], *_FLAG.findall(_continued(below)))
+            yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), ("delete the blanks", span, ""), keys)
+
+
+def _continued(text: str) -> str:
+    """A text up to the first line that does not end in a backslash."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines.append(line)
+        if not line.rstrip().endswith("\\"):
+            break
+    return "\n".join(lines)
+
+
+def _lost(tree: Tree, span: Span) -> Problem:
+    """An option that begins a command; the fix continues the line above, where that is part of a command."""
+    flag = span.text.split(None, 1)[0]
+    above = tree.source.line(span.line - 1) if span.line > 1 else ""
+    end = tree.source.starts[span.line - 2] + len(above) if above else 0
+    fix = None
+    if above.strip() and not re.search(r"[|&;#>\\]", above):
+        fix = ("continue the line above", Span(tree.source, end, end), " \\")
+    message = f"{flag} begins a command of its own here, because nothing continues the line above"
+    return Problem("lost-options", message, span._replace(end=span.start + len(flag)), (), fix, tuple(_FLAG.findall(span.text)))
 
 
 def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:

@@ -1,0 +1,117 @@
+"""Places in the text of a script: what quotes they stand in, how lines go on there, what to take out with a word."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import lru_cache
+
+from preflight.document import Word
+from preflight.loaders.shell.syntax import Tree, ancestors, parse
+from preflight.loaders.yaml_edit import CannotEdit, Splice
+from preflight.source import Source, Span
+
+
+@lru_cache(maxsize=4)
+def _tree(source: Source) -> Tree:
+    return parse(source)
+
+
+def _around(source: Source, offset: int) -> str:
+    """The kind of node that decides about lines: "string", "raw_string", "array" or "command"."""
+    node = _tree(source).root.descendant_for_byte_range(offset, offset + 1)
+    for ancestor in ancestors(node) if node is not None else ():
+        if ancestor.type in ("string", "raw_string", "array", "heredoc_body") and ancestor.start_byte < offset:
+            return str(ancestor.type)
+    return "command"
+
+
+def context(source: Source, offset: int) -> str:
+    """The quote that a place stands in: `"`, `'` or nothing."""
+    kind = _around(source, offset)
+    return {"string": '"', "raw_string": "'", "heredoc_body": '"'}.get(kind, "")
+
+
+def quoted(text: str, quote: str, expands: bool) -> str:
+    """A value as it is typed inside these quotes. expands: it is expanded outside quotes later, so it cannot hold blanks."""
+    if not re.search(r"[^\w@%+=:,./-]", text, re.ASCII) and text:
+        return text
+    if quote == "'" and "'" in text:
+        raise CannotEdit(f"{text!r} cannot stand in single quotes")
+    if expands and (not text or re.search(r"[\s*?\[\]]", text)):
+        raise CannotEdit(f"{text!r} would fall apart where it is expanded")
+    if quote == '"':
+        return re.sub(r'([$`"\\])', r"\\\1", text)
+    return text if quote == "'" else shlex.quote(text)
+
+
+def splits(word: Word) -> bool:
+    """Whether a word is expanded outside quotes on its way, so that blanks in it would end it."""
+    return any(use.source.text[use.start - 1 : use.start] != '"' for use in word.uses)
+
+
+def site(word: Word, level: Word) -> Span:
+    """Where a word stands in the text that another word was typed in: itself, or the variable that brings it."""
+    uses, base = word.uses, level.uses
+    more = len(uses) - len(base)
+    if more < 0 or uses[more:] != base:
+        raise CannotEdit(f"{word.text or word.because} comes from elsewhere than {level.text}")
+    return word.span if not more else uses[more - 1]
+
+
+def widened(span: Span) -> Span:
+    """A place with the quotes around it, where they hold nothing else."""
+    text = span.source.text
+    before, after = text[span.start - 1 : span.start], text[span.end : span.end + 1]
+    if before and before == after and before in "\"'" and (span.start < 2 or text[span.start - 2] in " \t\n=("):
+        kind = _around(span.source, span.start - 1)
+        opener = text[span.start - 2 : span.start - 1]
+        if kind in ("array", "command") and opener != "=":
+            return Span(span.source, span.start - 1, span.end + 1)
+    return span
+
+
+def removal(source: Source, region: Span) -> Span:
+    """What to delete so that neither an empty line nor a backslash without use is left."""
+    text = source.text
+    line, last = source.starts[region.line - 1], text.find("\n", region.end)
+    last = len(text) if last < 0 else last
+    before, after = text[line : region.start], text[region.end : last]
+    if before.strip() or after.strip() not in ("", "\\"):
+        if before and before[-1] in " \t":
+            return Span(source, region.start - (len(before) - len(before.rstrip(" \t"))), region.end)
+        return Span(source, region.start, region.end + len(after) - len(after.lstrip(" \t")))
+    above = text[:line]
+    dangling = re.search(r"[ \t]*\\\r?\n\Z", above)
+    if not after.strip() and dangling:
+        return Span(source, dangling.start(), region.end)
+    return Span(source, line, min(last + 1, len(text)))
+
+
+class Place:
+    """The place after a word, and the style in which the next word is written there."""
+
+    def __init__(self, source: Source, region: Span) -> None:
+        self.source, self.region = source, region
+        self.kind = _around(source, region.start)
+        self.quote = context(source, region.start)
+
+    def after(self, line: str) -> Splice:
+        """Insert a word or several: on a line of their own, where the word here has one."""
+        text, region = self.source.text, self.region
+        start = self.source.starts[region.line - 1]
+        end = text.find("\n", region.end)
+        end = len(text) if end < 0 else end
+        before, rest = text[start : region.start], text[region.end : end]
+        newline = "\r\n" if text[end - 1 : end] == "\r" else "\n"
+        tail = rest.rstrip("\r")
+        alone = not before.strip() and (tail.strip() in ("", "\\") or (self.kind == "array" and tail.strip().startswith("#")))
+        if not alone:
+            return self.source.span(region.end), f" {line}"
+        at = end - (len(rest) - len(tail))
+        if tail.strip() == "\\":
+            return self.source.span(at), f"{newline}{before}{line}{tail}"
+        continued = re.search(r"\\\r?\n\Z", text[:start]) is not None
+        if self.kind == "command" or (self.kind == "string" and continued):
+            return self.source.span(region.end), f" \\{newline}{before}{line}"
+        return self.source.span(at), f"{newline}{before}{line}"
