@@ -7,7 +7,7 @@ from dataclasses import replace
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster, Device
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, sizes, switches
+from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, sizes, switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.parsing import Parsed, parse
@@ -21,6 +21,7 @@ from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
 
 STEPS = (*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS, *switches.STEPS)
+MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
 class MegatronDialect:
@@ -47,7 +48,7 @@ class MegatronDialect:
         seed(run, parsed, spelled, cluster)
         run.derive("target_is_stated", request.target is not None)
         from_checkpoint(run)
-        perform(run, STEPS)
+        perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
         arguments = Arguments(
             target=target,
             written=parsed.written,

@@ -45,7 +45,7 @@ def total_model_size(run: Run) -> None:
 def data_parallel_size(run: Run) -> None:
     """What remains of the ranks."""
     world, model = run.world_size, run.total_model_size
-    if run.layerwise_disaggregated_training and world < model:
+    if run.layerwise_disaggregated_training and world % model:
         world = model
     if world < 1 or world % model:
         raise NotKnown(f"{world} ranks are not a multiple of {model}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.dialects.megatron.mindspeed import stated_chunks
 from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
 from preflight.dialects.megatron_hybrid import Hybrid, parse_hybrid
 from preflight.dialects.megatron_layout import parse_layout
@@ -63,7 +64,8 @@ def layout_counts(run: Run) -> None:
 def counted_layers(run: Run) -> None:
     """Layers to split, with one each for embedding and loss where they are counted."""
     extra = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
-    run.derive("pipeline_num_layers", run.num_layers + extra, of="num_layers")
+    layers = len(str(run.num_layer_list).split(",")) if run.num_layer_list else run.num_layers
+    run.derive("pipeline_num_layers", layers + extra, of="num_layers")
 
 
 @derives("virtual_pipeline_model_parallel_size")
@@ -115,7 +117,7 @@ def chunks(run: Run) -> Chunks:
     if run.core != "0.12.1" and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
         segments = run.hybrid_main_pattern.split("|")
         return tuple(tuple(len(segments[v * pipeline + rank]) for v in range(virtual)) for rank in range(pipeline))
-    if (stated := _stated(run)) is not None:
+    if (stated := stated_chunks(run)) is not None:
         return stated
     rows = [[_whole(count, virtual, "layers of a stage")] * virtual for count in ranks(run)]
     rows[0][0] -= bool(run.account_for_embedding_in_pipeline_split)
@@ -150,16 +152,6 @@ def _layout(text: str) -> tuple[str, ...]:
     if found.strange or found.too_long:
         raise NotKnown("the pipeline layout is refused")
     return found.stages
-
-
-def _stated(run: Run) -> Chunks | None:
-    """MindSpeed-LLM's --num-layer-list: the layers of each stage."""
-    if run.num_layer_list is None:
-        return None
-    counts = [int(part) for part in str(run.num_layer_list).split(",")]
-    if len(counts) != run.pipeline_model_parallel_size or sum(counts) != run.num_layers:
-        raise NotKnown("the layer list does not fit the layers and stages")
-    return tuple((count,) for count in counts)
 
 
 def _whole(number: int, parts: int, what: str) -> int:

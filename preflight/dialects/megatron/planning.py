@@ -8,6 +8,7 @@ from typing import Any
 
 from preflight.dialects.megatron import plan_model, plan_training
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.mindspeed import without_noop
 from preflight.dialects.megatron.run import NotKnown, Run
 from preflight.plan import Batch, Inference, Layout, Plan
 from preflight.request import Target
@@ -72,7 +73,7 @@ def layout(source: Source) -> Layout:
         sequence_parallel=take("sequence_parallel"),
         tensor_x=compute(lambda r: r.tp_x if r.tp_2d else None, "tp_x"),
         tensor_y=compute(lambda r: r.tp_y if r.tp_2d else None, "tp_y"),
-        stages=compute(lambda r: tuple(zip(*r.layers_per_chunk, strict=True)), note="layers by virtual stage and pipeline rank"),
+        stages=compute(lambda r: tuple(zip(*without_noop(r, r.layers_per_chunk), strict=True)), note="layers by virtual stage and pipeline rank"),
         schedule=compute(_schedule),
         group=compute(lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size, "microbatch_group_size_per_vp_stage"),
         sequence_splits=default(1),
@@ -89,8 +90,8 @@ def _total(source: Source) -> Value:
 
 def _world(run: Run) -> int:
     """Layer-wise disaggregated training counts as many ranks as one copy of the model needs."""
-    ranks: int = max(run.world_size, run.total_model_size)
-    return ranks
+    ranks: int = run.world_size
+    return ranks if ranks % run.total_model_size == 0 else int(run.total_model_size)
 
 
 def _schedule(run: Run) -> str:

@@ -1,0 +1,225 @@
+"""What MindSpeed and MindSpeed-LLM change before and after Megatron's own validation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from preflight.dialects.megatron.run import NotKnown, Run, Step, derives
+
+CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
+RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"
+
+
+class Change(NamedTuple):
+    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part."""
+
+    name: str
+    after: object
+    when: Callable[[Run], object]
+    cause: str
+    place: str
+    stack: str = "mindspeed"
+
+
+def _context(run: Run, *algorithms: str) -> bool:
+    return run.context_parallel_size > 1 and run.context_parallel_algo in algorithms
+
+
+def _general_mask(run: Run) -> bool:
+    general = run.attention_mask_type == "general" and not run.reset_attention_mask
+    alibi = run.position_embedding_type == "alibi" and not run.use_flash_attn
+    return bool(general or alibi or run.tokenizer_padding_side == "left")
+
+
+CHANGES = (
+    Change(
+        "context_parallel_algo",
+        ULYSSES,
+        lambda r: r.tp_2d and not r.use_flash_attn and r.context_parallel_algo == RING,
+        "--tp-2d without --use-flash-attn",
+        CORE + "tensor_parallel/tp_2d.py:38",
+    ),
+    Change(
+        "use_flash_attn",
+        True,
+        lambda r: _context(r, RING, "hybrid_cp_algo"),
+        "context parallelism needs it",
+        CORE + "context_parallel/context_parallel_feature.py:51",
+    ),
+    Change("use_flash_attn", True, lambda r: _context(r, ULYSSES), "context parallelism needs it", CORE + "context_parallel/ulysses_context_parallel.py:34"),
+    Change(
+        "enable_gloo_process_groups",
+        False,
+        lambda r: r.disable_gloo_group,
+        "--disable-gloo-group",
+        CORE + "disable_gloo_group/disable_gloo_group_feature.py:41",
+    ),
+    Change(
+        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given", CORE + "fusions/fused_moe_permute.py:41"
+    ),
+    Change(
+        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given", CORE + "fusions/fused_moe_permute.py:43"
+    ),
+    Change(
+        "recompute_granularity",
+        "full",
+        lambda r: r.recompute_in_bubble and not r.swap_attention,
+        "--recompute-in-bubble",
+        CORE + "pipeline_parallel/ripipe_schedules_feature.py:70",
+    ),
+    Change(
+        "recompute_method",
+        "block",
+        lambda r: r.recompute_in_bubble and not r.swap_attention,
+        "--recompute-in-bubble",
+        CORE + "pipeline_parallel/ripipe_schedules_feature.py:72",
+    ),
+    Change(
+        "overlap_param_gather_with_optimizer_step",
+        False,
+        lambda r: r.optimizer == "muon",
+        "Muon does not support it",
+        CORE + "optimizer/muon_optimizer_feature.py:129",
+    ),
+    Change(
+        "create_attention_mask_in_dataloader",
+        False,
+        lambda r: True,
+        "attention makes its own mask",
+        CORE + "transformer/flash_attention/generate_mask_feature.py:31",
+    ),
+    Change("create_attention_mask_in_dataloader", True, _general_mask, "the mask is general", LLM + "megatron_basic/training_basic.py:33", "mindspeed-llm"),
+    Change("log_throughput", False, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths", LLM + "finetune/finetune.py:34", "mindspeed-llm"),
+    Change(
+        "kv_head_repeat_before_uly_alltoall",
+        False,
+        lambda r: r.context_parallel_size <= 1,
+        "there is no context parallelism",
+        LLM + "context_parallel/ulysses_context_parallel.py:24",
+        "mindspeed-llm",
+    ),
+    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm"),
+    Change("shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm"),
+    Change("variable_seq_lengths", True, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths", LLM + "finetune/finetune.py:43", "mindspeed-llm"),
+    Change(
+        "variable_seq_lengths",
+        True,
+        lambda r: r.reset_attention_mask and r.attention_mask_type == "causal" and _context(r, RING),
+        "ring attention pads samples",
+        LLM + "finetune/finetune.py:47",
+        "mindspeed-llm",
+    ),
+)
+
+RENAMED = {
+    "deprecated_use_deter_comp": ("npu_deterministic", 60),
+    "deprecated_use_mc2": ("use_ascend_mc2", 65),
+    "deprecated_cp_attention_mask_type": ("attention_mask_type", 70),
+    "deprecated_moe_intermediate_size": ("moe_ffn_hidden_size", 75),
+    "deprecated_n_group": ("moe_router_num_groups", 80),
+    "deprecated_topk_group": ("moe_router_group_topk", 85),
+    "deprecated_routed_scaling_factor": ("moe_router_topk_scaling_factor", 92),
+    "deprecated_qk_rope_head_dim": ("qk_pos_emb_head_dim", 97),
+    "deprecated_qk_nope_head_dim": ("qk_head_dim", 102),
+    "deprecated_multi_head_latent_attention": ("multi_latent_attention", 107),
+    "deprecated_rope_scaling_beta_fast": ("beta_fast", 112),
+    "deprecated_rope_scaling_beta_slow": ("beta_slow", 117),
+}
+"""Older names of MindSpeed-LLM's arguments, and where it copies them."""
+
+
+@derives(*(name for name, _ in RENAMED.values()))
+def older_names(run: Run) -> None:
+    """An argument given by its older name only has the value of that one."""
+    for old, (name, line) in RENAMED.items():
+        if run.written.get(old) is not None and run.written.get(name) is None:
+            run.derive(name, getattr(run, old), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old)
+
+
+@derives("moe_shared_expert_intermediate_size")
+def shared_experts(run: Run) -> None:
+    """A number of shared experts is a size."""
+    if run.n_shared_experts and run.moe_shared_expert_intermediate_size is None:
+        size = run.moe_ffn_hidden_size if run.moe_ffn_hidden_size is not None else run.ffn_hidden_size
+        run.derive("moe_shared_expert_intermediate_size", run.n_shared_experts * size, "shared experts x their size", of="n_shared_experts")
+
+
+@derives("variable_seq_lengths")
+def variable_lengths(run: Run) -> None:
+    """MindSpeed gives back what Megatron has switched off; MindSpeed-LLM does not."""
+    given = run.written.get("variable_seq_lengths")
+    if given is not None and "mindspeed-llm" not in run.versions:
+        run.effective.pop("variable_seq_lengths", None)
+        run.switches[:] = [switch for switch in run.switches if switch.name != "variable_seq_lengths"]
+
+
+@derives("virtual_pipeline_model_parallel_size", "overlap_p2p_comm")
+def single_virtual_stage(run: Run) -> None:
+    """One virtual stage is none, except where expert communication overlaps."""
+    if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap:
+        place = CORE + "megatron_basic/megatron_basic.py:20"
+        run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage is none", place)
+        run.switch("overlap_p2p_comm", False, "one virtual stage is none", place)
+
+
+@derives("recompute_num_layers")
+def bubble(run: Run) -> None:
+    """Recomputing in bubbles recomputes every layer of a chunk."""
+    if run.recompute_in_bubble:
+        each = run.num_layers // run.pipeline_model_parallel_size if run.enable_recompute_layers_per_pp_rank else run.num_layers_per_virtual_pipeline_stage
+        run.derive("recompute_num_layers", each, "--recompute-in-bubble")
+
+
+@derives("use_layer_wise_distributed_optimizer", "use_distributed_optimizer", "optimizer")
+def muon(run: Run) -> None:
+    """Muon shards its states layer by layer."""
+    if run.optimizer in ("muon", "dist_muon"):
+        layer_wise = run.optimizer == "dist_muon" or bool(run.use_distributed_optimizer)
+        run.switch("optimizer", "muon", "dist_muon is its older name", CORE + "optimizer/muon_optimizer_feature.py:113")
+        run.switch("use_distributed_optimizer", False, "states are sharded layer by layer", CORE + "optimizer/muon_optimizer_feature.py:118")
+        run.derive("use_layer_wise_distributed_optimizer", layer_wise, of="optimizer")
+
+
+def _step(change: Change) -> tuple[Step, tuple[str, ...]]:
+    @derives(change.name)
+    def step(run: Run) -> None:
+        before = run.value(change.name)
+        if change.stack in run.versions and not (before.known and before.raw == change.after) and change.when(run):
+            run.switch(change.name, change.after, change.cause, change.place)
+
+    return step
+
+
+BEFORE = (older_names,)
+AFTER = (shared_experts, variable_lengths, single_virtual_stage, bubble, muon, *(_step(change) for change in CHANGES))
+
+
+def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
+    """Layers by rank and virtual stage where they are written out: --num-layer-list or --pipeline-num-transformer-layers."""
+    pipeline = run.pipeline_model_parallel_size
+    if run.num_layer_list is not None:
+        rows: tuple[tuple[int, ...], ...] = tuple((int(part),) for part in str(run.num_layer_list).split(","))
+    elif run.pipeline_num_transformer_layers is not None:
+        rows = tuple(tuple(int(n) for n in re.findall(r"\d+", row)) for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers))
+        if "*" in run.pipeline_num_transformer_layers:
+            raise NotKnown("the layers per stage are written with repetitions")
+    else:
+        return None
+    if len(rows) != pipeline or sum(map(sum, rows)) != run.num_layers:
+        raise NotKnown("the layers that are written out do not fit the layers and stages")
+    return rows
+
+
+def without_noop(run: Run, chunks: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Layers that compute: those named by --noop-layers only pass their input on."""
+    if not run.noop_layers:
+        return chunks
+    skipped = {int(part) for part in str(run.noop_layers).split(",")}
+    first, rows = 0, [list(row) for row in chunks]
+    for virtual in range(len(chunks[0])):
+        for rank, row in enumerate(chunks):
+            rows[rank][virtual] -= sum(first <= layer < first + row[virtual] for layer in skipped)
+            first += row[virtual]
+    return tuple(map(tuple, rows))
