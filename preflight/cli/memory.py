@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
 from preflight.cli.show import show_jobs
+from preflight.job import Job
+from preflight.report.look import Look
+
+Plot = Annotated[str | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf (extra `plot`) or .html.", show_default=False)]
 
 
 @takes(Inputs, JobFacts, Rules, Output)
-def memory(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, ctx: typer.Context) -> int:
+def memory(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, ctx: typer.Context, plot: Plot = None) -> int:
     """Estimate the memory of each run.
 
     Per pipeline stage and term by term; says whether the run fits the device.
     """
     from preflight.report.memory import memory_dict, memory_text
+    from preflight.report.plot import plot as draw
 
-    return show_jobs((inputs, facts, rules, out), ctx.obj, memory_text, memory_dict)
+    def text(job: Job, look: Look) -> str:
+        if plot is not None:
+            draw(job, Path(plot))
+        return memory_text(job, look)
+
+    return show_jobs((inputs, facts, rules, out), ctx.obj, text, memory_dict)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -19,16 +20,20 @@ from preflight.job import Job
 from preflight.report.look import Look
 from preflight.source import InputError
 
+StepTime = Annotated[str | None, typer.Option("--step-time", metavar="TIME", help="A measured step, e.g. 1.2s: prints tokens/s, MFU, HFU.", show_default=False)]
+
 
 @takes(Inputs, JobFacts, Rules, Output)
-def show(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, ctx: typer.Context) -> int:
+def show(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, ctx: typer.Context, step_time: StepTime = None) -> int:
     """Print the resolved plan of each run.
 
     Sizes, how the run is spread over devices, and where every value came from.
     """
     from preflight.report.plan import plan_dict, plan_text
+    from preflight.report.utilisation import seconds
 
-    return show_jobs((inputs, facts, rules, out), ctx.obj, plan_text, plan_dict)
+    step = seconds(step_time) if step_time else None
+    return show_jobs((inputs, facts, rules, out), ctx.obj, partial(plan_text, step=step), plan_dict)
 
 
 Options = tuple[Inputs, JobFacts, Rules, Output]

@@ -7,6 +7,8 @@ from typing import Any
 from preflight.cluster import GIB
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
+from preflight.memory.advice import advice
+from preflight.memory.shape import Missing, shape
 from preflight.report.look import Look
 from preflight.report.plain import plain
 
@@ -23,7 +25,18 @@ def memory_text(job: Job, look: Look = Look()) -> str:
         lines += _table(estimate, look)
     lines += [f"  {look.paint(_verdict(estimate), COLORS[estimate.verdict])}"]
     lines += [f"  not known: {plain(reason)}" for reason in estimate.unknown]
+    lines += [f"  {line}" for line in _advice(job)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _advice(job: Job) -> list[str]:
+    """What would shrink the largest terms."""
+    try:
+        numbers = shape(job.plan)
+    except Missing:
+        return []
+    found = [] if job.plan.inference.enabled.raw is True else advice(job.memory, numbers)
+    return ["", "largest terms of the stage that decides, and what shrinks them", *(f"  {line}" for line in found)] if found else []
 
 
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:

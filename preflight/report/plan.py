@@ -9,15 +9,16 @@ from preflight.document import Unknown
 from preflight.job import Job
 from preflight.report.look import Look
 from preflight.report.plain import plain
+from preflight.report.utilisation import lines
 from preflight.value import Value
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
 NOT_DEGREES = (None, 0, 1)
 
 
-def plan_text(job: Job, look: Look = Look()) -> str:
+def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The plan as a short head and a table of every value with its origin."""
-    head = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"), *(f"  {line}" for line in _head(job))]
+    head = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"), *(f"  {line}" for line in (*_head(job), *lines(job, step)))]
     values = job.plan.values()
     known = {name: value for name, value in values.items() if value.known and value.raw is not None}
     rows = [(name, _shown(value.raw), str(value.origin), _where(value)) for name, value in known.items()]
