@@ -30,6 +30,7 @@ MEGATRON.add(
         upstream=ROWS,
         at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
+        unless_framework="mindspeed",
         layout=True,
     ),
     divides(
