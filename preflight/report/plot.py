@@ -37,7 +37,7 @@ def _draw(job: Job, path: Path) -> None:
     estimate = job.memory
     labels = [f"stage {stage.index}" for stage in estimate.stages]
     names = list(dict.fromkeys(term.name for stage in estimate.stages for term in stage.terms))
-    figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.45 * len(labels)), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(12, 1.5 + max(0.45 * len(labels), 0.2 * len(names))), layout="constrained")
     left = [0.0] * len(labels)
     for index, name in enumerate(names):
         sizes = [sum(term.high for term in stage.terms if term.name == name) / GIB for stage in estimate.stages]

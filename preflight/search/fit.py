@@ -27,8 +27,12 @@ def required(space: Space, columns: Columns, cluster: Cluster) -> Any:
     last = _rank(space, columns, facts, first=False)
     allocated = np.maximum(first, last)
     margin = need.MARGIN_EXPERTS if space.shape.experts else need.MARGIN_DENSE
-    fixed = sum(term.high for term in need.device_terms(space.shape, cluster, 0.0, None))
-    return allocated * need.SLACK * margin + fixed
+    lone = replace(space.shape, tensor=1, pipeline=1, context=1, data=1, expert=1, expert_tensor=1)
+    context = sum(term.high for term in need.device_terms(lone, cluster, 0.0, None))
+    pair = sum(term.high for term in need.device_terms(replace(lone, data=2), cluster, 0.0, None))
+    degrees = ("tensor", "pipeline", "context", "data", "expert", *(("expert_tensor",) if space.shape.experts else ()))
+    groups = sum((columns[name] > 1).astype(np.int64) for name in degrees)
+    return allocated * need.SLACK * margin + context + groups * (pair - context)
 
 
 def _facts(space: Space, columns: Columns) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""The columns agree with the memory model, candidate by candidate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from memory_plans import make
+
+from preflight.cluster import Cluster, Device
+from preflight.memory.estimate import stage
+from preflight.memory.shape import shape
+from preflight.search.fit import required
+from preflight.search.grid import Space, grid, sizes
+from preflight.search.time import step_time
+
+DEVICE = Device("test", 80e9, 79e9, 300e12, 300e9, 25e9)
+EXPERTS = {
+    "model__experts": 8, "model__top_k": 2, "model__expert_ffn": 4096, "model__expert_layers": (True,) * 32, "loss__grouped_gemm": True,
+    "optimizer__zero": 1, "optimizer__shards": 8, "loss__dispatcher": "alltoall",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [{}, {"optimizer__zero": 1, "optimizer__shards": 8}, EXPERTS], ids=["plain", "sharded", "experts"])
+def test_columns_agree_with_the_memory_model(changes):
+    s = shape(make(**changes))
+    space = Space(s, 16, 8, 64)
+    columns, _ = grid(space)
+    got = required(space, columns, Cluster(device=DEVICE))
+    rows = np.random.default_rng(0).choice(len(got), 60, replace=False)
+    errors = [abs(got[row] / _exact(s, sizes(columns, int(row))) - 1) for row in rows]
+    assert np.median(errors) < 0.02 and max(errors) < 0.15
+
+
+def _exact(s, wanted):
+    layers = sum(map(sum, s.stages))
+    per_chunk = layers // (wanted.pipeline * wanted.virtual)
+    expert_shards = max(1, wanted.data * wanted.tensor * wanted.context // (wanted.expert * wanted.expert_tensor))
+    one = replace(
+        s, stages=((per_chunk,) * wanted.pipeline,) * wanted.virtual, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context,
+        expert=wanted.expert, expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel,
+        micro=wanted.micro, count=wanted.micro_batches, group=wanted.pipeline, recompute=wanted.recompute, method="uniform", recompute_layers=1,
+        modules=frozenset(("core_attn",)) if wanted.recompute == "selective" else frozenset(),
+        shards=wanted.data * wanted.context if s.zero else 1, expert_shards=expert_shards if s.zero else 1,
+    )  # fmt: skip
+    return max(stage(one, rank, Cluster(device=DEVICE)).required for rank in range(wanted.pipeline))
+
+
+def test_every_candidate_keeps_devices_and_global_batch():
+    space = Space(shape(make()), 32, 8, 128)
+    columns, _ = grid(space)
+    c = {name: columns[name] for name in columns}
+    assert (c["tensor"] * c["pipeline"] * c["context"] * c["data"] == 32).all()
+    assert (c["micro"] * c["micro_batches"] * c["data"] == 128).all()
+    assert (32 % c["tensor"] == 0).all() and (c["tensor"] <= 8).all()
+
+
+def test_limits_of_the_user_hold():
+    columns, _ = grid(Space(shape(make()), 32, 8, 128, fixed={"tensor": 4}, most={"pipeline": 2}))
+    assert set(columns["tensor"]) == {4} and set(columns["pipeline"]) <= {1, 2}
+
+
+def test_recomputation_costs_time_and_bubbles_shrink_with_virtual_stages():
+    space = Space(shape(make()), 16, 8, 64, fixed={"tensor": 2, "pipeline": 4, "context": 1, "micro": 1})
+    columns, _ = grid(space)
+    time = step_time(space, columns, DEVICE)
+    by = {(int(v), int(r)): float(t) for v, r, t in zip(columns["virtual"], columns["recompute"], time.total, strict=True)}
+    assert by[1, 0] < by[1, 1] < by[1, 2]
+    bubble = {int(v): float(b) for v, b in zip(columns["virtual"], time.bubble, strict=True)}
+    assert bubble[1] > bubble[2] > bubble[4]
+
+
+def test_long_context_prefers_data_parallel_over_more_context_parallel():
+    """128k tokens, 32 devices of 80 GB, tensor parallel at most 4: a published tuning account's order of merit."""
+    qwen = make(
+        model__hidden=3584, model__heads=28, model__query_groups=4, model__ffn=18944, model__vocab=152064, model__sequence=131072,
+        layout__stages=((28,),), optimizer__zero=1, optimizer__shards=8,
+    )  # fmt: skip
+    space = Space(shape(qwen), 32, 8, 32, fixed={"tensor": 4, "pipeline": 1, "micro": 1, "recompute": 2})
+    columns, _ = grid(space)
+    time = step_time(space, columns, DEVICE)
+    order = [int(columns["context"][row]) for row in np.argsort(time.total)]
+    assert order.index(1) < order.index(8) and order.index(2) < order.index(8)
