@@ -22,6 +22,10 @@ from preflight.request import Target
 from preflight.value import Value, derived, unknown
 
 
+SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family", "vocab")
+"""Parts of the model's shape that are readable as "shape.<part>" among the arguments."""
+
+
 def read_graph(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value] = {}) -> Reading:
     """Read a config. overrides: values by dotted name that the launch puts over the file's."""
     request = surroundings.request
@@ -51,6 +55,8 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     if layers is not None:
         run.derive("pipeline_layers", layers, of="model.model_config.num_layers")
     run.derive("clashes", clashes)
+    for part in SHAPE:
+        run.effective[f"shape.{part}"] = getattr(model, part)
     laid = derive_layering(run, layers)
     if laid is not None:
         run.derive("layering", laid, of="model.model_config.offset")

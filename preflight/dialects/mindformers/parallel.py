@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.run import TRAINING, Run
 from preflight.document import Unknown
 
@@ -13,6 +14,7 @@ MODES: dict[object, str] = {
     "AUTO_PARALLEL": "auto_parallel",
     "HYBRID_PARALLEL": "hybrid_parallel",
     "STAND_ALONE": "stand_alone",
+    "MANUAL_PARALLEL": "stand_alone",
     0: "data_parallel",
     1: "semi_auto_parallel",
     2: "auto_parallel",
@@ -40,6 +42,9 @@ def derive_parallel(run: Run, world: int | None) -> None:
         cause = "use_parallel is False" if mode == "stand_alone" else f"parallel_mode is {mode}"
         for name in _DEGREES:
             run.switch(f"parallel_config.{name}", 1, cause, where)
+        if matches(run.table.version, ">=2"):
+            for name, after in (("context_parallel", 1), ("expert_parallel", 1), ("use_seq_parallel", False)):
+                run.switch(f"parallel_config.{name}", after, cause, where)
     _pipeline(run, mode)
     _accumulation(run, mode)
     run.derive("ulysses_degree", _ulysses(run))

@@ -67,3 +67,32 @@ def folder() -> Path:
     import preflight.schemas
 
     return Path(str(preflight.schemas.__file__)).parent / "mindformers"
+
+
+DERIVED = (
+    *("kind", "training", "parallel_mode", "world_size", "pipeline_interleave", "ulysses_degree", "global_batch_size", "pipeline_layers", "layering", "clashes"),
+    *("shape.layers", "shape.hidden", "shape.heads", "shape.query_groups", "shape.ffn", "shape.experts", "shape.family", "shape.vocab"),
+)
+_OPEN = (
+    *("parallel.pipeline_config.pipeline_interleave", "parallel.pipeline_config.pipeline_scheduler", "parallel.dataset_strategy", "parallel.auto_pipeline"),
+    *("parallel.parallel_optimizer_config.optimizer_level", "parallel.parallel_optimizer_config.gradient_accumulation_shard"),
+    *("parallel.parallel_optimizer_config.optimizer_weight_shard_size", "parallel.parallel_optimizer_config.parallel_optimizer_threshold"),
+    *("context.jit_level", "context.jit_config.jit_level", "context.infer_boost", "context.jit_config.infer_boost", "context.memory_optimize_level"),
+    *("context.dataset_broadcast_opt_level", "train_dataset.data_loader.type", "train_dataset.data_loader.packing", "runner_wrapper.calculate_per_token_loss"),
+    *("checkpoint", "checkpoint.save_max", "checkpoint.save_interleaved_steps", "checkpoint.reshard_worker_num", "trainer.type"),
+    *("model.model_config.offset", "model.model_config.pp_interleave_num", "model.model_config.architectures", "model.model_config.quantization_config.quant_method"),
+    *("lr_schedule.warmup_epochs", "lr_schedule.warmup_ratio", "model.model_config.rope_scaling", "model.model_config.tp_x", "model.model_config.tp_y"),
+    *("model.model_config.tp_z", "model.model_config.use_3d_tensor_parallel", "model.model_config.checkpoint_name_or_path", "model.model_config.use_past"),
+    *("processor.tokenizer", "model", "model.model_config", "train_dataset", "train_dataset.data_loader", "mcore.rope_scaling"),
+)
+
+
+@lru_cache(maxsize=1)
+def known_names() -> frozenset[str]:
+    """Every name that a declared constraint may use, over all releases."""
+    names = {*DERIVED, *_OPEN, *_UNTEMPLATED}
+    for version in ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"):
+        t = table(version)
+        names |= set(t.general) | {f"{section}.{key}" for section, keys in t.sections.items() for key in keys}
+        names |= {f"model.model_config.{key}" for keys in t.models.values() for key in keys} | {f"mcore.{key}" for key in t.mcore}
+    return frozenset(names)

@@ -1,0 +1,138 @@
+"""What sort of value a setting must hold, release by release, and where the framework checks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from preflight.constraints.versions import matches
+
+Places = Mapping[str, str]
+_OP = "mindformers/modules/transformer/op_parallel_config.py"
+_TF = "mindformers/modules/transformer/transformer.py"
+_MOE = "mindformers/modules/transformer/moe.py"
+_TRAINER = "mindformers/trainer/base_trainer.py"
+_RUN = "mindformers/trainer/trainer.py"
+
+
+def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
+    """Lines of a check in 1.5, 1.7 and 2.1 (a missing one is as the one before), and in 1.3."""
+    numbers = [*lines, *[lines[-1]] * (3 - len(lines))]
+    places = {version: f"{file}:{line}" for version, line in zip(("1.5.0", "1.7.0", "2.1.0"), numbers, strict=True)}
+    return {**places, "1.3.2": f"{file}:{old}"} if old else places
+
+
+class Sort(NamedTuple):
+    """A setting and the sort of value it must hold. when: "", "parallel" (use_parallel is on), "swap" (swap is on), "training"."""
+
+    name: str
+    sort: str
+    places: Places
+    when: str = ""
+    versions: str = ""
+
+
+SORTS = (
+    *(Sort(f"parallel_config.{name}", "positive", at(_OP, line)) for name, line in (("data_parallel", 163), ("model_parallel", 164), ("context_parallel", 165))),
+    Sort("parallel_config.expert_parallel", "positive", at(_OP, 65)),
+    Sort("parallel_config.pipeline_stage", "positive", at(_OP, 265, old=261)),
+    Sort("parallel_config.micro_batch_num", "positive", at(_OP, 266, old=262)),
+    Sort("parallel_config.seq_split_num", "positive", at(_OP, 267)),
+    Sort("parallel_config.gradient_aggregation_group", "positive", at(_TF, 722, 699, 694, old=483)),
+    Sort("parallel_config.use_seq_parallel", "bool", at(_OP, 166, old=162)),
+    Sort("parallel_config.vocab_emb_dp", "bool", at(_TF, 116, 92, 87, old=114)),
+    Sort("parallel_config.mem_coeff", "coefficient", at("mindformers/core/parallel_config.py", 66, 67, 67)),
+    Sort("recompute_config.parallel_optimizer_comm_recompute", "bool", at(_TF, 417, 393, 388, old=210), "training"),
+    Sort("recompute_config.mp_comm_recompute", "bool", at(_TF, 418, 394, 389, old=211), "training"),
+    Sort("recompute_config.recompute_slice_activation", "bool", at(_TF, 419, 395, 390, old=212), "training"),
+    Sort("swap_config.swap", "bool", at(_TF, 209, 185, 180), "training", ">=1.5"),
+    Sort("swap_config.default_prefetch", "positive int or bool", at("mindformers/tools/check_rules.py", 340, 336, 360), "swap", ">=1.5"),
+    *(Sort(f"moe_config.{name}", "positive", at(_MOE, line, line, line + 1)) for name, line in (("expert_num", 139), ("num_experts_chosen", 141))),
+    Sort("moe_config.comp_comm_parallel_degree", "positive", at(_MOE, 144, 144, 147)),
+    Sort("moe_config.update_step", "positive", at(_MOE, 148, 148, 151)),
+    *(
+        Sort(f"moe_config.{name}", "bool", at(_MOE, line, line, line + 3))
+        for name, line in (("group_wise_a2a", 142), ("comp_comm_parallel", 143), ("save_token_distribution", 145), ("enable_cold_hot_expert", 147))
+    ),
+    Sort("runner_config.gradient_accumulation_steps", "accumulation", at(_TRAINER, 278, 294, 307, old=272), "training"),
+    Sort("runner_config.batch_size", "not null", at(_TRAINER, 200, 213, 255), "training"),
+    Sort("micro_batch_interleave_num", "number", at(_TRAINER, 484, 493, 544), "training"),
+    Sort("auto_trans_ckpt", "bool or null", at(_RUN, 1348, 1338, 1358, old=1329)),
+    Sort("resume_training", "bool, text or null", at(_RUN, 1345, 1335, 1355, old=1326)),
+    Sort("context.max_device_memory", "memory", at("mindformers/core/context/build_context.py", 200, 199, 196)),
+    *(
+        Sort(f"parallel.{name}", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel")
+        for name in ("enable_alltoall", "enable_parallel_optimizer", "gradients_mean", "loss_repeated_mean", "pipeline_config.pipeline_interleave")
+    ),
+    Sort("parallel.parallel_optimizer_config.gradient_accumulation_shard", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort("parallel.parallel_optimizer_config.parallel_optimizer_threshold", "not negative", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort("parallel.parallel_optimizer_config.optimizer_weight_shard_size", "shard", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort("parallel.parallel_optimizer_config.optimizer_level", "level", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort("parallel.search_mode", "search", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort("parallel.strategy_ckpt_config.only_trainable_params", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort("parallel.pipeline_config.pipeline_scheduler", "scheduler", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+)
+WORDS = {
+    "positive": "a whole number of at least 1",
+    "positive int or bool": "a whole number of at least 1",
+    "bool": "True or False",
+    "coefficient": "a number above 0",
+    "accumulation": "a whole number of at least 1",
+    "not null": "a number",
+    "number": "a whole number",
+    "bool or null": "True or False",
+    "bool, text or null": "True, False or a name",
+    "memory": "a size such as 58GB",
+    "not negative": "a whole number of at least 0",
+    "shard": "-1 or a whole number of at least 1",
+    "level": "level1, level2 or level3",
+    "search": "recursive_programming, dynamic_programming or sharding_propagation",
+    "scheduler": "1f1b, gpipe, seqpipe, seqvpp, seqsmartvpp or zero_bubble_v",
+}
+SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
+MEMORY = re.compile(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB")
+
+
+def whole(raw: Any) -> bool:
+    """A whole number, True and False left out."""
+    return isinstance(raw, int) and not isinstance(raw, bool)
+
+
+def fits(sort: str, raw: Any, version: str) -> bool:
+    """Whether a value is of the sort."""
+    if sort == "positive":
+        return whole(raw) and raw > 0
+    if sort == "positive int or bool":
+        return isinstance(raw, int) and raw >= 1
+    if sort == "bool":
+        return isinstance(raw, bool)
+    if sort == "coefficient":
+        return isinstance(raw, (int, float)) and raw > 0
+    if sort == "accumulation":
+        return raw is None or (whole(raw) and raw >= 1)
+    return _other(sort, raw, version)
+
+
+def _other(sort: str, raw: Any, version: str) -> bool:
+    if sort == "not null":
+        return raw is not None
+    if sort == "number":
+        return isinstance(raw, int)
+    if sort == "bool or null":
+        return raw is None or isinstance(raw, bool)
+    if sort == "bool, text or null":
+        return raw is None or isinstance(raw, (bool, str))
+    if sort == "memory":
+        return (raw is None and matches(version, ">=2")) or (isinstance(raw, str) and MEMORY.fullmatch(raw) is not None)
+    if sort == "not negative":
+        return whole(raw) and raw >= 0
+    if sort == "shard":
+        return whole(raw) and (raw > 0 or raw == -1)
+    choices = {"level": ("level1", "level2", "level3"), "search": ("recursive_programming", "dynamic_programming", "sharding_propagation"), "scheduler": SCHEDULERS}
+    return isinstance(raw, str) and raw in choices[sort]
+
+
+def applying(version: str) -> Iterator[Sort]:
+    """The sorts that a release checks."""
+    return (sort for sort in SORTS if matches(version, sort.versions))

@@ -1,0 +1,201 @@
+"""What graph-mode MindFormers checks before anything is built: modes, validators, checkpoints."""
+
+from preflight.constraints.expressions import all_of, any_of
+from preflight.constraints.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
+from preflight.rules.mindformers.names import NEW, RUN, SINCE_TEMPLATE, VALIDATORS, a, at, automatic, data, legacy, mcore, training
+
+MINDFORMERS = ConstraintSet("mindformers")
+_MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
+_ENTRY = {"1.5.0": "run_mindformer.py:271", "1.7.0": "run_mindformer.py:276", "1.3.2": "run_mindformer.py:263", "1.2.0": "run_mindformer.py:215"}
+predicting = a["run_mode"].is_in("predict", "eval")
+empty_checkpoint = all_of(
+    any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),
+    any_of(a["model.model_config.checkpoint_name_or_path"].written.is_none, a["model.model_config.checkpoint_name_or_path"].written == ""),
+)
+no_directory = any_of(a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == "", a["pretrained_model_dir"].has("path/to"))
+
+MINDFORMERS.add(
+    one_of(
+        "run-mode",
+        a["run_mode"],
+        ("train", "finetune", "eval", "predict", "predict_with_train_model", "export"),
+        message="run_mode is {run_mode}; it must be train, finetune, eval or predict",
+        why="the launcher refuses any other mode before anything is read",
+        upstream=_ENTRY,
+        always=True,
+        when=any_of(legacy, mcore),
+    ),
+    refuse(
+        "run-mode-export",
+        a["run_mode"] == "export",
+        message="run_mode export is gone; it must be train, finetune, eval or predict",
+        why="the mode existed in 1.0 only",
+        upstream=_ENTRY,
+        versions=">=1.2",
+    ),
+    refuse(
+        "run-mode-new",
+        a["run_mode"] == "predict_with_train_model",
+        message="run_mode predict_with_train_model does not exist before 2.1",
+        why="the launcher refuses a mode that it does not know",
+        upstream=_ENTRY,
+        versions="<2.0",
+    ),
+    one_of(
+        "context-mode",
+        a["context.mode"],
+        (0, 1, "GRAPH_MODE", "PYNATIVE_MODE"),
+        when=a["context.mode"].given,
+        message="context.mode is {context.mode}; it must be 0 (GRAPH_MODE) or 1 (PYNATIVE_MODE)",
+        why="the context is validated at start",
+        upstream=at(VALIDATORS, 45, 45, 46),
+        versions=SINCE_TEMPLATE,
+    ),
+    one_of(
+        "parallel-mode",
+        a["parallel.parallel_mode"],
+        _MODES,
+        when=a["parallel.parallel_mode"].given,
+        message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
+        why="the mode is validated at start, even when use_parallel is off",
+        upstream=at(VALIDATORS, 55),
+        versions=">=1.5,<2.0",
+    ),
+    one_of(
+        "parallel-mode-new",
+        a["parallel.parallel_mode"],
+        (*_MODES, "MANUAL_PARALLEL"),
+        when=a["parallel.parallel_mode"].given,
+        message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
+        why="the mode is validated at start, even when use_parallel is off",
+        upstream=f"{VALIDATORS}:56",
+        versions=NEW,
+    ),
+    refuse(
+        "predict-flash-without-past",
+        all_of(
+            a["run_mode"] == "predict",
+            a["model.model_config.use_past"].written.is_in(False),
+            a["model.model_config.use_flash_attention"].written.is_in(True),
+        ),
+        message="predict with use_past False cannot use flash attention",
+        why="the validators refuse the pair at start",
+        upstream=at(VALIDATORS, 90, 90, 97),
+        versions=SINCE_TEMPLATE,
+        at=(a["model.model_config.use_flash_attention"], a["model.model_config.use_past"]),
+        fixes=(put(a["model.model_config.use_past"], True), put(a["model.model_config.use_flash_attention"], False)),
+    ),
+    refuse(
+        "predict-jit-level-1",
+        all_of(predicting, any_of(a["context.jit_config.jit_level"] == "O1", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"))),
+        message="jit_level O1 is not available in {run_mode} mode",
+        why="the context refuses it",
+        upstream=at("mindformers/core/context/build_context.py", 173, 173, 464),
+        at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
+        versions=SINCE_TEMPLATE,
+    ),
+    refuse(
+        "predict-jit-level-2",
+        all_of(
+            predicting,
+            any_of(a["context.jit_config.jit_level"] == "O2", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O2")),
+            ~any_of(a["context.jit_config.infer_boost"] == "off", all_of(a["context.jit_config.infer_boost"].is_none, a["context.infer_boost"] == "off")),
+        ),
+        message="jit_level O2 needs infer_boost off in {run_mode} mode",
+        why="the context refuses the pair",
+        upstream=at("mindformers/core/context/build_context.py", 177, 177, 466),
+        at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
+        versions=SINCE_TEMPLATE,
+    ),
+    refuse(
+        "auto-trans-without-checkpoint",
+        all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
+        message="auto_trans_ckpt is on, but load_checkpoint is empty",
+        why="there is nothing to transform; the trainer refuses to start",
+        upstream=at(RUN, 1367, 1409, 1409, old=1348),
+        versions=">=1.2,<2.0",
+        at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
+        fixes=(put(a["auto_trans_ckpt"], False),),
+    ),
+    refuse(
+        "auto-trans-without-checkpoint-new",
+        all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
+        message="auto_trans_ckpt is on, but load_checkpoint is empty",
+        why="there is nothing to transform; the trainer refuses to start",
+        upstream=f"{RUN}:1513",
+        versions=NEW,
+        at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
+        fixes=(put(a["auto_trans_ckpt"], False),),
+    ),
+    refuse(
+        "resume-without-checkpoint",
+        all_of(a["resume_training"], empty_checkpoint),
+        message="resume_training is {resume_training}, but load_checkpoint is empty",
+        why="there is nothing to resume from; the trainer refuses to start",
+        upstream=at(RUN, 1367, old=1348),
+        versions=">=1.2,<1.7",
+        at=(a["resume_training"], a["load_checkpoint"]),
+        fixes=(put(a["resume_training"], False),),
+    ),
+    refuse(
+        "auto-pipeline",
+        all_of(a["use_parallel"], a["parallel.auto_pipeline"]),
+        message="parallel.auto_pipeline is gone",
+        why="the start refuses it",
+        upstream="mindformers/core/context/parallel.py:50",
+        versions=">=1.7",
+        fixes=(drop(a["parallel.auto_pipeline"]),),
+    ),
+    refuse(
+        "only-save-strategy-with-checkpoint",
+        all_of(a["checkpoint"], a["only_save_strategy"]),
+        message="only_save_strategy does not go with a checkpoint section",
+        why="the section switches the legacy format off, which only_save_strategy needs",
+        upstream="mindformers/trainer/utils.py:816",
+        versions=NEW,
+        at=(a["only_save_strategy"], a["checkpoint"]),
+        fixes=(put(a["only_save_strategy"], False),),
+    ),
+    refuse(
+        "train-without-data",
+        all_of(training, a["train_dataset.data_loader.type"].is_none, a["train_dataset.data_loader"].is_none),
+        message="run_mode is {run_mode}, but train_dataset has no data_loader",
+        why="the data loader is looked at before the network is built, and is not there",
+        upstream=at("mindformers/tools/check_rules.py", 230, 236, 260),
+        versions=SINCE_TEMPLATE,
+        at=(a["train_dataset"], a["run_mode"]),
+    ),
+    *(
+        in_range(
+            f"checkpoint-{name.replace('_', '-')}",
+            a[f"checkpoint.{name}"],
+            low=1,
+            message=f"checkpoint.{name} is {{checkpoint.{name}}}; it must be at least 1",
+            why="the checkpoint section is validated before training",
+            upstream=f"mindformers/trainer/utils.py:{line}",
+            versions=NEW,
+        )
+        for name, line in (("save_max", 777), ("save_interleaved_steps", 779), ("reshard_worker_num", 781))
+    ),
+    requires(
+        "predict-with-train-model-data-parallel",
+        a["run_mode"] == "predict_with_train_model",
+        data == 1,
+        message="predict_with_train_model needs data_parallel 1, not {parallel_config.data_parallel}",
+        why="the mode predicts one batch on all ranks",
+        upstream="mindformers/tools/check_rules.py:76",
+        versions=NEW,
+        at=(data, a["run_mode"]),
+        fixes=(put(data, 1),),
+    ),
+    requires(
+        "predict-with-train-model-full-batch",
+        all_of(a["run_mode"] == "predict_with_train_model", automatic),
+        a["parallel.full_batch"],
+        message="predict_with_train_model needs full_batch True",
+        why="the mode predicts one batch on all ranks",
+        upstream="mindformers/tools/check_rules.py:84",
+        versions=NEW,
+        at=(a["parallel.full_batch"], a["run_mode"]),
+    ),
+)

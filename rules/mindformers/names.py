@@ -1,0 +1,35 @@
+"""Handles and conditions that the constraints of graph-mode MindFormers share."""
+
+from preflight.constraints.expressions import Expression, Handles, all_of, any_of
+from preflight.dialects.mindformers.table import known_names
+from preflight.dialects.mindformers.types import at as at
+
+a = Handles(known_names())
+
+legacy: Expression = a["kind"] == "legacy"
+mcore: Expression = a["kind"] == "mcore"
+training: Expression = a["training"]
+semi: Expression = a["parallel_mode"] == "semi_auto_parallel"
+automatic: Expression = a["parallel_mode"].is_in("semi_auto_parallel", "auto_parallel")
+
+data = a["parallel_config.data_parallel"]
+tensor = a["parallel_config.model_parallel"]
+context = a["parallel_config.context_parallel"]
+expert = a["parallel_config.expert_parallel"]
+pipeline = a["parallel_config.pipeline_stage"]
+micro = a["parallel_config.micro_batch_num"]
+sequence_parallel = a["parallel_config.use_seq_parallel"]
+scheduler = a["parallel.pipeline_config.pipeline_scheduler"]
+
+flash: Expression = any_of(all_of(legacy, a["model.model_config.use_flash_attention"]), all_of(mcore, a["model.model_config.use_flash_attention"].written))
+"""Flash attention as the first checks see it: the file's own setting, for mcore without the default."""
+
+CHECKS = "mindformers/tools/check_rules.py"
+TRAINER = "mindformers/trainer/base_trainer.py"
+RUN = "mindformers/trainer/trainer.py"
+VALIDATORS = "mindformers/core/context/validators.py"
+CONFIG = "mindformers/parallel_core/transformer_config.py"
+SINCE_TEMPLATE = ">=1.5"
+MCORE = ">=1.7"
+NEW = ">=2.0"
+BEFORE_NEW = ">=1.7,<2.0"

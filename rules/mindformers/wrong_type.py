@@ -1,0 +1,95 @@
+"""A setting holds a value of a sort that the framework refuses.
+
+## What it does
+Checks the sort of every setting that graph-mode MindFormers, or MindSpeed's counterpart MindSpore below it, checks before
+training: degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` a size like `58GB`.
+
+## Why is this bad?
+The launch is rejected once all processes are up. `"2"`, `2.0` and `True` are all refused where a whole number is due.
+
+## Example
+    parallel_config:
+      data_parallel: "8"
+
+Use instead:
+
+    parallel_config:
+      data_parallel: 8
+
+## Fix safety
+Safe: the text is replaced by the value that it spells.
+
+## References
+MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
+MindFormers v1.5.0, mindformers/core/context/build_context.py:200, MSContextOperator.set_context
+MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumulation_steps
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.dialects.mindformers.types import WORDS, Sort, applying, fits
+
+_CONTEXT = "mindformers/core/context/parallel.py"
+_STAGE = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    if job.arguments.get("kind").raw not in ("legacy", "mcore"):
+        return
+    version = job.target.version
+    for sort in applying(version):
+        value = job.arguments.given(sort.name)
+        if value is None or not value.known or not _active(job, sort):
+            continue
+        if sort.name == "parallel_config.vocab_emb_dp":
+            value = value.derived(job.arguments.get(sort.name).raw, "")
+        if not fits(sort.sort, value.raw, version):
+            yield _finding(job, sort, value)
+
+
+def _active(job: Job, sort: Sort) -> bool:
+    """Whether the check is made in this run."""
+    get = job.arguments.get
+    if sort.when == "parallel":
+        return bool(get("use_parallel").raw) if get("use_parallel").known else False
+    if sort.when == "training":
+        return get("training").raw is True
+    if sort.when == "swap":
+        return get("training").raw is True and get("swap_config.swap").raw is True
+    return True
+
+
+def _finding(job: Job, sort: Sort, value: Value) -> Finding:
+    shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
+    where = sort.places.get(job.target.version, sort.places["1.5.0"])
+    if sort.name == "parallel_config.pipeline_stage":
+        where = _stage_place(job, value) or where
+    fix = None
+    if isinstance(value.raw, str) and (meant := _meant(value.raw)) is not None and fits(sort.sort, meant, job.target.version):
+        fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
+    message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
+    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where)
+
+
+def _stage_place(job: Job, value: Value) -> str | None:
+    """The number of stages is used before it is checked."""
+    text, empty, other = _STAGE.get(job.target.version, _STAGE["1.5.0"])
+    if not job.arguments.get("use_parallel").raw:
+        return None
+    if isinstance(value.raw, str):
+        return f"{_CONTEXT}:{text}"
+    if value.raw is None:
+        return f"mindformers/core/parallel_config.py:{empty}"
+    return f"{_CONTEXT}:{other}" if isinstance(value.raw, float) else None
+
+
+def _meant(text: str) -> object:
+    """The value that a quoted text spells, or None."""
+    bare = text.strip()
+    if bare.lower() in ("true", "false"):
+        return bare.lower() == "true"
+    if bare.upper().replace(" ", "").removesuffix("B").removesuffix("G").replace(".", "", 1).isdigit() and bare.upper().rstrip("B").endswith("G"):
+        return f"{bare.upper().replace(' ', '').removesuffix('B').removesuffix('G')}GB"
+    return int(bare) if bare.isdigit() else None
