@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from preflight.document import Piece
 from preflight.loaders.shell.arithmetic import NotKnown, evaluate
-from preflight.loaders.shell.fields import Bit, Bits, Break, Value, joined, merged, text_of, why
+from preflight.loaders.shell.fields import Bit, Bits, Value, joined, merged, text_of, why
 from preflight.loaders.shell.forms import (
     BARE,
     DOUBLE,
@@ -70,32 +70,29 @@ class Expander:
     def text(self, tree: Tree, node: Node) -> str | None:
         return text_of(self.value(tree, node))
 
-    def mixed(self, tree: Tree, span: Span, nodes: Sequence[Node], escape: re.Pattern[str], quoted: bool) -> Bits:
-        """Literal text with expansions in it."""
+    def mixed(self, tree: Tree, span: Span, nodes: Sequence[Node], escape: re.Pattern[str], quoted: bool, loose: bool = False) -> Bits:
+        """Literal text with expansions in it. loose: blanks in the literal text end a word."""
         found: Bits = []
         at = span.start
         for node in nodes:
             place = tree.span(node)
-            found += self._gap(tree, Span(span.source, at, max(at, place.start)), escape, quoted)
+            found += self._gap(tree, Span(span.source, at, max(at, place.start)), escape, quoted, loose)
             found += self.bits(tree, node, quoted)
             at = max(at, place.end)
-        return found + self._gap(tree, Span(span.source, at, max(at, span.end)), escape, quoted)
+        return found + self._gap(tree, Span(span.source, at, max(at, span.end)), escape, quoted, loose)
 
-    def _gap(self, tree: Tree, span: Span, escape: re.Pattern[str], quoted: bool) -> Bits:
+    def _gap(self, tree: Tree, span: Span, escape: re.Pattern[str], quoted: bool, loose: bool) -> Bits:
         """Literal text, and simple variables that the grammar has not seen."""
-        text = span.text
-        if "$" not in text:
-            return literals(span, escape)
         found: Bits = []
-        at = 0
-        for match in _SIMPLE.finditer(text):
+        at = span.start
+        for match in _SIMPLE.finditer(span.text) if "$" in span.text else ():
             if match[1] is None:
                 continue
-            found += literals(Span(span.source, span.start + at, span.start + match.start()), escape)
             place = Span(span.source, span.start + match.start(), span.start + match.end())
+            found += literals(Span(span.source, at, place.start), escape, loose)
             found += self._parameter(tree, tree.root, place, quoted)
-            at = match.end()
-        return found + literals(Span(span.source, span.start + at, span.end), escape)
+            at = place.end
+        return found + literals(Span(span.source, at, span.end), escape, loose)
 
     def _string(self, tree: Tree, node: Node) -> Bits:
         inner = Span(tree.source, node.start_byte + 1, max(node.start_byte + 1, node.end_byte - 1))
@@ -190,7 +187,20 @@ class Expander:
         variable = self.state.get(name)
         if variable is None:
             return [self.unset(name, span)]
+        if form.subscript and not form.whole and not form.subscript.lstrip("-").isdigit():
+            form = form._replace(subscript=self._subscript(variable, form.subscript, span))
         return elements(variable, form, span)
+
+    def _subscript(self, variable: Variable, text: str, span: Span) -> str:
+        """A[$i], A[i+1], and the names of an associative array."""
+        if variable.keys:
+            name = text.lstrip("$").strip("{}")
+            other = self.state.get(name) if text.startswith("$") else None
+            return (text_of(other.scalar) or text) if other is not None else text
+        try:
+            return str(evaluate(text, lambda name: self.number(name, span)))
+        except NotKnown:
+            return text
 
     def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         """${X:-d} and kin. What is not set in the script is taken as not set."""
@@ -228,8 +238,7 @@ class Expander:
         strings = quoted and bool(nodes == []) and place.text[:1] == '"' == place.text[-1:] and len(place.text) > 1
         if strings:
             place = Span(place.source, place.start + 1, place.end - 1)
-        bits = self.mixed(tree, place, nodes, DOUBLE if quoted else BARE, quoted)
-        return [b if isinstance(b, Break) or quoted else Bit(b.piece, b.piece.exact) for b in bits]
+        return self.mixed(tree, place, nodes, DOUBLE if quoted else BARE, quoted, loose=not quoted)
 
     def _keys(self, form: Form, span: Span, quoted: bool) -> Bits:
         """${!A[@]}: the indices of an array."""

@@ -199,7 +199,7 @@ class Follower:
             return None if value is None or node.named_children[-1].type == "command" else not value
         if kind == "list" and len(node.children) == 3:
             return self._list(tree, node, testing)
-        if kind == "command" and tree.text(node).split(None, 1)[:1] in (["true"], [":"], ["false"]):
+        if _constant(tree, node):
             return not tree.text(node).startswith("false")
         self.statement(tree, node)
         return None if testing or (kind == "command" and tree.text(node).startswith("test ")) else True
@@ -209,7 +209,7 @@ class Follower:
         value = self.status(tree, left, testing)
         if self.stop.at:
             return None
-        certain = left.type in ("test_command", "list", "compound_statement", "negated_command")
+        certain = left.type in ("test_command", "list", "compound_statement", "negated_command") or _constant(tree, left)
         stops = sign.type == "||"
         if value is None or (value is stops and not certain):
             because = f"the condition {tree.text(left)[:60].strip()}"
@@ -336,6 +336,10 @@ class Follower:
                     self.state.put(name, before._replace(items=((unknown,),), array=False))
         self.either(tree, [[body], []], "a loop")
         self.stop.reached("break", "continue")
+
+
+def _constant(tree: Tree, node: Node) -> bool:
+    return bool(node.type == "command" and tree.text(node).split(None, 1)[:1] in (["true"], [":"], ["false"]))
 
 
 def _branches(node: Node) -> list[tuple[list[Node], list[Node]]]:

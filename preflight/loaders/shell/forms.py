@@ -91,23 +91,23 @@ def literal(span: Span) -> Bit:
     return Bit(Piece(span.text, span))
 
 
-def literals(span: Span, escape: re.Pattern[str]) -> Bits:
-    """Literal text with its escapes taken out."""
+def literals(span: Span, escape: re.Pattern[str], loose: bool = False) -> Bits:
+    """Literal text with its escapes taken out. loose: blanks in it end a word."""
     text = span.text
     if not text:
         return []
     if "\\" not in text:
-        return [literal(span)]
+        return [literal(span)._replace(splits=loose)]
     found: Bits = []
     at = 0
     for match in escape.finditer(text):
         if match.start() > at:
-            found.append(literal(Span(span.source, span.start + at, span.start + match.start())))
+            found.append(literal(Span(span.source, span.start + at, span.start + match.start()))._replace(splits=loose))
         if match[1] is not None:
             found.append(Bit(Piece(match[1], Span(span.source, span.start + match.start(), span.start + match.end()), exact=False)))
         at = match.end()
     if at < len(text):
-        found.append(literal(Span(span.source, span.start + at, span.end)))
+        found.append(literal(Span(span.source, span.start + at, span.end))._replace(splits=loose))
     return found
 
 

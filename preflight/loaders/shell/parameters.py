@@ -12,8 +12,9 @@ def transform(text: str, operator: str, operand: str) -> str | None:
     if operator in ("%", "%%", "#", "##"):
         return _trim(text, operator, operand)
     if operator.startswith("/"):
-        pattern, _, new = operand.partition("/")
-        found = _pattern(pattern, "/" in operator[1:] or True)
+        parts = re.split(r"(?<!\\)/", operand, maxsplit=1)
+        pattern, new = parts[0], parts[1] if len(parts) > 1 else ""
+        found = _pattern(pattern, True)
         if found is None or not pattern:
             return text if not pattern else None
         anchored = {"/#": f"(?:{found})", "/%": f"(?:{found})\\Z"}.get(operator, found)

@@ -1,0 +1,43 @@
+"""The resolver against bash itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from idioms import IDIOMS
+from recorder import commands
+
+from preflight.document import Document
+from preflight.loaders.shell import load_script
+from preflight.source import Source
+
+
+
+def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:
+    """The command lines that the documents stand for; None for a word that is not known."""
+    found = []
+    for document in documents:
+        launch = document.launch
+        if launch is not None:
+            words = [*launch.launcher_words, launch.entry, *launch.words]
+            texts = [word.text for word in words]
+            found.append([texts[0].rpartition("/")[2] if texts[0] else None, *texts[1:]])
+    return found
+
+
+def same(found: list[str | None], real: list[str]) -> bool:
+    """Word by word; a word that is not known may be any one word."""
+    return len(found) == len(real) and all(one is None or one == other for one, other in zip(found, real, strict=True))
+
+
+@pytest.mark.parametrize("name", IDIOMS)
+def test_bash_starts_what_is_found(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(IDIOMS[name], encoding="utf-8")
+    found = resolved(load_script(Source.read(script)))
+    real = commands(script, tmp_path)
+    assert real, "bash starts nothing"
+    assert len(found) == len(real) and all(same(f, r) for f, r in zip(found, real, strict=False)), f"\nfound {found}\nbash  {real}"
+    if name != "unknown word":
+        assert all(word is not None for words in found for word in words)
