@@ -18,13 +18,16 @@ Use instead:
 
     recompute_config: {recompute: [6, 6]}
 
+## Fix safety
+Unsafe: counts that no stage has are dropped, a negative count becomes 0.
+
 ## References
 MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindformers/models/utils.py:442-485, LayerSetting
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, known, rule
+from preflight import Edit, Finding, Fix, Job, Severity, known, rule
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, stages, swap_on
 from preflight.dialects.mindformers.recompute_faults import Fault, faults
 
@@ -57,9 +60,16 @@ def check(job: Job) -> Iterator[Finding]:
 def _finding(job: Job, setting: str, fault: Fault) -> Finding:
     places = UPSTREAM[fault.kind]
     where = places.get(job.versions.get("mindformers", ""), places[""])
-    related = job.plan.layout.pipeline.related if fault.kind in ("list-length", "index") else ()
+    stages_matter = fault.kind in ("list-length", "index")
+    fix = Fix(f"write {fault.meant}", (Edit("set", (SECTION, setting, *fault.path), fault.meant),)) if fault.meant is not None else None
     return Finding(
-        fault.message, span=fault.node.span, related=related, key=(SECTION, setting), upstream=where or None, layout=fault.kind in ("list-length", "index")
+        fault.message,
+        span=fault.node.span,
+        related=job.plan.layout.pipeline.related if stages_matter else (),
+        fix=fix,
+        key=(SECTION, setting, *fault.path),
+        upstream=where or None,
+        layout=stages_matter,
     )
 
 

@@ -104,6 +104,10 @@ PYNATIVE.add(
         message="lora_config names no target_modules",
         why=LOAD,
         upstream=f"{CONFIG}:967",
+        at=(
+            a["lora_config.target_modules"],
+            a["lora_config"],
+        ),
     ),
     refuse(
         "lora-rank",
@@ -111,6 +115,10 @@ PYNATIVE.add(
         message="lora_rank {lora_config.lora_rank} and lora_alpha {lora_config.lora_alpha} must both be positive",
         why=LOAD,
         upstream=f"{CONFIG}:969",
+        at=(
+            a["lora_config.lora_rank"],
+            a["lora_config.lora_alpha"],
+        ),
     ),
     refuse(
         "lora-dropout",
@@ -118,6 +126,7 @@ PYNATIVE.add(
         message="lora_dropout is {lora_config.lora_dropout}; it lies in [0, 1)",
         why=LOAD,
         upstream=f"{CONFIG}:971",
+        at=(a["lora_config.lora_dropout"],),
     ),
     refuse(
         "inference-tokens",
@@ -125,6 +134,7 @@ PYNATIVE.add(
         message="max_new_tokens is {inference.max_new_tokens}; it must be positive",
         why=LOAD,
         upstream=f"{CONFIG}:1008",
+        at=(a["inference.max_new_tokens"],),
     ),
     refuse(
         "inference-batch",
@@ -132,6 +142,7 @@ PYNATIVE.add(
         message="inference.batch_size is {inference.batch_size}; it must be positive",
         why=LOAD,
         upstream=f"{CONFIG}:1010",
+        at=(a["inference.batch_size"],),
     ),
     refuse(
         "token-interval",

@@ -100,12 +100,15 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
     expected = 0
     for low, high in ranges:
         if low != expected:
-            missing = f"{expected}-{low - 1}" if low - 1 > expected else str(expected)
-            what = f"layers {missing} are in no stage" if low > expected else f"layer {low} comes again after layer {expected - 1}"
+            what = f"{_layers(expected, low - 1)} in no stage" if low > expected else f"layer {low} comes again or out of order"
             message = f"{what}: the stages do not hold each of the {layers} layers once, in order, and the model silently trains like that"
             yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
             return
         expected = high + 1
     if expected < layers:
-        message = f"layers {expected}-{layers - 1} are in no stage: the model silently trains without them"
+        message = f"{_layers(expected, layers - 1)} in no stage: the model silently trains without"
         yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
+
+
+def _layers(first: int, last: int) -> str:
+    return f"layer {first} is" if first == last else f"layers {first}-{last} are"

@@ -10,11 +10,6 @@ NETWORK = "mindformers/parallel_core/transformer_config.py"
 REGISTER = "mindformers/tools/register/register.py:287"
 WHY = "the network's configuration refuses it"
 experts, groups, chosen = a["net.num_moe_experts"], a["net.moe_router_num_groups"], a["net.moe_router_group_topk"]
-DTYPES = (
-    *("float64", "fp64", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
-)
-ZERO = (True, False)
 
 PYNATIVE.add(
     refuse(
@@ -23,18 +18,6 @@ PYNATIVE.add(
         message="pynative mode cannot train the model_type {model.model_type}; it has deepseek_v3, deepseek_v4 and qwen3",
         why="no class is registered under that name, or it has no pynative training network",
         upstream=REGISTER,
-    ),
-    *(
-        one_of(
-            f"{field.replace('_', '-')}-name",
-            a[f"net.{field}"],
-            DTYPES,
-            when=a[f"net.{field}"].given,
-            message=f"{field} is {{net.{field}}}; types are called bfloat16, float16, float32 (or bf16, fp16, fp32)",
-            why=WHY,
-            upstream=f"{NETWORK}:75",
-        )
-        for field in ("params_dtype", "compute_dtype", "layernorm_compute_dtype", "rotary_dtype", "moe_router_dtype")
     ),
     refuse(
         "mtp-layers",
@@ -74,6 +57,10 @@ PYNATIVE.add(
         message="add_bias_linear does not go with experts",
         why=WHY,
         upstream=f"{NETWORK}:2472",
+        at=(
+            a["net.add_bias_linear"],
+            experts,
+        ),
         fixes=(put(a["net.add_bias_linear"], False),),
     ),
     refuse(
@@ -84,6 +71,7 @@ PYNATIVE.add(
         message="moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, it is {net.moe_router_score_function}",
         why=WHY,
         upstream=f"{NETWORK}:2475",
+        at=(a["net.moe_router_score_function"],),
     ),
     refuse(
         "router-groups",
@@ -91,6 +79,10 @@ PYNATIVE.add(
         message="{net.num_moe_experts} experts do not divide into {net.moe_router_num_groups} router groups",
         why="routing limited to groups needs groups of one size; " + WHY,
         upstream=f"{NETWORK}:2496",
+        at=(
+            experts,
+            groups,
+        ),
     ),
     refuse(
         "router-group-choice",
@@ -105,6 +97,10 @@ PYNATIVE.add(
         message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
         why=WHY,
         upstream=f"{NETWORK}:2506",
+        at=(
+            a["net.moe_router_topk"],
+            chosen,
+        ),
     ),
     refuse(
         "dense-layers",

@@ -9,6 +9,7 @@ a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")
 PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 TRAINER = "mindformers/pynative/trainer/trainer.py"
+GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 pipeline, tensor = a["parallelism.pipeline_parallel"], a["parallelism.tensor_parallel"]
 shard = a["parallelism.data_parallel_shard"]
 batch = a["parallelism.pipeline_parallel_microbatch_size"]
@@ -80,11 +81,11 @@ PYNATIVE.add(
             (tensor == 1) & (a[f"parallelism.{name}"] == YES),
             message=f"{name} has no effect with tensor_parallel 1",
             why="it changes how tensor-parallel ranks communicate",
-            upstream="mindformers/pynative/base_models/gpt/parallelize.py:1940",
+            upstream=place,
             at=(a[f"parallelism.{name}"],),
             severity=Severity.WARNING,
         )
-        for name in ("enable_mc2", "enable_loss_parallel")
+        for name, place in (("enable_mc2", f"{GPT}:1940"), ("enable_loss_parallel", "mindformers/pynative/distributed/utils.py:40"))
     ),
     refuse(
         "exclusion-without-recompute",
@@ -137,7 +138,7 @@ PYNATIVE.add(
                 a["parallelism.context_parallel"] % a["parallelism.ulysses_degree_in_cp"] != 0,
             ),
         ),
-        message="hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp between 1 and it that divides it, not {degree}",
+        message="hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and below it that divides it; it is {degree}",
         why="the run starts and dies in its first step",
         upstream="mindformers/pynative/distributed/context_parallel.py:335",
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
@@ -161,6 +162,10 @@ PYNATIVE.add(
         message="seq_length {net.seq_length} does not divide over {parallelism.context_parallel} context-parallel ranks",
         why="the run starts and dies in its first step",
         upstream="mindformers/pynative/distributed/context_parallel.py:372",
+        at=(
+            a["net.seq_length"],
+            a["parallelism.context_parallel"],
+        ),
         severity=Severity.WARNING,
         layout=True,
     ),

@@ -6,31 +6,15 @@ from preflight.dialects.mindformers.pynative_names import names
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")
+YES = True
 ADAMW, MUON = "mindformers/pynative/optimizer/adamw.py", "mindformers/pynative/optimizer/muon.py"
 BUILD = "mindformers/pynative/trainer/utils.py"
 kind = a["optimizer.type"]
 training = a["run_mode"] != "predict"
 adam, muon = training & (kind == "AdamW"), training & (kind == "Muon")
 WHY = "refused when the optimizer is built"
-SCHEDULES = (
-    *("ConstantWarmUpLR", "ConstantWithCoolDownLR", "LinearWithWarmUpLR", "CosineWithWarmUpLR", "CosineWithRestartsAndWarmUpLR", "PolynomialWithWarmUpLR"),
-    *("LearningRateWiseLayer", "WarmUpStableDecayLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts"),
-)
-LEGACY = (
-    *("constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial", "cosine_annealing", "cosine_annealing_warm_restarts"),
-    *("CosineDecayLR", "ExponentialDecayLR", "InverseDecayLR", "NaturalExpDecayLR", "PolynomialDecayLR", "WarmUpLR"),
-)
 
 PYNATIVE.add(
-    refuse(
-        "schedule-type",
-        training & a["lr_scheduler.type"].is_set & ~a["lr_scheduler.type"].is_in(*SCHEDULES, *LEGACY) & ~a["lr_scheduler.auto_register"].given,
-        message="there is no schedule {lr_scheduler.type}; there are {schedules}",
-        why="no class is registered under that name when the schedule is built",
-        upstream="mindformers/tools/register/register.py:287",
-        at=(a["lr_scheduler.type"],),
-        shows={"schedules": ", ".join(SCHEDULES[:6])},
-    ),
     one_of(
         "optimizer-type",
         kind,
@@ -39,14 +23,25 @@ PYNATIVE.add(
         message="optimizer.type {optimizer.type} is neither AdamW nor Muon, in this case",
         why=WHY,
         upstream=f"{BUILD}:587",
+        at=(kind,),
     ),
-    in_range("adam-eps", a["optimizer.eps"], low=0, when=adam, message="eps is {optimizer.eps}; it must not be negative", why=WHY, upstream=f"{ADAMW}:75"),
+    in_range(
+        "adam-eps",
+        a["optimizer.eps"],
+        low=0,
+        when=adam,
+        message="eps is {optimizer.eps}; it must not be negative",
+        why=WHY,
+        upstream=f"{ADAMW}:75",
+        at=(a["optimizer.eps"],),
+    ),
     refuse(
         "adam-decay",
         adam & (a["optimizer.weight_decay"] < 0),
         message="weight_decay is {optimizer.weight_decay}; it must not be negative",
         why=WHY,
         upstream=f"{ADAMW}:81",
+        at=(a["optimizer.weight_decay"],),
     ),
     refuse(
         "adam-offload",
@@ -54,6 +49,7 @@ PYNATIVE.add(
         message="enable_cpu_offload is not supported by AdamW in pynative mode",
         why=WHY,
         upstream=f"{ADAMW}:198",
+        at=(a["optimizer.enable_cpu_offload"],),
         fixes=(put(a["optimizer.enable_cpu_offload"], False),),
     ),
     refuse(
@@ -63,24 +59,17 @@ PYNATIVE.add(
         why=WHY,
         upstream=f"{MUON}:2320",
     ),
-    refuse("muon-swap", muon & (a["optimizer.swap"] == True), message="Muon does not support swap", why=WHY, upstream=f"{MUON}:2223"),  # noqa: E712
+    refuse(
+        "muon-swap", muon & (a["optimizer.swap"] == YES), message="Muon does not support swap", why=WHY, upstream=f"{MUON}:2223", at=(a["optimizer.swap"],)
+    ),
     refuse(
         "muon-communication",
         muon & ~a["optimizer.comm_strategy"].is_none & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
         message="comm_strategy {optimizer.comm_strategy} is neither allgather nor allgather_deredundency (with an e)",
         why=WHY,
         upstream={"2.1.0": f"{BUILD}:580"},
+        at=(a["optimizer.comm_strategy"],),
         fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),
-    ),
-    *(
-        refuse(
-            f"muon-{name.partition('_')[0]}-memory",
-            muon & (a[f"optimizer.{name}"] <= 0),
-            message=f"{name} is {{optimizer.{name}}}; a memory budget must be positive",
-            why=WHY,
-            upstream=f"{MUON}:207",
-        )
-        for name in ("ns_batch_memory_gb", "phase0_batch_memory_gb", "phase4_batch_memory_gb")
     ),
     refuse(
         "muon-steps",
@@ -88,6 +77,7 @@ PYNATIVE.add(
         message="ns_steps is {optimizer.ns_steps}; it must be positive",
         why=WHY,
         upstream=f"{MUON}:2349",
+        at=(a["optimizer.ns_steps"],),
     ),
     refuse(
         "muon-clip",
@@ -95,5 +85,6 @@ PYNATIVE.add(
         message="qk_clip_threshold is {optimizer.qk_clip_threshold}; it must be positive",
         why=WHY,
         upstream=f"{MUON}:2412",
+        at=(a["optimizer.qk_clip_threshold"],),
     ),
 )

@@ -43,6 +43,7 @@ PYNATIVE.add(
         message="expert_parallel is {parallelism.expert_parallel}; it must be at least 1",
         why="the mesh cannot be built",
         upstream=f"{DIMS}:113",
+        at=(expert,),
         fixes=(put(expert, 1),),
     ),
     refuse(
@@ -61,6 +62,7 @@ PYNATIVE.add(
         message="dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP shard x context parallel",
         why="the mesh of the dense weights cannot be built",
         upstream=f"{DIMS}:465",
+        at=(a["parallelism.dense_fsdp_shard_size"],),
         shows={"domain": shard * context},
         layout=True,
     ),
@@ -78,6 +80,10 @@ PYNATIVE.add(
         message="interleaved_1f1b needs pipeline_parallel_interleave_num above 1, it is {parallelism.pipeline_parallel_interleave_num}",
         why="the schedule is refused when the stages are built",
         upstream=f"{PIPELINE}:399",
+        at=(
+            a["parallelism.pipeline_parallel_schedule"],
+            a["parallelism.pipeline_parallel_interleave_num"],
+        ),
         fixes=(put(a["parallelism.pipeline_parallel_schedule"], "1f1b"),),
     ),
     refuse(
@@ -97,6 +103,7 @@ PYNATIVE.add(
         message="moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor alltoall_deredundancy",
         why="refused when the experts are sharded; mind the spelling, graph mode writes deredundency",
         upstream=f"{GPT}:1212",
+        at=(a["parallelism.moe_token_dispatcher_type"],),
     ),
     refuse(
         "latent-query",
@@ -125,6 +132,10 @@ PYNATIVE.add(
         message="global_aux_loss does not work with tensor_parallel {parallelism.tensor_parallel}",
         why="the router would balance over sequence shards; not implemented",
         upstream=f"{GPT}:1046",
+        at=(
+            a["net.moe_router_load_balancing_type"],
+            tensor,
+        ),
     ),
     one_of(
         "reshard-policy",
@@ -134,6 +145,7 @@ PYNATIVE.add(
         message="reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, never and default",
         why="refused when FSDP is applied",
         upstream="mindformers/pynative/distributed/fsdp.py:71",
+        at=(a["parallelism.reshard_after_forward_policy"],),
     ),
     refuse(
         "swap-with-pipeline",
@@ -174,6 +186,10 @@ PYNATIVE.add(
         message="context_parallel_async works with ulysses and hybrid, not with colossal",
         why="refused when context parallel is applied",
         upstream=f"{GPT}:1702",
+        at=(
+            a["parallelism.context_parallel_async"],
+            a["parallelism.context_parallel_method"],
+        ),
         fixes=(put(a["parallelism.context_parallel_async"], False),),
     ),
     refuse(
@@ -182,6 +198,10 @@ PYNATIVE.add(
         message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
         why="refused when context parallel is applied",
         upstream="mindformers/pynative/distributed/style.py:379",
+        at=(
+            a["parallelism.context_parallel_async"],
+            a["model.model_type"],
+        ),
         fixes=(put(a["parallelism.context_parallel_async"], False),),
     ),
     refuse(
@@ -194,6 +214,10 @@ PYNATIVE.add(
         message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
         why="the fused kernel refuses positions per sample",
         upstream=f"{GPT}:1737",
+        at=(
+            a["net.apply_rope_fusion"],
+            context,
+        ),
         fixes=(put(a["net.apply_rope_fusion"], False),),
     ),
     refuse(
@@ -202,27 +226,21 @@ PYNATIVE.add(
         message="ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, it is {parallelism.ulysses_degree_in_cp}",
         why="refused in the first step",
         upstream=f"{CONTEXT}:328",
+        at=(
+            a["parallelism.ulysses_degree_in_cp"],
+            context,
+        ),
         severity=Severity.WARNING,
     ),
     divides(
         "ulysses-heads",
-        a["parallelism.ulysses_degree_in_cp"],
+        a["ulysses"],
         a["net.num_attention_heads"] // tensor,
-        when=all_of(many, context > 1, (method == "hybrid"), ~sparse, a["parallelism.ulysses_degree_in_cp"].is_set),
-        message="{heads} attention heads per rank do not divide over the ulysses degree {parallelism.ulysses_degree_in_cp}",
+        when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 0),
+        message="{heads} attention heads per rank do not divide over {ulysses} Ulysses ranks",
         why="every Ulysses rank takes whole heads",
         upstream=f"{GPT}:1757",
-        shows={"heads": a["net.num_attention_heads"] // tensor},
-        layout=True,
-    ),
-    divides(
-        "ulysses-heads-full",
-        context,
-        a["net.num_attention_heads"] // tensor,
-        when=all_of(many, context > 1, (method == "ulysses"), ~sparse, a["parallelism.ulysses_degree_in_cp"].is_none),
-        message="{heads} attention heads per rank do not divide over the {parallelism.context_parallel} ranks of Ulysses",
-        why="every Ulysses rank takes whole heads",
-        upstream=f"{GPT}:1757",
+        at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
         shows={"heads": a["net.num_attention_heads"] // tensor},
         layout=True,
     ),

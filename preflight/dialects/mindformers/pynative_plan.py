@@ -13,6 +13,13 @@ from preflight.request import Target
 from preflight.value import Value, default, derived, unknown
 
 _DTYPES = {"float32": "fp32", "fp32": "fp32", "bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16"}
+_SIZES = frozenset(
+    (
+        *("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "ffn_hidden_size", "vocab_size", "seq_length"),
+        *("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim", "num_moe_experts", "moe_router_topk"),
+        *("moe_ffn_hidden_size", "shared_expert_num", "mtp_num_layers"),
+    )
+)
 _SCHEDULES = {"1f1b": "1f1b", "interleaved_1f1b": "interleaved", "gpipe": "gpipe"}
 
 
@@ -23,7 +30,7 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
         target=target,
         model=_model(arguments),
         layout=_layout(arguments, found),
-        batch=Batch(micro=arguments.get("training.local_batch_size"), count=found.values["micro_batches"], total=found.values["first_batch"]),
+        batch=Batch(micro=sound(arguments.get("training.local_batch_size")), count=found.values["micro_batches"], total=sound(found.values["first_batch"])),
         recompute=_recompute(arguments),
         precision=_precision(arguments),
         optimizer=_optimizer(arguments),
@@ -34,7 +41,14 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
 
 
 def _net(arguments: Arguments, field: str) -> Value:
-    return arguments.get(f"net.{field}")
+    """A field of the network; a size that is no integer is refused elsewhere, and not known here."""
+    value = arguments.get(f"net.{field}")
+    return sound(value) if field in _SIZES else value
+
+
+def sound(value: Value) -> Value:
+    """A size, or unknown where something else was typed."""
+    return value if value.raw is None or isinstance(value.raw, Unknown) or whole(value) is not None else unknown(f"{value.raw!r} is no integer")
 
 
 def _model(a: Arguments) -> Model:
@@ -104,13 +118,13 @@ def _gated(a: Arguments) -> Value:
 
 def _sequence(a: Arguments) -> Value:
     own = a.given("net.seq_length") or a.given("train_dataset.dataloader.config.seq_length")
-    return own if own is not None else unknown("seq_length is not given")
+    return sound(own) if own is not None else unknown("seq_length is not given")
 
 
 def _shared(a: Arguments) -> Value:
     given = a.given("net.moe_shared_expert_intermediate_size")
     if given is not None and given.raw is not None:
-        return given
+        return sound(given)
     count, width = whole(_net(a, "shared_expert_num")), whole(_net(a, "moe_ffn_hidden_size"))
     return derived(count * width, "shared experts x expert width") if count is not None and width is not None else unknown("not given")
 
@@ -130,7 +144,7 @@ def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
 
 
 def _layout(a: Arguments, found: Derived) -> Layout:
-    chunks = a.get("parallelism.pipeline_parallel_interleave_num")
+    chunks = sound(a.get("parallelism.pipeline_parallel_interleave_num"))
     pipeline = whole(a.get("parallelism.pipeline_parallel"))
     virtual = chunks if (whole(chunks) or 1) > 1 and (pipeline or 1) > 1 else default(None)
     schedule = found.values["schedule"]

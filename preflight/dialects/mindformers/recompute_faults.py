@@ -10,11 +10,16 @@ from preflight.document import Node
 
 
 class Fault(NamedTuple):
-    """Why a value is refused. kind: list-length, form, endless, index, swap-form; the place upstream depends on it."""
+    """Why a value is refused. kind: list-length, form, endless, index, swap-form; the place upstream depends on it.
+
+    path: the pattern whose value it is, if any; meant: the value that would be taken, None when there is no telling.
+    """
 
     kind: str
     message: str
     node: Node
+    path: tuple[str, ...] = ()
+    meant: object = None
 
 
 def faults(setting: str, node: Node, pipeline: int | None, layout: Stages | None, swap: bool) -> Iterator[Fault]:
@@ -24,7 +29,9 @@ def faults(setting: str, node: Node, pipeline: int | None, layout: Stages | None
     if node.kind == "mapping" and setting != FULL:
         for entry in node.entries:
             if not entry.shadowed:
-                yield from _value_fault(f"the layers of {entry.key.value!r}", entry.value, pipeline, layout, swap, "index")
+                name = str(entry.key.value)
+                found = _value_fault(f"'{name}'", entry.value, pipeline, layout, swap, "index")
+                yield from (fault._replace(path=(name,)) for fault in found)
     elif setting == FULL or not _patterns(node):
         yield from _value_fault(setting, node, pipeline, layout, swap, "list-length" if setting not in EXCLUDING else "index")
 
@@ -55,9 +62,10 @@ def _value_fault(what: str, node: Node, pipeline: int | None, layout: Stages | N
 
 def _flat_fault(what: str, node: Node, counts: list[int], pipeline: int | None, long: str) -> Iterator[Fault]:
     if pipeline is not None and len(counts) > pipeline:
-        yield Fault(long, f"{what} lists {len(counts)} stages, but the run has {pipeline}", node)
+        yield Fault(long, f"{what} gives counts for {len(counts)} stages, but the run has {pipeline}", node, meant=counts[:pipeline])
     elif (bad := next((i for i, n in enumerate(counts) if n < 0), None)) is not None:
-        yield Fault("endless", f"{what} recomputes {counts[bad]} layers of stage {bad}; the framework counts down from there for ever", node)
+        meant = [max(0, n) if not isinstance(n, bool) else n for n in counts]
+        yield Fault("endless", f"{what} recomputes {counts[bad]} layers of stage {bad}; the framework counts down from there for ever", node, meant=meant)
 
 
 def _nested_fault(what: str, node: Node, plain: list[object], layout: Stages | None) -> Iterator[Fault]:
