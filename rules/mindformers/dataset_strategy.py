@@ -1,0 +1,85 @@
+"""full_batch and dataset_strategy do not fit the data-parallel layout.
+
+## What it does
+Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` says how: a list of lists whose
+first number is `data_parallel`. Up to 1.7 the strategy counts only when `full_batch` is False; since 2.1 a strategy that is
+given counts always, and `full_batch: False` alone is fine.
+
+## Why is this bad?
+The trainer refuses to start, on every rank.
+
+## Example
+    parallel: {full_batch: False, dataset_strategy: [[4, 1]]}
+    parallel_config: {data_parallel: 8}
+
+Use instead:
+
+    parallel: {full_batch: False, dataset_strategy: [[8, 1]]}
+    parallel_config: {data_parallel: 8}
+
+## Fix safety
+Safe: the strategy only says what data_parallel says already.
+
+## References
+MindFormers v1.5.0, mindformers/trainer/base_trainer.py:222, _check_global_batch_size_for_auto_parallel
+MindFormers 2.1.0, mindformers/trainer/base_trainer.py:931-955, _train_dataset_preprocess, and :248
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.parallel import AUTOMATIC
+
+_FILE = "mindformers/trainer/base_trainer.py"
+_CONTEXT = "mindformers/core/context/parallel.py"
+_FORM = {"1.0.0": 190, "1.2.0": 196, "1.3.2": 216, "1.5.0": 222, "1.7.0": 236, "2.1.0": 248}
+_FLAT = {"1.5.0": 107, "1.7.0": 102, "2.1.0": 102}
+_NAME = "parallel.dataset_strategy"
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    arguments = job.arguments
+    if arguments.get("training").raw is not True or arguments.get("parallel_mode").raw not in AUTOMATIC:
+        return
+    full, strategy, data = arguments.get("parallel.full_batch"), arguments.get(_NAME), arguments.get("parallel_config.data_parallel")
+    if not (full.known and strategy.known and data.known):
+        return
+    new = matches(job.target.version, ">=2")
+    if (full.raw and not new) or (new and (strategy.raw in (None, "full_batch") or not strategy.written)):
+        return
+    yield from _strategy(job, full, strategy, data, new=new)
+
+
+def _strategy(job: Job, full: Value, strategy: Value, data: Value, *, new: bool) -> Iterator[Finding]:
+    line, raw = _FORM[job.target.version], strategy.raw
+    if not isinstance(raw, list):
+        shown = "is not given" if raw is None else f"is {raw!r}"
+        message = f"full_batch is {full.raw}, but dataset_strategy {shown}; it must be a list such as [[{data.raw}, 1]]"
+        yield Finding(message, job.place(strategy, full), full.related, _fix(job, data), key=strategy.key or full.key, upstream=f"{_FILE}:{line}")
+    elif not raw:
+        where = f"{_FILE}:{line + 2}"
+        yield Finding("dataset_strategy is an empty list; it must say how the first input is split", job.place(strategy), key=strategy.key, upstream=where)
+    elif not all(isinstance(row, list) for row in raw):
+        where = f"{_CONTEXT}:{_FLAT.get(job.target.version, 107)}"
+        message = f"dataset_strategy is {raw}; it must be a list of lists, one per input"
+        yield Finding(message, job.place(strategy), key=strategy.key, fix=_fix(job, data), upstream=where)
+    elif raw[0] and raw[0][0] != data.raw:
+        message = f"dataset_strategy splits the batch {raw[0][0]} ways, but data_parallel is {data.raw}"
+        yield Finding(message, job.place(strategy), data.related, _resized(job, raw, data), key=strategy.key, upstream=f"{_FILE}:{line + 4}", layout=True)
+
+
+def _fix(job: Job, data: Value) -> Fix | None:
+    if not isinstance(data.raw, int):
+        return None
+    columns = job.arguments.get("train_dataset.input_columns").raw
+    rows = [[data.raw, 1]] * (len(columns) if isinstance(columns, list) else 1)
+    edits = job.arguments.put(_NAME, rows)
+    return Fix(f"set dataset_strategy to {rows}", edits, Safety.SAFE) if edits else None
+
+
+def _resized(job: Job, rows: list[list[object]], data: Value) -> Fix | None:
+    new = [[data.raw, *row[1:]] if row and row[0] == rows[0][0] else row for row in rows]
+    edits = job.arguments.put(_NAME, new)
+    return Fix(f"split it {data.raw} ways", edits, Safety.SAFE) if edits else None

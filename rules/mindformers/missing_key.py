@@ -1,0 +1,94 @@
+"""A section lacks a key that it must have, or is not of the form that it must have.
+
+## What it does
+Checks the keys that the template of a release demands of a section that is present (`type` of the trainer, the optimizer,
+the wrapper, each callback; `model.model_config`, and `model.arch` in 1.5), and that sections are mappings and `callbacks`
+is a list.
+
+## Why is this bad?
+The file is refused when it is loaded, on every rank.
+
+## Example
+    runner_wrapper:
+      use_clip_grad: True
+
+Use instead:
+
+    runner_wrapper:
+      type: MFTrainOneStepCell
+      use_clip_grad: True
+
+## References
+MindFormers v1.5.0, mindformers/tools/register/template.py:109, Config._update_value, and :72 and :191, apply
+MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, rule
+from preflight.dialects.mindformers.run import TRAINING
+from preflight.dialects.mindformers.table import Table, table
+from preflight.document import Entry, Node
+
+_FILE = "mindformers/tools/register/template.py"
+_GENERAL = ("runner_config", "context", "parallel", "trainer", "model", "moe_config", "parallel_config")
+_TRAIN = (
+    *("recompute_config", "swap_config", "runner_wrapper", "optimizer", "lr_schedule", "metric", "train_dataset", "train_dataset_task", "callbacks"),
+    "monitor_config",
+)
+_EVAL = ("eval_dataset", "eval_dataset_task", "eval_callbacks", "metric")
+_LISTS = ("callbacks", "eval_callbacks")
+_RUN = {"1.5.0": "mindformers/trainer/trainer.py:1362", "1.7.0": "mindformers/trainer/trainer.py:1404", "2.1.0": "mindformers/trainer/trainer.py:456"}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    tree, kind = job.documents[0].tree, job.arguments.get("kind").raw
+    if tree is None or kind not in ("legacy", "mcore") or tree.get("base_config") is not None:
+        return
+    t = table(job.target.version)
+    if not t.templated:
+        return
+    wanted = _sections(job)
+    for entry in tree.entries:
+        name = entry.key.value
+        if name in wanted and not entry.shadowed and not (name == "moe_config" and kind == "mcore"):
+            yield from _section(str(name), entry, t, mcore=kind == "mcore")
+    if job.arguments.get("run_mode").raw in TRAINING and tree.get("model", "model_config") is None and not tree.get("model"):
+        yield Finding("there is no model section, so there is nothing to train", tree.span._replace(end=tree.span.start), upstream=_RUN[t.version])
+
+
+def _sections(job: Job) -> tuple[str, ...]:
+    """The sections that the template of the run mode looks at."""
+    mode = job.arguments.get("run_mode").raw
+    if mode in TRAINING:
+        return (*_GENERAL, *_TRAIN, *(_EVAL if job.arguments.get("do_eval").raw else ()))
+    return (*_GENERAL, *(_EVAL if mode == "eval" else ("processor",) if mode == "predict" else ()))
+
+
+def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Finding]:
+    node, span = entry.value, entry.key.span
+    if node.kind == "scalar" and node.value is None:
+        return
+    if name in _LISTS:
+        if node.kind != "sequence":
+            yield Finding(f"{name} must be a list, each entry with its type", node.span, key=(name,), upstream=f"{_FILE}:191")
+            return
+        for index, item in enumerate(node.items):
+            if item.kind == "mapping" and item.get("type") is None:
+                yield Finding(f"entry {index} of {name} has no type", item.span, key=(name, index), upstream=f"{_FILE}:109")
+        return
+    if node.kind != "mapping":
+        yield Finding(f"{name} must be a mapping, not {node.span.text[:30]!r}", node.span, key=(name,), upstream=f"{_FILE}:72")
+        return
+    for key in t.required.get(name, ()):
+        if not _has(node, key) and node.entries:
+            yield Finding(f"{name} has no {key}, which it must have", span, key=(name,), upstream=_place(name, mcore=mcore, t=t))
+
+
+def _has(node: Node, key: str) -> bool:
+    return any(entry.key.value == key for entry in node.entries)
+
+
+def _place(name: str, *, mcore: bool, t: Table) -> str:
+    return f"{_FILE}:109" if name != "model" or not mcore or t.version != "2.1.0" else _RUN["2.1.0"]
