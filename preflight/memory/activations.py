@@ -62,8 +62,8 @@ def expert_mlp(s: Shape) -> Parts:
     parts["dispatched tokens"] = 2 * routed * s.hidden
     parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
     parts["activation output"] = 2 * routed * e.ffn / s.expert_tensor
-    if not s.grouped_gemm:
-        parts["unpermuted tokens"] = 2 * routed * s.hidden
+    if not s.gated:
+        parts["weighted activation"] = 2 * routed * e.ffn / s.expert_tensor
     if e.shared:
         parts["shared experts"] = 2 * s.tokens * (s.projections + 1) * e.shared / s.tensor
     return parts | _dropout(s)
@@ -89,13 +89,13 @@ def _dropout(s: Shape) -> Parts:
     return {"mlp dropout mask": s.split_tokens * s.hidden} if s.hidden_dropout else {}
 
 
-_ROUTED = ("router", "dispatched tokens", "fc1 output", "activation output", "unpermuted tokens", "shared experts")
+_ROUTED = ("router", "dispatched tokens", "fc1 output", "activation output", "weighted activation", "shared experts")
 _MODULES = {
     "core_attn": ("scores", "softmax statistics"),
     "layernorm": ("norm 1 output", "norm 2 output"),
     "mla_up_proj": ("query key value", "key value up"),
     "mlp": ("fc1 output", "activation output"),
-    "moe_act": ("activation output",),
+    "moe_act": ("activation output", "weighted activation"),
     "moe": _ROUTED,
     "shared_experts": ("shared experts",),
 }
