@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from preflight.dialects.megatron.run import NotKnown, Run, derives
+
+OLD = "0.12.1"
 
 
 @derives("global_batch_size", "is_global_batch_size_explicitly_specified")
@@ -37,8 +41,8 @@ def microbatches(run: Run) -> None:
         raise NotKnown("the micro-batch size is not positive")
     batch = run.global_batch_size
     if run.step_batch_size_schedule is not None:
-        batch = _first_of(run.step_batch_size_schedule)
-    elif run.rampup_batch_size and run.core == "0.12.1":
+        batch = schedule_of(run)[0][1]
+    elif run.rampup_batch_size and run.core == OLD:
         batch = int(run.rampup_batch_size[0])
     if run.decrease_batch_size_if_needed:
         batch = batch // size * size
@@ -47,19 +51,35 @@ def microbatches(run: Run) -> None:
     run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")
 
 
-def _first_of(schedule: str) -> int:
-    try:
-        return int(schedule.split()[0].partition(":")[2])
-    except (IndexError, ValueError):
-        raise NotKnown("the batch size schedule cannot be read") from None
-
-
 @derives("train_iters")
 def train_iters(run: Run) -> None:
     """A number of samples becomes a number of steps."""
-    if run.train_iters is None and run.train_samples and (run.core != "0.12.1" or not run.rampup_batch_size):
-        batch = run.global_batch_size if run.step_batch_size_schedule is None else _first_of(run.step_batch_size_schedule)
-        run.derive("train_iters", run.train_samples // batch, "train samples / global batch", of="train_samples")
+    if run.train_iters is not None or not run.train_samples or (run.core == OLD and run.rampup_batch_size):
+        return
+    if run.step_batch_size_schedule is None:
+        run.derive("train_iters", run.train_samples // run.global_batch_size, "train samples / global batch", of="train_samples")
+        return
+    steps = consumed = 0
+    phases = schedule_of(run)
+    for (_, size), end in zip(phases, [*(start for start, _ in phases[1:]), run.train_samples], strict=True):
+        more = -(-(min(end, run.train_samples) - consumed) // size)
+        if more > 0:
+            steps, consumed = steps + more, consumed + more * size
+    run.derive("train_iters", steps, "steps of the batch size schedule", of="train_samples")
+
+
+def schedule_of(run: Run) -> list[tuple[int, int]]:
+    """The phases of --step-batch-size-schedule: from which sample on, and the batch. Thresholds are tokens."""
+    phases = []
+    for part in run.step_batch_size_schedule.split():
+        found = re.fullmatch(r"([\d.]+)([KMBT]?):(\d+)", part)
+        if found is None or int(found[3]) < 1:
+            raise NotKnown("the batch size schedule cannot be read")
+        threshold = int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}[found[2]])
+        phases.append((threshold // run.seq_length, int(found[3])))
+    if not phases:
+        raise NotKnown("the batch size schedule is empty")
+    return phases
 
 
 @derives("lr_decay_steps", "lr_warmup_steps", "lr_wsd_decay_steps")

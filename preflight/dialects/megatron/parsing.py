@@ -88,6 +88,12 @@ class _Parser:
         if not word.maybe:
             self.out.faults.append(problem)
 
+    def doubt(self, flag: Flag, because: str) -> None:
+        """What an option says cannot be told, whatever it said before."""
+        self.out.suspect.add(flag.dest)
+        if (before := self.out.written.get(flag.dest)) is not None:
+            self.out.written[flag.dest] = replace(before, raw=Unknown(because), origin=Origin.UNKNOWN, note=because)
+
     def skip_values(self) -> None:
         """The values of an option that is not known are one fault with it."""
         while self.at < len(self.words) and ((text := self.words[self.at].text) is None or self.is_value(text)):
@@ -97,7 +103,7 @@ class _Parser:
         assert name.text is not None
         if inline is not None:
             self.fault(name, unwanted_value(name, inline))
-            self.out.suspect.add(flag.dest)
+            self.doubt(flag, f"{name.text} has a value")
             return
         self.store(flag, name, flag.stores(name.text), name.span, name)
 
@@ -106,7 +112,7 @@ class _Parser:
         fewest = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs == "*" else 1
         if len(taken) < fewest or (inline is not None and isinstance(flag.nargs, int) and flag.nargs > 1):
             self.fault(name, missing_value(flag, name, len(taken)))
-            self.out.suspect.add(flag.dest)
+            self.doubt(flag, f"{name.text} has no value")
             return
         read = [self.read(flag, name, word) for word in taken]
         raw: Any = read if flag.nargs is not None else read[0]

@@ -4,41 +4,58 @@ from __future__ import annotations
 
 from preflight.dialects.megatron.mindspeed import stated_chunks
 from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
-from preflight.dialects.megatron_hybrid import Hybrid, parse_hybrid
+from preflight.dialects.megatron_hybrid import parse_hybrid
 from preflight.dialects.megatron_layout import parse_layout
 
+OLD = "0.12.1"
 Chunks = tuple[tuple[int, ...], ...]
 """Layers by pipeline rank, then virtual stage."""
 
 
-@derives("num_layers", "hybrid_main_pattern", "hybrid_mtp_pattern", "hybrid_mtp_depths", "hybrid_num_segments", "hybrid_has_pipes", "mtp_num_layers")
+@derives("hybrid_main_pattern", "hybrid_mtp_pattern", "hybrid_mtp_depths", "hybrid_num_segments", "hybrid_has_pipes", "hybrid_layer_pattern")
 def hybrid_pattern(run: Run) -> None:
-    """A hybrid pattern says how many layers there are, whatever --num-layers says."""
+    """A hybrid pattern taken apart."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
-    if run.core == "0.12.1" or pattern is None:
+    if run.core == OLD or pattern is None:
         return
-    source = "hybrid_layer_pattern" if run.hybrid_layer_pattern is not None else "hybrid_override_pattern"
+    source = _source(run)
     if source == "hybrid_override_pattern":
         run.switch("hybrid_layer_pattern", pattern, "--hybrid-override-pattern is its older name", f"{ARGUMENTS}:752")
     if run.mtp_hybrid_override_pattern is not None and run.mtp_num_layers and "/" not in pattern:
         pattern += "/" + "/".join([run.mtp_hybrid_override_pattern] * run.mtp_num_layers)
-    found = _hybrid(pattern)
-    given = run.value("num_layers")
-    if given.written and given.raw != found.layers:
-        run.switch("num_layers", found.layers, "the hybrid layer pattern counts", f"{ARGUMENTS}:797")
-    else:
-        run.derive("num_layers", found.layers, "length of the hybrid layer pattern", of=source)
+    found = parse_hybrid(pattern)
+    if found.strange or found.uneven or found.mixed:
+        raise NotKnown("the hybrid layer pattern is refused")
     run.derive("hybrid_main_pattern", "|".join(found.segments), of=source)
     run.derive("hybrid_mtp_pattern", found.depth, of=source)
     run.derive("hybrid_mtp_depths", found.depths, of=source)
     run.derive("hybrid_num_segments", len(found.segments), of=source)
     run.derive("hybrid_has_pipes", len(found.segments) > 1, of=source)
-    if found.depths and run.mtp_num_layers is None:
-        run.derive("mtp_num_layers", found.depths, "depths of the hybrid layer pattern", of=source)
-    elif found.depths and run.mtp_num_layers != found.depths:
-        run.switch("mtp_num_layers", found.depths, "the hybrid layer pattern counts its depths", f"{ARGUMENTS}:879")
-    if "D" in pattern or "+" in pattern:
+
+
+@derives("num_layers", "mtp_num_layers", "multi_latent_attention")
+def hybrid_layers(run: Run) -> None:
+    """A hybrid pattern says how many layers there are, whatever --num-layers says."""
+    source = _source(run)
+    if run.core == OLD or not run.value(source).written:
+        return
+    layers, given = len(run.hybrid_main_pattern.replace("|", "")), run.value("num_layers")
+    if given.written and given.raw != layers:
+        run.switch("num_layers", layers, "the hybrid layer pattern counts", f"{ARGUMENTS}:797")
+    else:
+        run.derive("num_layers", layers, "length of the hybrid layer pattern", of=source)
+    depths = run.hybrid_mtp_depths
+    if depths and run.mtp_num_layers is None:
+        run.derive("mtp_num_layers", depths, "depths of the hybrid layer pattern", of=source)
+    elif depths and run.mtp_num_layers != depths:
+        run.switch("mtp_num_layers", depths, "the hybrid layer pattern counts its depths", f"{ARGUMENTS}:879")
+    if {"D", "+"} & set(run.hybrid_main_pattern + (run.hybrid_mtp_pattern or "")):
         run.switch("multi_latent_attention", True, "the hybrid layer pattern has latent attention", f"{ARGUMENTS}:923")
+
+
+def _source(run: Run) -> str:
+    """The option that holds the hybrid pattern."""
+    return "hybrid_layer_pattern" if run.written.get("hybrid_layer_pattern") is not None else "hybrid_override_pattern"
 
 
 @derives("num_layers", "encoder_num_layers")
@@ -84,11 +101,11 @@ def virtual_stages(run: Run) -> None:
     elif run.num_virtual_stages_per_pipeline_rank is not None:
         of = "num_virtual_stages_per_pipeline_rank"
         virtual = run.num_virtual_stages_per_pipeline_rank
-    elif run.core != "0.12.1" and run.hybrid_layer_pattern is not None:
+    elif run.core != OLD and run.hybrid_layer_pattern is not None:
         of = "hybrid_layer_pattern"
         segments = run.hybrid_num_segments
         virtual = None if segments == 1 and pipeline > 1 else _whole(segments, pipeline, "segments of the hybrid layer pattern")
-    if virtual == 1 and run.core != "0.12.1":
+    if virtual == 1 and run.core != OLD:
         virtual = None
     run.derive("virtual_pipeline_model_parallel_size", virtual, of=of)
 
@@ -114,7 +131,7 @@ def chunks(run: Run) -> Chunks:
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
-    if run.core != "0.12.1" and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
+    if run.core != OLD and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
         segments = run.hybrid_main_pattern.split("|")
         return tuple(tuple(len(segments[v * pipeline + rank]) for v in range(virtual)) for rank in range(pipeline))
     if (stated := stated_chunks(run)) is not None:
@@ -140,13 +157,6 @@ def ranks(run: Run) -> list[int]:
     return [*([first] if first is not None else []), *[each] * stages, *([last] if last is not None else [])]
 
 
-def _hybrid(text: str) -> Hybrid:
-    found = parse_hybrid(text)
-    if found.strange or found.uneven or found.mixed:
-        raise NotKnown("the hybrid layer pattern is refused")
-    return found
-
-
 def _layout(text: str) -> tuple[str, ...]:
     found = parse_layout(text)
     if found.strange or found.too_long:
@@ -160,4 +170,4 @@ def _whole(number: int, parts: int, what: str) -> int:
     return number // parts
 
 
-STEPS = (hybrid_pattern, encoder_layers, layout_counts, counted_layers, virtual_stages, point_to_point, layers_per_chunk)
+STEPS = (hybrid_pattern, hybrid_layers, encoder_layers, layout_counts, counted_layers, virtual_stages, point_to_point, layers_per_chunk)
