@@ -26,11 +26,11 @@ MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_patter
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Severity, rule
 from preflight.dialects.mindformers.layers import Layers, layers
 from preflight.dialects.mindformers.operators import match, nearest
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, active_layers, applies, items
-from preflight.finding import Edit
+from preflight.dialects.mindformers.savings import saved
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 UPSTREAM = {
@@ -79,12 +79,19 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
             upstream=job.upstream(UPSTREAM),
         )
     near = nearest(item.pattern, found.kinds, taken)
-    hint = f"; the nearest is {near}" if near else ""
+    hint = f"; the nearest is {near}{_kept(job, near)}" if near else ""
     fix = Fix(f"write {near}", _edits(item, near)) if near and near not in taken else None
     message = f"'{item.pattern}' matches no operator of this model's layers, so nothing is recomputed{hint}"
     if item.setting in EXCLUDING:
+        hint = f"; the nearest is {near}" if near else ""
         message = f"'{item.pattern}' matches no operator of this model's layers, so nothing is excluded{hint}"
     return Finding(message, item.node.span, key=item.key, fix=fix, upstream=job.upstream(UPSTREAM))
+
+
+def _kept(job: Job, near: str) -> str:
+    """What stays in memory as long as the pattern misses."""
+    bytes_kept = saved(near, job.plan)
+    return f", whose {bytes_kept / 2**20:.0f} MiB a layer and micro-batch stay in memory" if bytes_kept and bytes_kept >= 2**20 else ""
 
 
 def _edits(item: Item, near: str) -> tuple[Edit, ...]:
