@@ -9,7 +9,7 @@ from __future__ import annotations
 from preflight.memory.shape import Shape
 
 Parts = dict[str, float]
-FLASH = ("flash", "fused", "mla-flash")
+FLASH = ("flash", "fused", "mla-flash", "flash-if-deterministic", "mla-flash-if-deterministic")
 
 
 def attention(s: Shape) -> Parts:
@@ -24,11 +24,16 @@ def attention(s: Shape) -> Parts:
     if s.attention in FLASH:
         parts["softmax statistics"] = 4 * heads * s.sequence / s.context
     else:
-        unfused = 2 + (3 if s.attention_dropout else 0) + (4 if s.attention == "unfused-fp32" else 0)
-        parts["scores"] = heads * (s.sequence / s.context) * s.sequence * unfused
+        parts["scores"] = scores(s)
     if s.hidden_dropout:
         parts["attention dropout mask"] = sh
     return parts
+
+
+def scores(s: Shape) -> float:
+    """What unfused attention keeps: softmax output 2, dropout mask and output 3, an fp32 softmax 4 bytes more per score."""
+    each = 2 + (3 if s.attention_dropout else 0) + (4 if s.attention == "unfused-fp32" else 0)
+    return s.micro * s.heads / s.tensor * (s.sequence / s.context) * s.sequence * each
 
 
 def _latent(s: Shape) -> Parts:

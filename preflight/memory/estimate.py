@@ -65,7 +65,7 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
     """The totals of a rank from its terms. copy: bytes that stay after the step but are gone at the peak."""
     total = sum(term.high for term in steady)
     allocated = total + sum(term.high for term in dynamic)
-    device = need.device_terms(s, cluster, allocated, None)
+    device = [*need.device_terms(s, cluster, allocated, None), *peak.fallback_terms(s, rank)]
     required = allocated + sum(term.high for term in device)
     terms = (*steady, *dynamic, *device)
     return Stage(rank, terms, total + copy, allocated, required, total_parameters)

@@ -120,5 +120,14 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     return [*terms, _term("a layer's backward", in_layer, "gradients of its widest operators")]
 
 
+def fallback_terms(s: Shape, rank: int) -> list[Term]:
+    """Deterministic mode picks the backend by library version: older ones fall back to unfused attention and keep its scores."""
+    if not s.attention.endswith("if-deterministic") or "core_attn" in s.modules:
+        return []
+    alive = sum(count * sum(not recomputed(s, v, rank, i) for i in range(s.stages[v][rank])) for v, count in enumerate(schedule.in_flight(s, rank)))
+    size = alive * activations.scores(s)
+    return [Term("scores, should attention not be fused", 0.0, size, "layers in flight x scores", "device")] if size else []
+
+
 def _term(name: str, size: float, formula: str) -> Term:
     return Term(name, size, size, formula)

@@ -84,6 +84,8 @@ def attention(run: Run) -> str:
         return "unfused"
     if run.attention_backend == "local":
         return _own(run)
+    if run.deterministic_mode and run.attention_backend == "auto":
+        return f"{latent}flash-if-deterministic"
     return f"{latent}flash" if latent or run.attention_backend != "fused" else "fused"
 
 
