@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from preflight.arguments import REMOVE, Arguments
 from preflight.cluster import Cluster
@@ -14,13 +15,13 @@ from preflight.dialects.mindformers.kinds import choose_version, kind_of
 from preflight.dialects.mindformers.layering import derive_layering
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
+from preflight.dialects.mindformers.relayout import relayout
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import table
 from preflight.document import Document
 from preflight.finding import Edit
 from preflight.request import Target
 from preflight.value import Value, derived, unknown
-
 
 SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family", "vocab")
 """Parts of the model's shape that are readable as "shape.<part>" among the arguments."""
@@ -69,6 +70,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     arguments = Arguments(
         target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, open=False, versions={"mindformers": version}
     )
+    arguments = replace(arguments, relayout=relayout(arguments))
     return Reading(documents, target, arguments, make_plan(run, target, model, laid), _cluster(run, surroundings))
 
 

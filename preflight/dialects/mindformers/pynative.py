@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from preflight.arguments import REMOVE, Arguments, Switch
@@ -14,6 +15,7 @@ from preflight.dialects.mindformers.pynative_derive import Derived, derive
 from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
+from preflight.dialects.mindformers.relayout import relayout
 from preflight.document import Document, Node, Unknown
 from preflight.finding import Edit
 from preflight.request import Target
@@ -35,6 +37,7 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     plain = _Defaults(typed)
     found = derive(typed, plain, world)
     arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), {}, _switches(found), (), versions={FRAMEWORK: target.version})
+    arguments = replace(arguments, relayout=relayout(arguments, pynative=True))
     plan = make_plan(target, arguments, found)
     device = surroundings.device(request.device) if request.device else None
     per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")
