@@ -35,13 +35,6 @@ def _general_mask(run: Run) -> bool:
 
 CHANGES = (
     Change(
-        "context_parallel_algo",
-        ULYSSES,
-        lambda r: r.tp_2d and not r.use_flash_attn and r.context_parallel_algo == RING,
-        "--tp-2d without --use-flash-attn",
-        CORE + "tensor_parallel/tp_2d.py:38",
-    ),
-    Change(
         "use_flash_attn",
         True,
         lambda r: _context(r, RING, "hybrid_cp_algo"),
@@ -49,6 +42,20 @@ CHANGES = (
         CORE + "context_parallel/context_parallel_feature.py:51",
     ),
     Change("use_flash_attn", True, lambda r: _context(r, ULYSSES), "context parallelism needs it", CORE + "context_parallel/ulysses_context_parallel.py:34"),
+    Change(
+        "context_parallel_algo",
+        ULYSSES,
+        lambda r: r.tp_2d and not r.use_flash_attn and r.context_parallel_algo == RING,
+        "--tp-2d without --use-flash-attn",
+        CORE + "tensor_parallel/tp_2d.py:38",
+    ),
+    Change(
+        "recompute_in_advance",
+        False,
+        lambda r: r.num_layers_per_virtual_pipeline_stage not in (None, 1),
+        "a virtual stage has more than one layer",
+        CORE + "pipeline_parallel/ripipe_schedules_feature.py:114",
+    ),
     Change(
         "enable_gloo_process_groups",
         False,
