@@ -12,6 +12,8 @@ MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
 TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
 
+OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep  # bring an expert layer of their own
+
 MINDSPEED.add(
     refuse(
         "sequence-parallel-off",
@@ -33,6 +35,17 @@ MINDSPEED.add(
         shows={"local": a.seq_length // CP},
         message="{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with --sequence-parallel",
         why="no validator checks it; the embedding cannot be scattered, the first step fails",
+    ),
+    refuse(
+        "experts-tensor-first-step",
+        a.num_experts.is_set & (TP > 1) & ~a.sequence_parallel & ~a.tp_2d & ~OTHER_LAYER,
+        severity=Severity.WARNING,
+        upstream={"mindspeed": "megatron/core/transformer/moe/moe_layer.py:135", "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127"},
+        at=(TP, a.num_experts),
+        message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
+        why="no validator checks it, but the expert layer raises in the first training step",
+        after=("megatron/experts-and-tensor-without-sequence-parallel",),
+        fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),
     refuse(
         "noop-layers-ignored",

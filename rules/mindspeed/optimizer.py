@@ -44,7 +44,7 @@ MINDSPEED.add(
         at=(a.quant_grads,),
         unless_framework="mindspeed-llm",
         message="--quant-grads needs --no-gradient-accumulation-fusion",
-        fixes=(put(a.gradient_accumulation_fusion, False), drop(a.quant_grads)),
+        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
         why="fused products add into full-precision gradients; dies at launch",
     ),
     refuse(
@@ -203,7 +203,7 @@ MINDSPEED_LLM.add(
         upstream=f"{LOW_LLM}:74",
         at=(a.quant_grads, a.moe_fb_overlap),
         message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
-        fixes=(put(a.gradient_accumulation_fusion, False), drop(a.quant_grads)),
+        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
         why="fused products add into full-precision gradients; dies at launch",
     ),
     refuse(
@@ -214,6 +214,6 @@ MINDSPEED_LLM.add(
         upstream="docs/zh/pytorch/features/mcore/o2.md:33",
         message="--quant-grads is documented together with --no-gradient-accumulation-fusion",
         why="MindSpeed refuses the pair, MindSpeed-LLM lets it pass",
-        fixes=(put(a.gradient_accumulation_fusion, False),),
+        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),),
     ),
 )

@@ -11,7 +11,7 @@ MINDSPEED = ConstraintSet("mindspeed")
 RIPIPE = f"{CORE}pipeline_parallel/ripipe_schedules_feature.py"
 FUNCTION, NORM = f"{CORE}recompute/activation_function.py", f"{CORE}recompute/norm_function.py"
 RIPIPE_DOC = "docs/zh/features/recompute_independent_pipelining.md"
-BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance
+BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance.given
 PP, VPP, LAYERS = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.recompute_num_layers.written
 ALIGN = "the schedule was never adapted to unaligned gradient reduction; dies at launch"
 METHOD = (a.recompute_granularity.written == "full") & a.recompute_method.is_set & (a.recompute_method != "block")
@@ -111,7 +111,7 @@ MINDSPEED.add(
     ),
     refuse(
         "recompute-in-advance-ignored",
-        ADVANCE.given & VPP.is_set & (VPP != 1),
+        ADVANCE & VPP.is_set & (VPP != 1),
         upstream=f"{RIPIPE}:114",
         at=(ADVANCE, VPP),
         severity=Severity.WARNING,
@@ -121,7 +121,7 @@ MINDSPEED.add(
     ),
     refuse(
         "recompute-in-bubble-and-advance",
-        BUBBLE & ADVANCE.given,
+        BUBBLE & ADVANCE,
         upstream=f"{RIPIPE_DOC}:39",
         at=(ADVANCE, BUBBLE),
         severity=Severity.WARNING,
