@@ -35,8 +35,9 @@ def upstream_places(rule: Checkable) -> tuple[str, ...]:
     """The checks of upstream that a rule says it owns, as "file:line"."""
     upstream: Any = getattr(rule, "upstream", ())
     if isinstance(upstream, str):
-        return (upstream,)
-    return tuple(upstream.values()) if hasattr(upstream, "values") else tuple(upstream)
+        upstream = (upstream,)
+    also: tuple[str, ...] = getattr(rule, "also", ())
+    return (*(upstream.values() if hasattr(upstream, "values") else upstream), *also)
 
 
 def mentioned(rule: Checkable) -> set[tuple[str, int]]:
