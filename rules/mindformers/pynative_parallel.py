@@ -3,7 +3,6 @@
 from preflight.constraints.expressions import Handles, all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, one_of, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
-from preflight.finding import Severity
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")
@@ -11,15 +10,12 @@ DIMS = "mindformers/pynative/distributed/parallel_dims.py"
 PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 TRAINER = "mindformers/pynative/trainer/trainer.py"
-CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
 DEGREES = (
     "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel {parallelism.context_parallel} must all be at least 1"
 )
 many = a["distributed"]
 shard, context, tensor = a["parallelism.data_parallel_shard"], a["parallelism.context_parallel"], a["parallelism.tensor_parallel"]
 pipeline, expert = a["parallelism.pipeline_parallel"], a["parallelism.expert_parallel"]
-method = a["context_method"]
-split_mask = a["train_dataset.dataloader.config.create_compressed_eod_mask"] == True  # noqa: E712
 sparse = a["net.experimental_attention_variant"].is_in("dsa", "dsv4_hybrid")
 
 PYNATIVE.add(
@@ -154,94 +150,5 @@ PYNATIVE.add(
         why="refused when recomputation is set up",
         upstream="mindformers/pynative/distributed/activation_checkpoint.py:1222",
         fixes=(put(a["swap.enable"], False),),
-    ),
-)
-
-PYNATIVE.add(
-    refuse(
-        "context-method",
-        many & (context > 1) & ~method.is_in("colossal", "ulysses", "hybrid") & ~sparse,
-        message="context_parallel_method {parallelism.context_parallel_method} is none of colossal, ulysses and hybrid",
-        why="refused when context parallel is applied to the attention; graph mode has other names",
-        upstream="mindformers/pynative/distributed/style.py:658",
-        at=(a["parallelism.context_parallel_method"],),
-    ),
-    refuse(
-        "context-mask",
-        many
-        & (context > 1)
-        & (a["net.experimental_attention_variant"] != "dsa")
-        & (a["net.use_attn_mask_compression"] == False)  # noqa: E712
-        & (a["net.use_eod_attn_mask_compression"] == False)  # noqa: E712
-        & ~split_mask,
-        message="context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or create_compressed_eod_mask in the data",
-        why="refused when context parallel is applied",
-        upstream=f"{CONTEXT}:254",
-        at=(context, a["net.use_attn_mask_compression"]),
-        fixes=(put(a["net.use_attn_mask_compression"], True),),
-    ),
-    refuse(
-        "context-async-colossal",
-        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & (method == "colossal") & (a["net.experimental_attention_variant"] != "dsa"),  # noqa: E712
-        message="context_parallel_async works with ulysses and hybrid, not with colossal",
-        why="refused when context parallel is applied",
-        upstream=f"{GPT}:1702",
-        at=(
-            a["parallelism.context_parallel_async"],
-            a["parallelism.context_parallel_method"],
-        ),
-        fixes=(put(a["parallelism.context_parallel_async"], False),),
-    ),
-    refuse(
-        "context-async-model",
-        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & method.is_in("ulysses", "hybrid") & (a["model.model_type"] == "qwen3"),  # noqa: E712
-        message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
-        why="refused when context parallel is applied",
-        upstream="mindformers/pynative/distributed/style.py:379",
-        at=(
-            a["parallelism.context_parallel_async"],
-            a["model.model_type"],
-        ),
-        fixes=(put(a["parallelism.context_parallel_async"], False),),
-    ),
-    refuse(
-        "context-rope-fusion",
-        many
-        & (context > 1)
-        & (a["net.apply_rope_fusion"] == True)  # noqa: E712
-        & (a["net.use_eod_attn_mask_compression"] == False)  # noqa: E712
-        & ~split_mask,
-        message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
-        why="the fused kernel refuses positions per sample",
-        upstream=f"{GPT}:1737",
-        at=(
-            a["net.apply_rope_fusion"],
-            context,
-        ),
-        fixes=(put(a["net.apply_rope_fusion"], False),),
-    ),
-    refuse(
-        "ulysses-degree",
-        (context > 1) & (method == "ulysses") & a["parallelism.ulysses_degree_in_cp"].is_set & (a["parallelism.ulysses_degree_in_cp"] != context) & ~sparse,
-        message="ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, it is {parallelism.ulysses_degree_in_cp}",
-        why="refused in the first step",
-        upstream=f"{CONTEXT}:328",
-        at=(
-            a["parallelism.ulysses_degree_in_cp"],
-            context,
-        ),
-        severity=Severity.WARNING,
-    ),
-    divides(
-        "ulysses-heads",
-        a["ulysses"],
-        a["net.num_attention_heads"] // tensor,
-        when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 0),
-        message="{heads} attention heads per rank do not divide over {ulysses} Ulysses ranks",
-        why="every Ulysses rank takes whole heads",
-        upstream=f"{GPT}:1757",
-        at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
-        shows={"heads": a["net.num_attention_heads"] // tensor},
-        layout=True,
     ),
 )
