@@ -30,7 +30,7 @@ MindFormers 2.1.0, mindformers/parallel_core/config_converter.py:88, ConfigConve
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Related, Safety, Severity, rule
 from preflight.dialects.mindformers.keys import Stray, strays
 
 
@@ -42,8 +42,18 @@ def check(job: Job) -> Iterator[Finding]:
     config = next((d.tree for d in job.documents[1:] if d.source.name.endswith("config.json")), None)
     for document in job.documents:
         if document.tree is not None and document.tree is not config:
-            for stray in strays(document.tree, kind, job.target.version, config):
-                yield _finding(stray, fixable=document is job.documents[0])
+            found = list(strays(document.tree, kind, job.target.version, config))
+            yield from (_finding(stray, fixable=document is job.documents[0]) for stray in found if stray.weight != "note")
+            yield from _unused([stray for stray in found if stray.weight == "note"])
+
+
+def _unused(found: list[Stray]) -> Iterator[Finding]:
+    """Keys that nothing reads and that look like no other, together."""
+    if found:
+        names = ", ".join(str(stray.key[-1]) for stray in found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+        message = f"{found[0].where} has keys that this model does not read: {names}"
+        related = tuple(Related(stray.entry.key.span) for stray in found[1:])
+        yield Finding(message, found[0].entry.key.span, related, key=found[0].key, severity=Severity.NOTE)
 
 
 def _finding(stray: Stray, *, fixable: bool) -> Finding:

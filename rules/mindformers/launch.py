@@ -59,7 +59,7 @@ MINDFORMERS.add(
         message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
         why="the mode is validated at start, even when use_parallel is off",
         upstream=at(VALIDATORS, 55),
-        versions=">=1.5,<2.0",
+        versions=">=1.5,<1.7",
     ),
     one_of(
         "parallel-mode-new",
@@ -68,8 +68,8 @@ MINDFORMERS.add(
         when=a["parallel.parallel_mode"].given,
         message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
         why="the mode is validated at start, even when use_parallel is off",
-        upstream=f"{VALIDATORS}:56",
-        versions=NEW,
+        upstream=at(VALIDATORS, 55, 55, 56),
+        versions=">=1.7",
     ),
     refuse(
         "predict-flash-without-past",

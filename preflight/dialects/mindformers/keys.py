@@ -126,10 +126,12 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
     if kind == "mcore":
         said = section.get("model_type") or (config.get("model_type") if config is not None else None)
         names = mcore.names(t.version, str(said.value) if said is not None else "", t.mcore)
-        known = {*names.targets, *names.ignored, *t.models.get(names.config, ()), "model_type", "architectures", "auto_map", "pet_config", "quantization_config"}
+        known = {*names.targets, *names.ignored, *t.mcore_models.get(names.config, ()), "model_type", "architectures", "auto_map", "pet_config", "quantization_config"}
+        if said is None:
+            return  # the type stands in a config.json that is not read
         refused = matches(t.version, "<2")
         place = "mindformers/parallel_core/transformer_config_utils.py:515" if refused else None
-        yield from _in_section(tree, path, known, "error" if refused and said is not None else "warning", place)
+        yield from _in_section(tree, path, known, "error" if refused else "warning", place)
         return
     model = section.get("type")
     arguments = t.models.get(model.value) if model is not None and isinstance(model.value, str) else None

@@ -93,7 +93,7 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
 
 def _defaults(run: Run, known: Names, config: Node | None) -> Iterator[tuple[str, Any]]:
     """Values that the model's own config class brings."""
-    yield from run.table.models.get(known.config, {}).items()
+    yield from run.table.mcore_models.get(known.config, {}).items()
     yield from known.given.items()
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 class Table(NamedTuple):
     """What one release knows. strict: sections that refuse an unknown key; required: keys a section must have.
 
-    general: top-level scalars; sections, models, mcore: key → default, per section, per legacy model type, of the mcore
-    transformer config.
+    general: top-level scalars; sections, models, mcore_models, mcore: key → default, per section, per legacy model type,
+    per mcore model type, of the mcore transformer config.
     """
 
     version: str
@@ -22,6 +22,7 @@ class Table(NamedTuple):
     sections: dict[str, dict[str, Any]]
     models: dict[str, dict[str, Any]]
     mcore: dict[str, Any]
+    mcore_models: dict[str, dict[str, Any]]
 
     @property
     def templated(self) -> bool:
@@ -59,7 +60,7 @@ def table(version: str) -> Table:
     """The table of a release."""
     data = json.loads((folder() / "graph" / f"{version}.json").read_text(encoding="utf-8"))
     required = {section: tuple(keys) for section, keys in data["required"].items()}
-    return Table(data["version"], tuple(data["strict"]), required, data["general"], data["sections"], data["models"], data.get("mcore", {}))
+    return Table(data["version"], tuple(data["strict"]), required, data["general"], data["sections"], data["models"], data.get("mcore", {}), data.get("mcore_models", {}))
 
 
 def folder() -> Path:
@@ -94,5 +95,5 @@ def known_names() -> frozenset[str]:
     for version in ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"):
         t = table(version)
         names |= set(t.general) | {f"{section}.{key}" for section, keys in t.sections.items() for key in keys}
-        names |= {f"model.model_config.{key}" for keys in t.models.values() for key in keys} | {f"mcore.{key}" for key in t.mcore}
+        names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {f"mcore.{key}" for key in t.mcore}
     return frozenset(names)

@@ -1,0 +1,37 @@
+"""A key stands twice in one mapping; only the last counts.
+
+## What it does
+Reports keys that somebody typed twice in the same mapping. With equal values it is a note, with different ones a warning.
+
+## Why is this bad?
+PyYAML, and so the framework, silently takes the last one. A second `parallel_config:` replaces the first completely: what
+only the first one says is gone.
+
+## Example
+    runner_config: {batch_size: 1}
+    runner_config: {epochs: 2}
+
+Use instead:
+
+    runner_config: {batch_size: 1, epochs: 2}
+
+## Fix safety
+No fix: which of the two is meant cannot be told.
+
+## References
+PyYAML, SafeConstructor.construct_mapping; YAML 1.1, section 3.2.1.3 asks for unique keys
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Related, Severity, rule
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding]:
+    for document in job.documents:
+        for problem in document.problems:
+            if problem.kind == "duplicate-key":
+                equal = "with the same value" in problem.message
+                related = tuple(Related(span, "the one that counts") for span in problem.related)
+                yield Finding(problem.message, problem.span, related, severity=Severity.NOTE if equal else None)

@@ -1,0 +1,56 @@
+"""A number in scientific notation is read as text.
+
+## What it does
+Finds plain YAML scalars such as `1e-5` that look like numbers but lack the decimal point, or the sign of the exponent,
+that YAML 1.1 asks for. JSON files are left alone.
+
+## Why is this bad?
+PyYAML, and so the framework, reads `1e-5` as the text "1e-5". Some settings are refused with a type error, others are
+passed on as text and fail, or are quietly not used, much later.
+
+## Example
+    layernorm_epsilon: 1e-5
+
+Use instead:
+
+    layernorm_epsilon: 1.0e-5
+
+## Fix safety
+Safe: the same number, spelled so that it is read as one.
+
+## References
+YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its exponent a sign
+"""
+
+import re
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight.document import walk
+
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding]:
+    for document in job.documents:
+        if document.kind != "yaml" or document.tree is None or document.source.name.endswith(".json"):
+            continue
+        seen: set[int] = set()
+        for key, node, entry in walk(document.tree):
+            text = node.value
+            if node.style or not isinstance(text, str) or id(node) in seen or not _NUMBER.fullmatch(text):
+                continue
+            seen.add(id(node))
+            edits = (Edit("splice", key, spelled(text), node.span),) if document is job.documents[0] else ()
+            fix = Fix(f"write {spelled(text)}", edits, Safety.SAFE) if edits else None
+            name = key[-1] if entry is not None else f"an entry of {key[-2] if len(key) > 1 else 'a list'}"
+            yield Finding(f"{name} is the text {text!r}, not a number; write {spelled(text)}", node.span, key=key, fix=fix)
+
+
+def spelled(text: str) -> str:
+    """The number as YAML 1.1 reads one: with a decimal point and a signed exponent."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}"

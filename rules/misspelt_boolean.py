@@ -1,0 +1,72 @@
+"""A text stands where True or False is meant, and counts as true.
+
+## What it does
+Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and `"True"` or `"False"` in quotes
+where the setting is a switch.
+
+## Why is this bad?
+Any text that is not empty is true to Python. `use_parallel: Flase` starts distributed training; `"False"` switches on.
+
+## Example
+    use_parallel: Flase
+
+Use instead:
+
+    use_parallel: False
+
+## Fix safety
+Unsafe: the setting gets the value that was meant instead of the opposite.
+
+## References
+YAML 1.1, the boolean type; PyYAML resolver: only the words yes, no, true, false, on, off are booleans
+"""
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight.document import Document, Node, walk
+from preflight.finding import Key
+
+_WORDS = {"true": True, "false": False}
+_NAMES = ("use_", "enable_", "is_", "do_")
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding]:
+    for document in job.documents:
+        if document.kind == "yaml" and document.tree is not None and not document.source.name.endswith(".json"):
+            yield from _of(document, main=document is job.documents[0])
+
+
+def _of(document: Document, *, main: bool) -> Iterator[Finding]:
+    assert document.tree is not None
+    seen: set[int] = set()
+    for key, node, entry in walk(document.tree):
+        if entry is None or not isinstance(node.value, str) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        meant = _meant(key, node)
+        if meant is not None:
+            shown = node.span.text
+            fix = Fix(f"write {meant}", (Edit("set", key, meant),), Safety.UNSAFE) if main else None
+            message = f"{key[-1]} is the text {shown}, which counts as true; did you mean {meant}?"
+            yield Finding(message, node.span, key=key, fix=fix)
+
+
+def _meant(key: Key, node: Node) -> bool | None:
+    """The boolean that a text most likely means, or None."""
+    text = str(node.value).strip()
+    if node.style in ("|", ">") or not 3 <= len(text) <= 6 or not text.isalpha():
+        return None
+    lower = text.lower()
+    if lower in _WORDS:
+        quoted_switch = bool(node.style) and str(key[-1]).startswith(_NAMES)
+        return _WORDS[lower] if quoted_switch or not node.style else None
+    if node.style:
+        return None
+    for word, value in _WORDS.items():
+        same_letters = sorted(lower) == sorted(word)
+        if same_letters or (abs(len(lower) - len(word)) <= 1 and SequenceMatcher(None, lower, word).ratio() > 0.85):
+            return value
+    return None
