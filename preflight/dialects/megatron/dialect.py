@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from preflight.arguments import Arguments
@@ -9,13 +10,14 @@ from preflight.cluster import Cluster, Device
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, sizes, switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
+from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
-from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, options_of, versions
-from preflight.dialects.megatron.words import Inherited, Spelled, spell
+from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, options_of, versions
+from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
 from preflight.document import Count, Document, Setting, Unknown
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
@@ -35,11 +37,17 @@ class MegatronDialect:
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
         request = surroundings.request
+        if document.tree is not None and is_core_config(document.tree):
+            return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = spell(document, request.environment)
         options = {word.text.partition("=")[0] for word in spelled.words if word.text is not None and word.text.startswith("--")}
         target = choose(spelled.entry, options, request.target)
         table = options_of(target)
         parsed = parse(spelled.words, table, spelled.key, document.run)
+        if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
+            found = surroundings.read(document, named.raw)
+            if found is not None and found.tree is not None and is_core_config(found.tree):
+                return self.read_yaml(found, (document, found), surroundings, spelled.environment)
         writer = Writer(table, spelled, parsed, document.run)
         for name, value in parsed.written.items():
             parsed.written[name] = _editable(value, writer, name)
@@ -64,6 +72,12 @@ class MegatronDialect:
         arguments = replace(arguments, relayout=relayout(arguments))
         return Reading((document,), target, arguments, plan(run, target, writer), cluster)
 
+    def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
+        """A run whose arguments are in the file that --yaml-cfg names."""
+        wanted = surroundings.request.target
+        target = wanted if wanted is not None and wanted.framework == "megatron" and wanted.version else TARGETS[0]
+        return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
+
 
 def _editable(value: Value, writer: Writer, name: str) -> Value:
     return replace(value, edits=lambda raw: writer.put(name, raw))
@@ -77,6 +91,9 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     device = cluster.device
     known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
     run.effective["device_architecture"] = known
+    if run.written.get("yaml_cfg") is not None:
+        for name in run.table.defaults:
+            run.lose(name, "the file that --yaml-cfg names cannot be read here")
     for name in parsed.suspect:
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")

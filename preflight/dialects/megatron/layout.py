@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from preflight.dialects.megatron.run import NotKnown, Run, derives
 
 
@@ -69,10 +71,17 @@ def rank_order(run: Run) -> None:
     run.derive("rank_order_pp_last", not run.use_tp_pp_dp_mapping, of="use_tp_pp_dp_mapping")
 
 
+@derives("hierarchical_context_parallel_product")
+def hierarchical_context(run: Run) -> None:
+    """Ranks that the levels of context parallelism make together."""
+    levels = run.hierarchical_context_parallel_sizes
+    run.derive("hierarchical_context_parallel_product", prod(levels) if levels else None, of="hierarchical_context_parallel_sizes")
+
+
 def _exact(shards: int, size: int) -> int:
     if shards < size or shards % size:
         raise NotKnown(f"{shards} weight shards are not a multiple of {size}")
     return shards // size
 
 
-STEPS = (weight_shards, expert_tensor, expert_weight_shards, total_model_size, data_parallel_size, expert_grid, rank_order)
+STEPS = (weight_shards, expert_tensor, expert_weight_shards, total_model_size, data_parallel_size, expert_grid, rank_order, hierarchical_context)

@@ -18,6 +18,7 @@ DERIVED = frozenset(
         "expert_data_parallel_size",
         "transformer_pipeline_model_parallel_size",
         "virtual_pipeline_model_parallel_size",
+        "hierarchical_context_parallel_product",  # None when no sizes are given
         "rank_order_pp_last",  # False with --use-tp-pp-dp-mapping
         # pipeline split
         "pipeline_num_layers",  # layers, plus one each for embedding and loss where they are counted

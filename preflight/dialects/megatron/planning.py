@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from preflight.dialects.megatron import plan_model, plan_training
-from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.mindspeed import without_noop
 from preflight.dialects.megatron.run import NotKnown, Run
+from preflight.finding import Edit
 from preflight.plan import Batch, Inference, Layout, Plan
 from preflight.request import Target
 from preflight.value import Value, default, derived, unknown
 
 
+class Puts(Protocol):
+    """Whatever makes the edits that write an argument."""
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]: ...
+
+
 class Source:
     """Reads the plan's values: an argument's own value, or one computed from several."""
 
-    def __init__(self, run: Run, writer: Writer) -> None:
+    def __init__(self, run: Run, writer: Puts) -> None:
         self.run, self.writer = run, writer
 
     def take(self, name: str) -> Value:
@@ -40,7 +46,7 @@ class Source:
         return replace(base.derived(raw, note), edits=None) if base is not None and base.written else derived(raw, note)
 
 
-def plan(run: Run, target: Target, writer: Writer) -> Plan:
+def plan(run: Run, target: Target, writer: Puts) -> Plan:
     """Everything neutral that the arguments say."""
     source = Source(run, writer)
     return Plan(

@@ -57,7 +57,7 @@ class Inherited(Mapping[str, Value]):
 
 def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
     """The words of a command, a script's launch or a functional-test YAML; `stated` is the environment the caller gave."""
-    known = {name: Value(text, Origin.WRITTEN, note="stated by the caller") for name, text in stated.items()}
+    known = spell_environment(stated)
     if document.launch is not None:
         launch = document.launch
         known.update({name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN) for name, word in launch.environment.items()})
@@ -73,6 +73,11 @@ def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
     words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated))
     mode = _mode(document)
     return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, yaml=True, plain=mode == "")
+
+
+def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
+    """Environment variables that the caller stated, as values."""
+    return {name: Value(text, Origin.WRITTEN, note="stated by the caller") for name, text in stated.items()}
 
 
 def _mode(document: Document) -> str:
