@@ -2,7 +2,7 @@
 
 from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, env
 
-from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse, requires
+from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
 from preflight.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
@@ -37,15 +37,6 @@ MEGATRON.add(
         unless_framework="mindspeed",
         fixes=(put(a.transformer_impl, "transformer_engine"),),
         layout=True,
-    ),
-    requires(
-        "mrope-without-section",
-        all_of(a.position_embedding_type == "mrope", ~a.multi_latent_attention, GPT),
-        a.mrope_section.is_set,
-        message="multimodal rotary embeddings need --mrope-section",
-        why="the model refuses when it is built",
-        upstream={"0.20.0": "megatron/core/models/gpt/gpt_model.py:225", "0.12.1": "megatron/core/models/gpt/gpt_model.py:161"},
-        at=(a.position_embedding_type,),
     ),
     refuse(
         "query-key-scaling-variable",
