@@ -79,9 +79,10 @@ class Checker:
     def fix(self, source: Source, *, unsafe: bool = False) -> Fixed:
         """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read."""
         from preflight.fixer import fix
+        from preflight.search.suggest import suggest
 
-        request = self.request(source.path)
-        return fix(Workspace([source], self.plugins, request, Policy(options=self.settings.options)), unsafe=unsafe, wanted=self.policy.chosen)
+        workspace = Workspace([source], self.plugins, self.request(source.path), Policy(options=self.settings.options))
+        return fix(workspace, unsafe=unsafe, wanted=self.policy.chosen, suggest=suggest if unsafe else None)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
         """Check one file. lenient: a broken file that is not ours passes even when it was named."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Literal, NamedTuple
 
@@ -40,20 +40,38 @@ class Fixed:
     report: Report = field(default_factory=Report)
 
 
-def fix(workspace: Workspace, *, unsafe: bool = False, wanted: Callable[[str, str], bool] = lambda rule, path: True) -> Fixed:
+def fix(
+    workspace: Workspace,
+    *,
+    unsafe: bool = False,
+    wanted: Callable[[str, str], bool] = lambda rule, path: True,
+    suggest: Callable[[Workspace, Report], Report] | None = None,
+) -> Fixed:
     """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
 
     wanted: whether findings of a rule on a path are to be fixed; the proof looks at all of them.
+    suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done.
     """
     result = Fixed(report=workspace.check())
     refused: dict[tuple[str, ...], str] = {}
-    for _ in range(MAX_ROUNDS):
+    for number in range(MAX_ROUNDS):
         pending = [f for f in result.report.findings if _applicable(f, unsafe) and wanted(f.rule, f.path) and _identity(f) not in refused]
-        if not pending or not _round(workspace, result, pending, refused):
+        if pending and _round(workspace, result, pending, refused, unsafe):
+            continue
+        suggested = suggest(_edited(workspace, result), result.report) if suggest is not None and number + 1 < MAX_ROUNDS else result.report
+        suggest = None
+        if suggested.findings == result.report.findings:
             break
+        result.report = suggested
     for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
         result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), unsafe))
     return result
+
+
+def _edited(workspace: Workspace, result: Fixed) -> Workspace:
+    """The same workspace over the texts as they are now."""
+    sources = [result.edited.get(source.name, source) for source in workspace.sources]
+    return Workspace(sources, workspace.plugins, workspace.request, workspace.policy)
 
 
 def _applicable(finding: Finding, unsafe: bool) -> bool:
@@ -74,18 +92,35 @@ def _left(finding: Finding, why: str, unsafe: bool) -> Outcome:
     return Outcome(finding, "not proven" if unsafe else "needs --unsafe", finding.fix.title)
 
 
-def _round(workspace: Workspace, result: Fixed, pending: Sequence[Finding], refused: dict[tuple[str, ...], str]) -> bool:
-    """Try all fixes that do not overlap at once, else one by one; whether anything changed."""
-    if len(pending) > 1 and _try(workspace, result, pending, partial=True) is None:
+def _round(workspace: Workspace, result: Fixed, pending: Sequence[Finding], refused: dict[tuple[str, ...], str], unsafe: bool) -> bool:
+    """Try all safe fixes that do not overlap at once; unsafe ones one by one, errors first. Whether anything changed."""
+    safe = [f for f in pending if f.fix is not None and f.fix.safety is Safety.SAFE]
+    if len(safe) > 1 and _try(workspace, result, safe, partial=True) is None:
         return True
-    for finding in pending:
-        if finding not in result.report.findings:
-            return True
-        why = _try(workspace, result, [finding], partial=False)
+    changed = False
+    for finding in sorted(pending, key=lambda f: -(f.severity.rank if f.severity else 0)):
+        current = next((f for f in result.report.findings if _identity(f) == _identity(finding) and f.fix is not None), None)
+        if current is None:
+            continue
+        why = _one(workspace, result, current, unsafe)
         if why is None:
-            return True
-        refused[_identity(finding)] = why
-    return False
+            changed = True
+        else:
+            refused[_identity(finding)] = why
+    return changed
+
+
+def _one(workspace: Workspace, result: Fixed, finding: Finding, unsafe: bool) -> str | None:
+    """Apply the first of a finding's fixes that can be proven; None when one was, else why the first was not."""
+    whys = []
+    for candidate in (finding.fix, *finding.alternatives):
+        chosen = replace(finding, fix=candidate)
+        if _applicable(chosen, unsafe):
+            why = _try(workspace, result, [chosen], partial=False)
+            if why is None:
+                return None
+            whys.append(why)
+    return whys[0] if whys else "there is only advice"
 
 
 def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, partial: bool) -> str | None:

@@ -19,7 +19,7 @@ Use instead:
     parallel_config: {data_parallel: 2, model_parallel: 8, pipeline_stage: 1}
 
 ## Fix safety
-Unsafe: another data-parallel size is another global batch size.
+Unsafe: another data-parallel size is another global batch size, unless the micro-batches can make up for it.
 
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:432, validate_args; core_v0.12.1 :315
@@ -66,18 +66,27 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
     layout = job.plan.layout
     if (data := known(layout.data)) is None or data[0] * model == world:
         return
-    fix = None
-    if model > 0 and world % model == 0 and (edits := layout.data.becomes(world // model)):
-        fix = Fix(f"set data parallel to {world // model}", edits)
     yield Finding(
         f"{data[0]} data x {model} model-parallel ranks need {data[0] * model} devices, the job has {world}",
         span=job.place(layout.data, layout.tensor, layout.pipeline),
         related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
         key=layout.data.key,
-        fix=fix,
+        fix=_restate(job, data[0], world // model) if model > 0 and world % model == 0 else None,
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _restate(job: Job, before: int, after: int) -> Fix | None:
+    """Data parallel that fits, with the micro-batches that keep the global batch where they come out whole."""
+    edits = job.plan.layout.data.becomes(after)
+    if not edits:
+        return None
+    batches = known(job.plan.batch.count)
+    more = batches[0] * before if batches else 0
+    if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
+        return Fix(f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch", edits + others)
+    return Fix(f"set data parallel to {after}", edits)
 
 
 def _largest_first(sizes: tuple[Value, ...]) -> list[Value]:
