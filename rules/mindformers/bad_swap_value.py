@@ -1,0 +1,96 @@
+"""An entry of swap_config has a form that the framework refuses.
+
+## What it does
+Checks `layer_swap` and `op_swap`: lists of mappings with `layers` (layer ids, or true for all) and `backward_prefetch`,
+operators with `op_name` as well. They are looked at even when `swap` is off. One list cannot mix "all layers" with
+different prefetch distances. With swap on, the distance must be a positive integer.
+
+## Why is this bad?
+The parallel settings cannot be made; every rank dies right after the context is set up.
+
+## Example
+    swap_config: {swap: True, layer_swap: [{layers: [0, 1]}]}
+Use instead:
+    swap_config: {swap: True, layer_swap: [{layers: [0, 1], backward_prefetch: 1}]}
+
+## Fix safety
+Safe: one layer ahead is the default distance.
+
+## References
+MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:227-300, TransformerSwapConfig
+MindFormers v1.5.0, mindformers/tools/check_rules.py:317-330, _rule_swap_no_pp
+"""
+
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight.dialects.mindformers.recompute import applies
+from preflight.document import Node
+from preflight.finding import Key
+
+_FILE = "mindformers/modules/transformer/transformer.py"
+_MOVED = {"1.5.0": 0, "1.7.0": -24, "2.1.0": -29}
+_CHECKS = {"1.5.0": 328, "1.7.0": 324, "2.1.0": 348}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("swap_config")) is not None), None)
+    version = job.versions.get("mindformers", "")
+    if section is None or version not in _MOVED or not applies(job):
+        return
+    swap = section.get("swap")
+    on = swap is not None and swap.value is True
+    for name in ("layer_swap", "op_swap"):
+        node = section.get(name)
+        if node is not None and node.value is not None:
+            found = next(_setting(node, name, on), None)
+            if found is not None:
+                message, where, line, fix = found
+                upstream = f"{_FILE}:{line + _MOVED[version]}" if line else f"mindformers/tools/check_rules.py:{_CHECKS[version]}"
+                yield Finding(message, where.span, key=("swap_config", name), fix=fix, upstream=upstream)
+
+
+_Fault = tuple[str, Node, int, Fix | None]
+
+
+def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
+    entries = node.items if node.kind == "sequence" else (node,)
+    if node.kind == "scalar":
+        yield f"{name} is {node.span.text[:30]}; it must be a list of mappings", node, 236 if name == "layer_swap" else 248, None
+        return
+    everywhere, seen = False, None
+    for index, entry in enumerate(entries):
+        key: Key = ("swap_config", name, index) if node.kind == "sequence" else ("swap_config", name)
+        if entry.kind != "mapping":
+            yield f"entry {index} of {name} must be a mapping with layers and backward_prefetch", entry, 266, None
+            return
+        if name == "op_swap" and entry.get("op_name") is None:
+            yield f"entry {index} of op_swap has no op_name", entry, 291, None
+        yield from _layers(entry, name, index)
+        ahead, layers = entry.get("backward_prefetch"), entry.get("layers")
+        everywhere = everywhere or (layers is not None and layers.value is True)
+        if everywhere and seen is not None and ahead is not None and ahead.value != seen.value:
+            yield f"{name} swaps all layers, but with the distances {seen.span.text} and {ahead.span.text}", ahead, 269, None
+        if ahead is None:
+            fix = Fix("fetch one layer ahead", (Edit("set", (*key, "backward_prefetch"), 1),), Safety.SAFE)
+            yield f"entry {index} of {name} has no backward_prefetch", entry, 271, fix
+        elif on and (not isinstance(ahead.value, int) or ahead.value < 1):
+            yield f"backward_prefetch is {ahead.span.text}; it must be a positive integer", ahead, 0, None
+        seen = ahead
+
+
+def _layers(entry: Node, name: str, index: int) -> Iterator[_Fault]:
+    layers = entry.get("layers")
+    if layers is None:
+        yield f"entry {index} of {name} has no layers", entry, 277, None
+    elif layers.kind != "sequence" and not isinstance(layers.value, bool):
+        yield f"the layers of {name} are {layers.span.text[:30]}; they must be a list of layer ids, or true", layers, 277, None
+    elif layers.kind == "sequence" and not _ids(layers):
+        yield f"the layers of {name} are {layers.span.text[:30]}; every one must be a layer id", layers, 281, None
+
+
+def _ids(layers: Node) -> bool:
+    """Whether a list holds layer ids, or lists of them."""
+    nested = bool(layers.items) and all(item.kind == "sequence" for item in layers.items)
+    return all(_ids(item) for item in layers.items) if nested else all(isinstance(item.value, int) for item in layers.items)
