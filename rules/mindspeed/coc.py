@@ -139,6 +139,16 @@ MINDSPEED.add(
         why="both replace the linear layers; dies at launch",
     ),
     refuse(
+        "unaligned-linear-experts",
+        a.unaligned_linear & a.num_experts.is_set & (a.num_experts > 1),
+        at=(a.unaligned_linear, a.num_experts),
+        unless_framework="mindspeed-llm",
+        fixes=(drop(a.unaligned_linear),),
+        message="--unaligned-linear does not work with a mixture of experts",
+        why="experts are split over ranks evenly; dies at launch",
+        upstream=f"{CORE}tensor_parallel/unaligned_linear_feature.py:24",
+    ),
+    refuse(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         at=(a.use_ascend_mc2, a.tensor_model_parallel_size),

@@ -8,8 +8,7 @@ from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, ref
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MLA_FILE, DSA_FILE = f"{LLM}transformer/multi_latent_attention/mla_feature.py", f"{LLM}transformer/multi_latent_attention/dsa_indexer_feature.py"
-MHC_FILE = f"{LLM}transformer/mhc_feature.py"
-MLA, DSA, MHC, QUANT = a.multi_latent_attention, a.enable_dsa_indexer, a.enable_mhc, a.indexer_qk_quant_scheme
+MLA, DSA, QUANT = a.multi_latent_attention, a.enable_dsa_indexer, a.indexer_qk_quant_scheme
 RESET = DSA & a.reset_attention_mask
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
 PACKED = "packed documents go through the fused kernels only; dies at launch"
@@ -145,38 +144,5 @@ MINDSPEED_LLM.add(
         message="--indexer-qk-quant-scheme does not work together with --use-fused-lightning-indexer",
         why="the fused kernel reads unquantised keys; dies at launch",
         fixes=(drop(QUANT), drop(a.use_fused_lightning_indexer)),
-    ),
-)
-
-MINDSPEED_MHC = ConstraintSet("mindspeed-llm")
-MINDSPEED_MHC.add(
-    needs("mhc-latent-attention", MHC, MLA, upstream=f"{MHC_FILE}:54", at=(MHC,), why=LATENT),
-    needs("mhc-flash-attention", MHC, a.use_flash_attn, upstream=f"{MHC_FILE}:58", at=(MHC,), why="no other attention is adapted; dies at launch"),
-    refuse(
-        "mhc-context-algo",
-        MHC & BAD_ALGO,
-        upstream=f"{MHC_FILE}:61",
-        at=(a.context_parallel_algo, MHC),
-        why="the streams are not split for other algorithms; dies at launch",
-        message="--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
-        fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
-    ),
-    refuse(
-        "mhc-fused-streams",
-        MHC & a.use_fused_mhc & (a.hc_mult != 4),
-        upstream=f"{MHC_FILE}:63",
-        at=(a.hc_mult, a.use_fused_mhc),
-        message="--use-fused-mhc needs --hc-mult 4, not {hc_mult}",
-        why="the kernel is compiled for four streams; dies at launch",
-        fixes=(drop(a.use_fused_mhc), put(a.hc_mult, 4)),
-    ),
-    refuse(
-        "mhc-fused-iterations",
-        MHC & a.use_fused_mhc & (a.hc_sinkhorn_iters != 20),
-        upstream=f"{MHC_FILE}:65",
-        at=(a.hc_sinkhorn_iters, a.use_fused_mhc),
-        message="--use-fused-mhc needs --hc-sinkhorn-iters 20, not {hc_sinkhorn_iters}",
-        why="the kernel is compiled for 20 iterations; dies at launch",
-        fixes=(drop(a.use_fused_mhc), put(a.hc_sinkhorn_iters, 20)),
     ),
 )

@@ -9,15 +9,13 @@ from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 BLOCK, LIST = f"{LLM}transformer/transformer_block.py", f"{LLM}pipeline_parallel/num_layer_list.py"
-ROUTER, ROTARY, BASIC = f"{LLM}moe/moe_router.py", f"{LLM}common/rotary.py", f"{LLM}megatron_basic/training_basic.py"
+ROUTER, BASIC = f"{LLM}moe/moe_router.py", f"{LLM}megatron_basic/training_basic.py"
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
 BY_LIST = a.num_layer_list.is_set & (a.num_layer_list != "")
 LORA = a.lora_target_modules.length > 0
 UNEVEN = "the list places whole stages by itself; dies at launch"
 CAPACITY, GREEDY = a.moe_expert_capacity_factor, a.moe_router_load_balancing_type == "group_limited_greedy"
-LONG = a.rope_scaling_type == "longrope"
-LONG_WHY = "the scaling is computed from it; dies at launch"
 GATE = a.shared_expert_gate_output_dimension
 
 MINDSPEED_LLM.add(
@@ -196,40 +194,5 @@ MINDSPEED_LLM.add(
         upstream="docs/zh/pytorch/features/mcore/cc_lora.md:42",
         message="--lora-fusion is not made for --overlap-param-gather",
         why="the documents exclude the pair, no validator checks it",
-    ),
-)
-
-MINDSPEED_ROPE = ConstraintSet("mindspeed-llm")
-MINDSPEED_ROPE.add(
-    refuse(
-        "longrope-positions",
-        LONG & a.rope_scaling_original_max_position_embeddings.is_none,
-        upstream=f"{ROTARY}:71",
-        at=(a.rope_scaling_type,),
-        why=LONG_WHY,
-        message="longrope needs --rope-scaling-original-max-position-embeddings",
-    ),
-    refuse(
-        "longrope-long", LONG & a.long_factor.is_none, upstream=f"{ROTARY}:74", at=(a.rope_scaling_type,), why=LONG_WHY, message="longrope needs --long-factor"
-    ),
-    refuse(
-        "longrope-short",
-        LONG & a.short_factor.is_none,
-        upstream=f"{ROTARY}:77",
-        at=(a.rope_scaling_type,),
-        why=LONG_WHY,
-        message="longrope needs --short-factor",
-    ),
-    refuse(
-        "longrope-mscale",
-        LONG
-        & (
-            (a.short_mscale.is_set & (a.short_mscale != 0) & (a.long_mscale.is_none | (a.long_mscale == 0)))
-            | (a.long_mscale.is_set & (a.long_mscale != 0) & (a.short_mscale.is_none | (a.short_mscale == 0)))
-        ),
-        upstream=f"{ROTARY}:80",
-        at=(a.short_mscale, a.long_mscale),
-        why=LONG_WHY,
-        message="--short-mscale and --long-mscale go together",
     ),
 )

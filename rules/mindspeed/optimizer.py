@@ -194,26 +194,3 @@ MINDSPEED.add(
         fixes=(put(a.use_torch_fsdp2), drop(a.fsdp2_config_path)),
     ),
 )
-
-MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
-MINDSPEED_LLM.add(
-    refuse(
-        "quantised-gradients-fb-overlap",
-        a.quant_grads & a.moe_fb_overlap & a.gradient_accumulation_fusion,
-        upstream=f"{LOW_LLM}:74",
-        at=(a.quant_grads, a.moe_fb_overlap),
-        message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
-        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
-        why="fused products add into full-precision gradients; dies at launch",
-    ),
-    refuse(
-        "quantised-gradients-documented",
-        a.quant_grads & ~a.moe_fb_overlap & a.gradient_accumulation_fusion,
-        severity=Severity.WARNING,
-        at=(a.quant_grads,),
-        upstream="docs/zh/pytorch/features/mcore/o2.md:33",
-        message="--quant-grads is documented together with --no-gradient-accumulation-fusion",
-        why="MindSpeed refuses the pair, MindSpeed-LLM lets it pass",
-        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),),
-    ),
-)

@@ -1,0 +1,46 @@
+"""MindSpeed-LLM: scaled rotary positions."""
+
+from __future__ import annotations
+
+from preflight.rules.mindspeed.shorthand import LLM, a
+
+from preflight.constraints.shapes import ConstraintSet, refuse
+
+ROTARY = f"{LLM}common/rotary.py"
+LONG = a.rope_scaling_type == "longrope"
+LONG_WHY = "the scaling is computed from it; dies at launch"
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "longrope-positions",
+        LONG & a.rope_scaling_original_max_position_embeddings.is_none,
+        upstream=f"{ROTARY}:71",
+        at=(a.rope_scaling_type,),
+        why=LONG_WHY,
+        message="longrope needs --rope-scaling-original-max-position-embeddings",
+    ),
+    refuse(
+        "longrope-long", LONG & a.long_factor.is_none, upstream=f"{ROTARY}:74", at=(a.rope_scaling_type,), why=LONG_WHY, message="longrope needs --long-factor"
+    ),
+    refuse(
+        "longrope-short",
+        LONG & a.short_factor.is_none,
+        upstream=f"{ROTARY}:77",
+        at=(a.rope_scaling_type,),
+        why=LONG_WHY,
+        message="longrope needs --short-factor",
+    ),
+    refuse(
+        "longrope-mscale",
+        LONG
+        & (
+            (a.short_mscale.is_set & (a.short_mscale != 0) & (a.long_mscale.is_none | (a.long_mscale == 0)))
+            | (a.long_mscale.is_set & (a.long_mscale != 0) & (a.short_mscale.is_none | (a.short_mscale == 0)))
+        ),
+        upstream=f"{ROTARY}:80",
+        at=(a.short_mscale, a.long_mscale),
+        why=LONG_WHY,
+        message="--short-mscale and --long-mscale go together",
+    ),
+)
