@@ -1,0 +1,119 @@
+"""Batch sizes: micro-batch, global batch, evaluation batch, batches of reinforcement learning."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import BATCHES, REFUSED, each, new
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+PER_RANK = a.micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size
+PROMPTS = a.grpo_prompts_per_step * a.grpo_group_size
+ROLLOUTS = PROMPTS * a.grpo_iterations
+STEPS = ROLLOUTS // a.global_batch_size
+
+MEGATRON.add(
+    refuse(
+        "micro-batch-not-positive",
+        a.micro_batch_size <= 0,
+        message="--micro-batch-size is {micro_batch_size}; it must be at least 1",
+        why=REFUSED,
+        **each(694, 420),
+    ),
+    conflicts(
+        "batch-schedule-with-global-batch",
+        a.step_batch_size_schedule.is_set,
+        a.global_batch_size.given,
+        message="--step-batch-size-schedule already says every batch size, so --global-batch-size cannot be given beside it",
+        why=REFUSED,
+        at=(a.global_batch_size, a.step_batch_size_schedule),
+        fixes=(drop(a.global_batch_size), drop(a.step_batch_size_schedule)),
+        **new(699),
+    ),
+    refuse(
+        "global-batch-not-positive",
+        all_of(a.global_batch_size <= 0, a.micro_batch_size > 0),
+        message="the global batch is {global_batch_size}; it must be at least 1",
+        why=REFUSED,
+        at=(a.global_batch_size,),
+        **each(705, 426),
+    ),
+    conflicts(
+        "batch-schedule-with-decrease",
+        a.step_batch_size_schedule.is_set,
+        a.decrease_batch_size_if_needed,
+        message="--decrease-batch-size-if-needed cannot round the sizes of a --step-batch-size-schedule",
+        why=REFUSED,
+        at=(a.decrease_batch_size_if_needed, a.step_batch_size_schedule),
+        fixes=(drop(a.decrease_batch_size_if_needed, safety=Safety.SAFE),),
+        **new(266, BATCHES),
+    ),
+    refuse(
+        "train-batch-not-divisible",
+        all_of(
+            a.eval_global_batch_size.given | a.eval_micro_batch_size.given,
+            a.step_batch_size_schedule.is_none,
+            ~a.decrease_batch_size_if_needed,
+            a.global_batch_size % PER_RANK != 0,
+        ),
+        message="a global batch of {global_batch_size} is not a multiple of {per_step} = micro-batch {micro_batch_size} x data parallel {data_parallel_size}",
+        why=REFUSED,
+        shows={"per_step": PER_RANK},
+        at=(a.global_batch_size, a.micro_batch_size),
+        fixes=(put(a.global_batch_size, (a.global_batch_size // PER_RANK + 1) * PER_RANK),),
+        after=("batch-not-divisible",),
+        **new(381, BATCHES),
+    ),
+    refuse(
+        "no-micro-batch",
+        all_of(a.decrease_batch_size_if_needed, a.step_batch_size_schedule.is_none, a.global_batch_size > 0, a.global_batch_size < PER_RANK),
+        message="a global batch of {global_batch_size}, rounded down to multiples of {per_step}, leaves no micro-batch",
+        why=REFUSED,
+        shows={"per_step": PER_RANK},
+        at=(a.global_batch_size, a.decrease_batch_size_if_needed),
+        fixes=(put(a.global_batch_size, PER_RANK),),
+        **each(389, 348, BATCHES),
+    ),
+    divides(
+        "rollouts-over-global-batch",
+        a.global_batch_size,
+        ROLLOUTS,
+        when=a.perform_rl_step,
+        message="{rollouts} rollouts per collection do not divide into global batches of {global_batch_size}",
+        why=REFUSED,
+        shows={"rollouts": ROLLOUTS},
+        at=(a.global_batch_size, a.grpo_group_size, a.grpo_prompts_per_step, a.grpo_iterations),
+        **new(727),
+    ),
+    divides(
+        "exit-interval-over-rollouts",
+        STEPS,
+        a.exit_interval,
+        when=all_of(a.perform_rl_step, a.exit_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
+        message="--exit-interval {exit_interval} is not a multiple of the {steps} steps that one collection of rollouts lasts",
+        why=REFUSED,
+        shows={"steps": STEPS},
+        at=(a.exit_interval,),
+        **new(735),
+    ),
+    divides(
+        "save-interval-over-rollouts",
+        STEPS,
+        a.save_interval,
+        when=all_of(a.perform_rl_step, a.save_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
+        message="--save-interval {save_interval} is not a multiple of the {steps} steps that one collection of rollouts lasts",
+        why=REFUSED,
+        shows={"steps": STEPS},
+        at=(a.save_interval,),
+        **new(738),
+    ),
+    refuse(
+        "packing-micro-batch",
+        all_of(a.perform_rl_step, a.rl_use_sequence_packing, a.micro_batch_size != 1),
+        message="sequence packing of rollouts needs micro-batches of 1, not {micro_batch_size}",
+        why=REFUSED,
+        at=(a.micro_batch_size, a.rl_use_sequence_packing),
+        fixes=(put(a.micro_batch_size, 1),),
+        **new(564),
+    ),
+)

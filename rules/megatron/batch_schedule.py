@@ -1,0 +1,76 @@
+"""A batch-size schedule that cannot be followed.
+
+## What it does
+Reads `--step-batch-size-schedule` ("THRESHOLD:SIZE THRESHOLD:SIZE …", with K, M, B or T for thousands to trillions) and
+checks that it starts at 0, that its thresholds grow, and that its sizes are positive.
+
+## Why is this bad?
+The schedule is read while the micro-batch calculator is made; a broken one stops the run at start-up. Thresholds are
+tokens and are counted in whole sequences, so two that differ by less than a sequence are the same.
+
+## Example
+    --step-batch-size-schedule "1B:512 10B:1024"
+
+Use instead "0:512 10B:1024".
+
+## References
+Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:501-556, StepBatchsizeNumMicroBatchesCalculator
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.core_reading import read, typed
+from preflight.rules.megatron.training_names import BATCHES
+
+from preflight import Finding, Job, Severity, Unverified, rule
+
+NAME = "step_batch_size_schedule"
+SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6, "K": 10**3}
+LINES = (517, 538, 539, 545, 556)
+
+
+@rule(severity=Severity.ERROR, id="megatron/batch-schedule", frameworks=("megatron",), upstream=tuple(f"{BATCHES}:{line}" for line in LINES))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """The first fault of a schedule."""
+    given = typed(job, NAME)
+    if not given:
+        return
+    values = read(job, NAME, "seq_length")
+    if isinstance(values, Unverified):
+        yield values
+    elif fault := fault_of(str(values[0]), values[1]):
+        message, line = fault
+        yield Finding(message, span=job.place(*given), key=given[0].key, upstream=f"{BATCHES}:{line}")
+
+
+def fault_of(schedule: str, sequence: int | None) -> tuple[str, int] | None:
+    """What is wrong with a schedule, and the line upstream that says so."""
+    steps = []
+    for entry in schedule.replace(",", " ").split():
+        threshold, colon, size = entry.partition(":")
+        if not colon:
+            return f"the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", 517
+        numbers = (number(threshold), number(size))
+        if numbers[0] is None or numbers[1] is None:
+            return f"the batch-size schedule has {entry!r}, which is not two numbers", 517
+        steps.append((numbers[0] // sequence if sequence else numbers[0], numbers[1], entry))
+    if not steps:
+        return "the batch-size schedule is empty", 538
+    steps.sort(key=lambda step: step[0])
+    if steps[0][0] != 0:
+        return f"the batch-size schedule begins at {steps[0][2]!r}; its first threshold is 0", 539
+    for before, after in zip(steps, steps[1:], strict=False):
+        if after[0] <= before[0]:
+            return f"{before[2]!r} and {after[2]!r} of the batch-size schedule start at the same sample, {after[0]}", 545
+    bad = next((entry for _, size, entry in steps if size <= 0), None)
+    return (f"the batch-size schedule has {bad!r}; a size must be at least 1", 556) if bad else None
+
+
+def number(text: str) -> int | None:
+    """A whole number with an optional suffix."""
+    text = text.strip().upper()
+    factor = SUFFIXES.get(text[-1:], 1)
+    try:
+        return int(float(text[:-1] if factor > 1 else text) * factor)
+    except (ValueError, OverflowError):
+        return None

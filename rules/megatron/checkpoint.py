@@ -1,0 +1,172 @@
+"""Saving, loading and converting checkpoints."""
+
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, each, new
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse, requires
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+SAVES = a.save.is_set
+LOGITS = a.logits_save_dir.is_set
+LOCAL = a.non_persistent_ckpt_type == "local"
+
+MEGATRON.add(
+    requires(
+        "conversion-without-target",
+        a.ckpt_convert_format.is_set,
+        a.ckpt_convert_save.is_set,
+        message="--ckpt-convert-format converts a checkpoint, and --ckpt-convert-save does not say where to",
+        why=REFUSED,
+        at=(a.ckpt_convert_format,),
+        **new(393),
+    ),
+    requires(
+        "conversion-without-source",
+        all_of(a.ckpt_convert_format.is_set, a.ckpt_convert_save.is_set),
+        a.load.is_set,
+        message="--ckpt-convert-format converts a checkpoint, and --load does not say which",
+        why=REFUSED,
+        at=(a.ckpt_convert_format,),
+        **new(394),
+    ),
+    refuse(
+        "in-memory-checkpoint",
+        all_of(a.non_persistent_ckpt_type.is_set, ~a.non_persistent_ckpt_type.is_in("global", "local")),
+        message="--non-persistent-ckpt-type {non_persistent_ckpt_type} is not implemented; there are global and local",
+        why=REFUSED,
+        at=(a.non_persistent_ckpt_type,),
+        fixes=(put(a.non_persistent_ckpt_type, "global"),),
+        **each(398, 279),
+    ),
+    refuse(
+        "save-interval-missing",
+        all_of(SAVES, a.save_interval.is_none),
+        message="--save needs --save-interval, the number of iterations between checkpoints",
+        why=REFUSED,
+        at=(a.save,),
+        fixes=(put(a.save_interval, a.train_iters),),
+        **each(1362, 704),
+    ),
+    refuse(
+        "save-interval-not-positive",
+        all_of(SAVES, a.save_interval.is_set, a.save_interval <= 0),
+        message="--save-interval is {save_interval}; it must be at least 1",
+        why=REFUSED,
+        at=(a.save_interval,),
+        **new(1363),
+    ),
+    refuse(
+        "retain-interval-not-positive",
+        all_of(SAVES, a.save_interval > 0, a.save_retain_interval.is_set, a.save_retain_interval <= 0),
+        message="--save-retain-interval is {save_retain_interval}; it must be at least 1",
+        why=REFUSED,
+        at=(a.save_retain_interval,),
+        fixes=(put(a.save_retain_interval, a.save_interval),),
+        **new(1365),
+    ),
+    divides(
+        "retain-interval-over-save-interval",
+        a.save_interval,
+        a.save_retain_interval,
+        when=all_of(SAVES, a.save_interval > 0, a.save_retain_interval.is_set, a.save_retain_interval > 0),
+        message="--save-retain-interval {save_retain_interval} is not a multiple of --save-interval {save_interval}",
+        why=REFUSED,
+        at=(a.save_retain_interval, a.save_interval),
+        **new(1366),
+    ),
+    conflicts(
+        "saved-params-with-param-gather",
+        all_of(SAVES, a.save_params_interval.is_set),
+        any_of(a.overlap_param_gather, a.overlap_param_gather.written),
+        message="--save-params-interval cannot go with --overlap-param-gather, which leaves weights incomplete between steps",
+        why=REFUSED,
+        at=(a.save_params_interval, a.overlap_param_gather),
+        fixes=(drop(a.save_params_interval, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
+        **new(1368),
+    ),
+    refuse(
+        "cached-distribution-of-two-groups",
+        all_of(a.ckpt_pg_tensors_cache_path.is_set, a.ckpt_fully_parallel_save_process_group != a.ckpt_fully_parallel_load_process_group),
+        message="--ckpt-pg-tensors-cache-path needs the same group to save and load, here {ckpt_fully_parallel_save_process_group} "
+        "and {ckpt_fully_parallel_load_process_group}",
+        why="one group's file would be read for the other; " + REFUSED,
+        at=(a.ckpt_fully_parallel_load_process_group, a.ckpt_fully_parallel_save_process_group, a.ckpt_pg_tensors_cache_path),
+        fixes=(drop(a.ckpt_pg_tensors_cache_path, safety=Safety.SAFE),),
+        **new(1799),
+    ),
+    refuse(
+        "main-params-with-optimizer-states",
+        all_of(a.load_main_params_from_ckpt, ~a.no_load_optim.written, ~all_of(a.moe_use_upcycling, a.no_load_optim)),
+        message="--load-main-params-from-ckpt needs --no-load-optim",
+        why=REFUSED,
+        at=(a.load_main_params_from_ckpt,),
+        fixes=(put(a.no_load_optim), drop(a.load_main_params_from_ckpt)),
+        **new(1812),
+    ),
+    requires(
+        "saved-logits-without-top-k",
+        LOGITS,
+        a.logits_save_top_k.is_set,
+        message="--logits-save-dir needs --logits-save-top-k, how many logits a token keeps",
+        why=REFUSED,
+        at=(a.logits_save_dir,),
+        **new(1826),
+    ),
+    refuse(
+        "saved-logits-without-async-save",
+        all_of(LOGITS, a.logits_save_top_k.is_set, ~a.async_save),
+        message="--logits-save-dir needs --async-save and --use-persistent-ckpt-worker",
+        why="logits are written by the checkpoint worker; " + REFUSED,
+        at=(a.logits_save_dir,),
+        fixes=(put(a.async_save), put(a.use_persistent_ckpt_worker)),
+        **new(1827),
+    ),
+    conflicts(
+        "overridden-iteration-with-finetune",
+        a.override_ckpt_iteration.is_set,
+        a.finetune,
+        message="--finetune starts at iteration 0, so --override-ckpt-iteration {override_ckpt_iteration} says nothing",
+        why=REFUSED,
+        at=(a.override_ckpt_iteration, a.finetune),
+        fixes=(drop(a.override_ckpt_iteration, safety=Safety.SAFE), drop(a.finetune)),
+        **new(1852),
+    ),
+    requires(
+        "upcycling-without-save",
+        a.moe_use_upcycling,
+        a.save.is_set,
+        message="--moe-use-upcycling writes the converted checkpoint and needs --save",
+        why=REFUSED,
+        at=(a.moe_use_upcycling,),
+        **each(1864, 936),
+    ),
+    requires(
+        "local-checkpoint-without-folder",
+        LOCAL,
+        a.non_persistent_local_ckpt_dir.is_set,
+        message="local checkpoints need --non-persistent-local-ckpt-dir",
+        why=REFUSED,
+        at=(a.non_persistent_ckpt_type,),
+        **each(1895, 953),
+    ),
+    requires(
+        "replication-without-jump",
+        a.replication,
+        a.replication_jump.is_set,
+        message="--replication needs --replication-jump, the distance between ranks that keep the same checkpoint",
+        why=REFUSED,
+        at=(a.replication,),
+        **each(1897, 955),
+    ),
+    requires(
+        "replication-without-local-checkpoint",
+        all_of(a.replication, a.replication_jump.is_set),
+        LOCAL,
+        message="--replication copies local checkpoints and needs --non-persistent-ckpt-type local",
+        why=REFUSED,
+        at=(a.replication, a.non_persistent_ckpt_type),
+        fixes=(drop(a.replication, also=(a.replication_jump,)),),
+        **each(1898, 956),
+    ),
+)

@@ -1,0 +1,121 @@
+"""What each checkpoint format works with."""
+
+from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new, old, weights_sharded
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+FORMAT = a.ckpt_format
+DCP = FORMAT == "torch_dcp"
+EMERGING = a.optimizer.is_in("muon", "dist_muon", "lion", "soap", "adaptive_muon")
+SHARED = all_of(a.dist_ckpt_optim_fully_reshardable, a.distrib_optim_fully_reshardable_mem_efficient)
+NO_GLOO = all_of(~any_of(a.use_gloo_process_groups), a.use_distributed_optimizer)
+
+MEGATRON.add(
+    requires(
+        "torch-dcp-without-fsdp",
+        DCP,
+        a.use_torch_fsdp2,
+        message="--ckpt-format torch_dcp only works with --use-torch-fsdp2",
+        why=REFUSED,
+        at=(FORMAT,),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **each(1668, 863),
+    ),
+    refuse(
+        "torch-dcp-with-tensor-parallel",
+        all_of(DCP, a.use_torch_fsdp2, a.tensor_model_parallel_size > 1),
+        message="--ckpt-format torch_dcp does not work with tensor parallel {tensor_model_parallel_size}",
+        why=REFUSED,
+        at=(FORMAT, a.tensor_model_parallel_size),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **each(1669, 864),
+    ),
+    requires(
+        "fsdp-dtensor-without-fsdp",
+        FORMAT == "fsdp_dtensor",
+        a.use_megatron_fsdp,
+        message="--ckpt-format fsdp_dtensor only works with --use-megatron-fsdp",
+        why=REFUSED,
+        at=(FORMAT,),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **new(1676),
+    ),
+    refuse(
+        "emerging-optimizer-checkpoint-format",
+        all_of(EMERGING, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp, ~FORMAT.is_in("torch", "torch_dist")),
+        message="the optimizer {optimizer} writes checkpoints as torch or torch_dist, not {ckpt_format}",
+        why=REFUSED,
+        at=(FORMAT, a.optimizer),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **new(1741),
+    ),
+    refuse(
+        "legacy-checkpoint-without-gloo",
+        all_of(~a.use_gloo_process_groups.written.is_none, ~a.use_gloo_process_groups, a.use_distributed_optimizer, ~a.use_dist_ckpt),
+        message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
+        why=REFUSED,
+        at=(FORMAT, a.use_gloo_process_groups),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **new(1750),
+    ),
+    refuse(
+        "reshardable-checkpoint-without-gloo",
+        all_of(~a.use_gloo_process_groups.written.is_none, ~a.use_gloo_process_groups, a.use_distributed_optimizer, a.use_dist_ckpt, SHARED),
+        message="--distrib-optim-fully-reshardable-mem-efficient gathers over Gloo groups, and they are disabled",
+        why=REFUSED,
+        at=(a.distrib_optim_fully_reshardable_mem_efficient,),
+        fixes=(drop(a.distrib_optim_fully_reshardable_mem_efficient, safety=Safety.SAFE),),
+        **new(1753),
+    ),
+    refuse(
+        "gloo-disabled-with-legacy-checkpoint",
+        all_of(a.enable_gloo_process_groups.written.is_set, ~a.enable_gloo_process_groups, a.use_distributed_optimizer, ~a.use_dist_ckpt),
+        message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
+        why=REFUSED,
+        at=(FORMAT, a.enable_gloo_process_groups),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **old(903),
+    ),
+    refuse(
+        "integrity-check-format",
+        all_of(a.verify_integrity, FORMAT != "torch_dist"),
+        message="--verify-integrity works with --ckpt-format torch_dist, not {ckpt_format}",
+        why="the checkpoint configuration is refused",
+        at=(a.verify_integrity, FORMAT),
+        fixes=(drop(a.verify_integrity, safety=Safety.SAFE), put(FORMAT, "torch_dist")),
+        **new(671, "megatron/training/config/training_config.py"),
+    ),
+    refuse(
+        "weight-shards-checkpoint-format",
+        all_of(weights_sharded, ~FORMAT.is_in("torch", "torch_dist")),
+        message="sharded weights are saved as torch or torch_dist, not {ckpt_format}",
+        why=REFUSED,
+        at=(FORMAT, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
+        fixes=(put(FORMAT, "torch_dist"),),
+        **new(1558),
+    ),
+    conflicts(
+        "weight-shards-with-lean-checkpoint",
+        weights_sharded,
+        SHARED,
+        message="sharded weights cannot be saved with --distrib-optim-fully-reshardable-mem-efficient",
+        why=REFUSED,
+        at=(a.distrib_optim_fully_reshardable_mem_efficient, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
+        fixes=(drop(a.distrib_optim_fully_reshardable_mem_efficient, safety=Safety.SAFE),),
+        **new(1562),
+    ),
+    requires(
+        "legacy-model-checkpoint-format",
+        a.use_legacy_models,
+        FORMAT == "torch",
+        message="legacy models are saved with --ckpt-format torch, not {ckpt_format}",
+        why=REFUSED,
+        at=(FORMAT, a.use_legacy_models),
+        fixes=(put(FORMAT, "torch"),),
+        upstream=f"{ARGUMENTS}:296",
+        versions=OLD,
+    ),
+)

@@ -1,0 +1,78 @@
+"""Where the data comes from, and filling in the middle."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, each, new, separate_data
+
+from preflight.constraints.expressions import total
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+FIM = a.fim_data
+TOKENS = (a.fim_prefix_token, a.fim_middle_token, a.fim_suffix_token, a.fim_pad_token, a.fim_eod_token)
+
+MEGATRON.add(
+    conflicts(
+        "data-path-twice",
+        a.data_path.is_set,
+        a.data_args_path.is_set,
+        message="--data-path and --data-args-path both say where the data is",
+        why=REFUSED,
+        at=(a.data_args_path, a.data_path),
+        fixes=(drop(a.data_args_path), drop(a.data_path)),
+        **each(677, 407),
+    ),
+    conflicts(
+        "split-data-path-twice",
+        separate_data,
+        a.per_split_data_args_path.is_set,
+        message="--per-split-data-args-path and the paths of each split both say where the data is",
+        why=REFUSED,
+        at=(a.per_split_data_args_path, a.train_data_path, a.valid_data_path, a.test_data_path),
+        fixes=(drop(a.per_split_data_args_path),),
+        **each(684, 414),
+    ),
+    refuse(
+        "dataset-threads-not-positive",
+        a.num_dataset_builder_threads <= 0,
+        message="--num-dataset-builder-threads is {num_dataset_builder_threads}; it must be at least 1",
+        why=REFUSED,
+        fixes=(drop(a.num_dataset_builder_threads, safety=Safety.SAFE),),
+        **each(1258, 607),
+    ),
+    refuse(
+        "two-data-sources",
+        total(a.mock_data, a.data_path.is_set & (a.data_path.length > 0), separate_data) > 1,
+        message="the data comes from more than one place: one of --mock-data, --data-path and the paths of each split",
+        why=REFUSED,
+        at=(a.mock_data, a.data_path, a.train_data_path, a.valid_data_path, a.test_data_path),
+        fixes=(drop(a.mock_data), drop(a.data_path)),
+        **each(1679, 870),
+    ),
+    conflicts(
+        "fim-with-mock-data",
+        FIM,
+        a.mock_data,
+        message="--fim-data rearranges real documents; --mock-data has none",
+        why=REFUSED,
+        **new(1692),
+    ),
+    refuse(
+        "fim-without-rate",
+        all_of(FIM, ~a.fim_rate),
+        message="--fim-data needs a --fim-rate above 0, it is {fim_rate}",
+        why=REFUSED,
+        at=(a.fim_rate, FIM),
+        fixes=(drop(a.fim_rate),),
+        **new(1693),
+    ),
+    refuse(
+        "fim-without-spm-rate",
+        all_of(FIM, a.fim_rate, ~a.fim_spm_rate),
+        message="--fim-data needs a --fim-spm-rate above 0, it is {fim_spm_rate}",
+        why=REFUSED,
+        at=(a.fim_spm_rate, FIM),
+        fixes=(drop(a.fim_spm_rate),),
+        **new(1694),
+    ),
+)

@@ -1,0 +1,90 @@
+"""Options that only remain to say that they are gone."""
+
+from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
+
+from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+GONE = "the option only remains to be refused; " + REFUSED
+
+MEGATRON.add(
+    refuse(
+        "old-batch-size",
+        a.batch_size.is_set,
+        message="--batch-size is gone; --micro-batch-size says how many samples a rank computes at once",
+        why=GONE,
+        fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
+        **each(591, 362),
+    ),
+    refuse(
+        "old-warmup",
+        a.warmup.is_set,
+        message="--warmup is gone; --lr-warmup-fraction or --lr-warmup-iters says how long to warm up",
+        why=GONE,
+        fixes=(drop(a.warmup),),
+        **each(594, 365),
+    ),
+    refuse(
+        "old-model-parallel-size",
+        a.model_parallel_size.is_set,
+        message="--model-parallel-size is gone; it is --tensor-model-parallel-size now",
+        why=GONE,
+        fixes=(Repair((Change(a.model_parallel_size, REMOVE), Change(a.tensor_model_parallel_size, a.model_parallel_size))),),
+        **each(597, 368),
+    ),
+    refuse(
+        "old-checkpoint-activations",
+        a.checkpoint_activations,
+        message="--checkpoint-activations is gone; --recompute-activations or --recompute-granularity took its place",
+        why="the run ends at once, without an error code",
+        fixes=(Repair((Change(a.checkpoint_activations, REMOVE), Change(a.recompute_activations, True))),),
+        **each(604, 376),
+    ),
+    refuse(
+        "old-graph-flag-with-implementation",
+        all_of(any_of(a.enable_cuda_graph, a.external_cuda_graph), a.cuda_graph_impl.written.is_set, a.cuda_graph_impl.written != "none"),
+        message="--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is given as well",
+        why=REFUSED,
+        at=(a.enable_cuda_graph, a.external_cuda_graph, a.cuda_graph_impl),
+        fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE), drop(a.external_cuda_graph, safety=Safety.SAFE)),
+        **new(612),
+    ),
+    conflicts(
+        "old-graph-flags-together",
+        a.enable_cuda_graph,
+        a.external_cuda_graph,
+        message="--enable-cuda-graph and --external-cuda-graph choose different implementations; both are given",
+        why=REFUSED,
+        **new(615),
+    ),
+    conflicts(
+        "old-graph-scope-with-modules",
+        a.cuda_graph_scope_deprecated.is_set,
+        a.cuda_graph_modules.given,
+        message="--cuda-graph-scope is the older name of --cuda-graph-modules; both are given",
+        why=REFUSED,
+        at=(a.cuda_graph_scope_deprecated, a.cuda_graph_modules),
+        fixes=(drop(a.cuda_graph_scope_deprecated),),
+        **new(634),
+    ),
+    refuse(
+        "old-no-position-embedding",
+        all_of(~a.add_position_embedding, a.position_embedding_type != "rope"),
+        message="--no-position-embedding is gone; --position-embedding-type none says it now",
+        why=GONE,
+        at=(a.add_position_embedding,),
+        fixes=(drop(a.add_position_embedding),),
+        **each(1634, 823),
+    ),
+    refuse(
+        "old-encoder-shards",
+        all_of(a.encoder_tensor_model_parallel_size > 0, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0),
+        message="{num_attention_heads} heads do not divide over encoder tensor parallel {encoder_tensor_model_parallel_size}",
+        why=REFUSED,
+        at=(a.encoder_tensor_model_parallel_size,),
+        upstream=f"{ARGUMENTS}:304",
+        versions=OLD,
+    ),
+)

@@ -1,0 +1,111 @@
+"""Environment variables that decide whether a run starts."""
+
+from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.rules.megatron.training_names import DETERMINISM, REFUSED, new, old, weights_sharded
+
+from preflight.constraints.shapes import ConstraintSet, drop, refuse
+
+MEGATRON = ConstraintSet("megatron")
+DETERMINISTIC = a.deterministic_mode
+CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")
+ATTENTION = env("NVTE_ALLOW_NONDETERMINISTIC_ALGO")
+CUBLAS = env("CUBLAS_WORKSPACE_CONFIG")
+MAMBA, CONVOLUTION = env("MAMBA_DETERMINISTIC"), env("CAUSAL_CONV1D_DETERMINISTIC")
+SEGMENTS = env("PYTORCH_CUDA_ALLOC_CONF").has("expandable_segments:True")
+ORDER = "without it sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
+
+MEGATRON.add(
+    refuse(
+        "one-connection-missing",
+        all_of(
+            any_of(a.tensor_model_parallel_size > 1, a.context_parallel_size > 1),
+            a.device_architecture < 10,
+            a.device_architecture > 0,
+            ~any_of(a.use_torch_fsdp2, a.use_megatron_fsdp, a.overlap_moe_expert_parallel_comm),
+            CONNECTIONS != "1",
+        ),
+        message="tensor parallel {tensor_model_parallel_size} and context parallel {context_parallel_size} need "
+        "CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
+        why=ORDER,
+        at=(a.tensor_model_parallel_size, a.context_parallel_size),
+        **new(1477),
+    ),
+    refuse(
+        "connection-variable-missing",
+        all_of(a.tensor_model_parallel_size > 1, ~any_of(a.use_torch_fsdp2, a.use_custom_fsdp), CONNECTIONS != "1"),
+        message="tensor parallel {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
+        why=ORDER,
+        at=(a.tensor_model_parallel_size, a.context_parallel_size),
+        **old(779),
+    ),
+    refuse(
+        "nondeterministic-libraries",
+        all_of(DETERMINISTIC, any_of(all_of(ATTENTION.is_set, ATTENTION != "0"), all_of(CUBLAS.is_set, ~CUBLAS.is_in(":4096:8", ":16:8")))),
+        message="--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO 0 or unset, and CUBLAS_WORKSPACE_CONFIG :4096:8, :16:8 or unset; "
+        "they are {attention} and {cublas}",
+        why=REFUSED,
+        shows={"attention": ATTENTION, "cublas": CUBLAS},
+        at=(DETERMINISTIC,),
+        **new(100, DETERMINISM),
+    ),
+    refuse(
+        "nondeterministic-mamba",
+        all_of(
+            DETERMINISTIC,
+            any_of(
+                all_of(MAMBA.is_set, MAMBA.length > 0, ~MAMBA.starts_with("1")),
+                all_of(CONVOLUTION.is_set, CONVOLUTION.length > 0, ~CONVOLUTION.starts_with("1")),
+            ),
+        ),
+        message="--deterministic-mode needs MAMBA_DETERMINISTIC and CAUSAL_CONV1D_DETERMINISTIC to be 1 or unset",
+        why=REFUSED,
+        at=(DETERMINISTIC,),
+        **new(109, DETERMINISM),
+    ),
+    refuse(
+        "nondeterministic-features",
+        all_of(DETERMINISTIC, any_of(a.cross_entropy_loss_fusion, a.tp_comm_overlap)),
+        message="--deterministic-mode excludes --tp-comm-overlap and --cross-entropy-loss-fusion",
+        why="it is not switched off for you; " + REFUSED,
+        at=(a.tp_comm_overlap, a.cross_entropy_loss_fusion, DETERMINISTIC),
+        fixes=(drop(a.tp_comm_overlap, also=(a.cross_entropy_loss_fusion,)), drop(a.cross_entropy_loss_fusion), drop(DETERMINISTIC)),
+        **new(146, DETERMINISM),
+    ),
+    refuse(
+        "deterministic-with-flash",
+        all_of(DETERMINISTIC, a.use_flash_attn),
+        message="--deterministic-mode excludes --use-flash-attn",
+        why=REFUSED,
+        at=(a.use_flash_attn, DETERMINISTIC),
+        **old(877),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "graph-priority-with-weight-shards",
+        all_of(weights_sharded, a.device_architecture >= 10, a.cuda_graph_impl != "none", env("CUDA_GRAPHS_USE_NODE_PRIORITY") != "1"),
+        message="sharded weights with CUDA graphs need CUDA_GRAPHS_USE_NODE_PRIORITY=1 on this device",
+        why="communication would not overlap inside the graph; " + REFUSED,
+        at=(a.cuda_graph_impl, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
+        **new(1541),
+    ),
+    refuse(
+        "activation-offload-variable",
+        all_of(
+            a.fine_grained_activation_offloading,
+            a.transformer_impl == "transformer_engine",
+            env("NVTE_CPU_OFFLOAD_V1") != "1",
+        ),
+        message="--fine-grained-activation-offloading needs NVTE_CPU_OFFLOAD_V1=1 with Transformer Engine 2.10 and newer",
+        why="weights would be offloaded as well; " + REFUSED,
+        at=(a.fine_grained_activation_offloading,),
+        **new(1939),
+    ),
+    refuse(
+        "graph-with-expandable-segments",
+        all_of(a.cuda_graph_impl == "transformer_engine", SEGMENTS, env("NCCL_GRAPH_REGISTER") != "0"),
+        message="CUDA graphs with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True need NCCL_GRAPH_REGISTER=0",
+        why="registered buffers would move; " + REFUSED,
+        at=(a.cuda_graph_impl,),
+        **new(1962),
+    ),
+)

@@ -1,0 +1,78 @@
+"""Flags that a hybrid layer pattern replaces: it counts the layers and draws the pipeline stages itself."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, new
+
+from preflight.constraints.expressions import Handle
+from preflight.constraints.shapes import Constraint, ConstraintSet, conflicts, divides, drop
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+PATTERN = a.hybrid_layer_pattern.is_set
+PIPES = all_of(PATTERN, a.hybrid_has_pipes)
+
+
+def replaced(id: str, handle: Handle, flag: str, instead: str, line: int, *, switch: bool = False, pipes: bool = False) -> Constraint:
+    """A flag that cannot stand beside a pattern."""
+    return conflicts(
+        id,
+        PIPES if pipes else PATTERN,
+        handle if switch else handle.is_set,
+        message=f"{flag} cannot be given beside a hybrid layer pattern{' with pipeline segments' if pipes else ''}: {instead}",
+        why=REFUSED,
+        at=(handle, a.hybrid_layer_pattern, a.hybrid_override_pattern),
+        fixes=(drop(handle, safety=Safety.UNSAFE),),
+        **new(line),
+    )
+
+
+SEGMENTS = "the segments between | are the stages"
+MEGATRON.add(
+    conflicts(
+        "hybrid-pattern-twice",
+        a.hybrid_override_pattern.given,
+        a.hybrid_layer_pattern.given,
+        message="--hybrid-override-pattern is the older name of --hybrid-layer-pattern; both are given",
+        why=REFUSED,
+        at=(a.hybrid_override_pattern, a.hybrid_layer_pattern),
+        fixes=(drop(a.hybrid_override_pattern),),
+        **new(746),
+    ),
+    replaced("pattern-with-first-stage", a.decoder_first_pipeline_num_layers, "--decoder-first-pipeline-num-layers", SEGMENTS, 804, pipes=True),
+    replaced("pattern-with-last-stage", a.decoder_last_pipeline_num_layers, "--decoder-last-pipeline-num-layers", SEGMENTS, 809, pipes=True),
+    replaced(
+        "pattern-with-layers-per-virtual-stage",
+        a.num_layers_per_virtual_pipeline_stage,
+        "--num-layers-per-virtual-pipeline-stage",
+        "more segments than stages make virtual stages",
+        814,
+    ),
+    replaced(
+        "pattern-with-virtual-stages",
+        a.num_virtual_stages_per_pipeline_rank,
+        "--num-virtual-stages-per-pipeline-rank",
+        "more segments than stages make virtual stages",
+        820,
+    ),
+    replaced("pattern-with-layout", a.pipeline_model_parallel_layout, "--pipeline-model-parallel-layout", SEGMENTS, 825),
+    replaced(
+        "pattern-with-counted-embedding",
+        a.account_for_embedding_in_pipeline_split,
+        "--account-for-embedding-in-pipeline-split",
+        SEGMENTS,
+        829,
+        switch=True,
+    ),
+    replaced("pattern-with-counted-loss", a.account_for_loss_in_pipeline_split, "--account-for-loss-in-pipeline-split", SEGMENTS, 834, switch=True),
+    divides(
+        "pattern-segments-over-stages",
+        a.pipeline_model_parallel_size,
+        a.hybrid_num_segments,
+        when=PIPES,
+        message="the hybrid pattern has {hybrid_num_segments} pipeline segments, which do not divide over pipeline parallel {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),
+        layout=True,
+        **new(849),
+    ),
+)

@@ -1,0 +1,129 @@
+"""The values of the learning-rate and weight-decay schedules."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, SCHEDULER, each
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+LATE = "the run stops after the model is built, when its learning-rate schedule is made"
+TRAINS = ~a.skip_train
+CONSTANT = a.weight_decay_incr_style == "constant"
+
+MEGATRON.add(
+    refuse(
+        "min-lr-above-lr",
+        all_of(a.lr.is_set, a.min_lr > a.lr),
+        message="--min-lr {min_lr} is above --lr {lr}",
+        why=REFUSED,
+        at=(a.min_lr, a.lr),
+        **each(1360, 702),
+    ),
+    refuse(
+        "min-lr-negative",
+        all_of(TRAINS, a.min_lr < 0),
+        message="--min-lr {min_lr} is negative",
+        why=LATE,
+        at=(a.min_lr,),
+        fixes=(drop(a.min_lr),),
+        **each(150, 64, SCHEDULER),
+    ),
+    refuse(
+        "warmup-start-above-lr",
+        all_of(TRAINS, a.lr.is_set, a.lr_warmup_init > a.lr),
+        message="the warm-up starts at {lr_warmup_init}, above --lr {lr}",
+        why=LATE,
+        at=(a.lr_warmup_init, a.lr),
+        fixes=(drop(a.lr_warmup_init),),
+        **each(152, 66, SCHEDULER),
+    ),
+    refuse(
+        "decay-not-positive",
+        all_of(TRAINS, a.lr_decay_steps <= 0),
+        message="the learning rate decays over {lr_decay_steps} samples; it must be more than none",
+        why=LATE,
+        at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
+        **each(159, 73, SCHEDULER),
+    ),
+    refuse(
+        "warmup-over-decay",
+        all_of(TRAINS, a.lr_decay_steps > 0, a.lr_warmup_steps >= a.lr_decay_steps),
+        message="the warm-up of {lr_warmup_steps} samples is not shorter than the decay of {lr_decay_steps}",
+        why=LATE,
+        at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
+        **each(160, 74, SCHEDULER),
+    ),
+    refuse(
+        "wsd-without-decay-length",
+        all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_steps.is_none),
+        message="the decay style WSD needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples where training is counted in samples",
+        why=LATE,
+        at=(a.lr_decay_style,),
+        **each(164, 78, SCHEDULER),
+    ),
+    refuse(
+        "weight-decay-start-negative",
+        all_of(TRAINS, a.start_weight_decay < 0),
+        message="weight decay starts at {start_weight_decay}; it cannot be negative",
+        why=LATE,
+        at=(a.start_weight_decay, a.weight_decay),
+        **each(168, 82, SCHEDULER),
+    ),
+    refuse(
+        "weight-decay-shrinks",
+        all_of(TRAINS, a.start_weight_decay >= 0, a.end_weight_decay < a.start_weight_decay),
+        message="weight decay goes from {start_weight_decay} down to {end_weight_decay}; it can only grow",
+        why=LATE,
+        at=(a.end_weight_decay, a.start_weight_decay),
+        **each(169, 83, SCHEDULER),
+    ),
+    conflicts(
+        "constant-weight-decay-start",
+        CONSTANT,
+        a.start_weight_decay.given,
+        message="weight decay is constant, so --start-weight-decay says nothing; --weight-decay sets it",
+        why=REFUSED,
+        at=(a.start_weight_decay, a.weight_decay_incr_style),
+        fixes=(drop(a.start_weight_decay, also=(a.end_weight_decay,)),),
+        **each(1394, 718),
+    ),
+    conflicts(
+        "constant-weight-decay-end",
+        CONSTANT,
+        a.end_weight_decay.given,
+        message="weight decay is constant, so --end-weight-decay says nothing; --weight-decay sets it",
+        why=REFUSED,
+        at=(a.end_weight_decay, a.weight_decay_incr_style),
+        fixes=(drop(a.end_weight_decay, also=(a.start_weight_decay,)),),
+        **each(1395, 719),
+    ),
+    refuse(
+        "weight-decay-start-missing",
+        all_of(~CONSTANT, a.start_weight_decay.is_none),
+        message="weight decay grows ({weight_decay_incr_style}), but --start-weight-decay does not say from where",
+        why=REFUSED,
+        at=(a.weight_decay_incr_style,),
+        fixes=(drop(a.weight_decay_incr_style),),
+        **each(1399, 723),
+    ),
+    refuse(
+        "weight-decay-end-missing",
+        all_of(~CONSTANT, a.end_weight_decay.is_none),
+        message="weight decay grows ({weight_decay_incr_style}), but --end-weight-decay does not say to where",
+        why=REFUSED,
+        at=(a.weight_decay_incr_style,),
+        fixes=(drop(a.weight_decay_incr_style),),
+        **each(1400, 724),
+    ),
+    conflicts(
+        "scheduler-from-both",
+        all_of(TRAINS, a["override_opt_param_scheduler"]),
+        a["use_checkpoint_opt_param_scheduler"],
+        message="--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other",
+        why=LATE,
+        at=(a["use_checkpoint_opt_param_scheduler"], a["override_opt_param_scheduler"]),
+        fixes=(drop(a["use_checkpoint_opt_param_scheduler"], safety=Safety.UNSAFE), drop(a["override_opt_param_scheduler"])),
+        **each(176, 90, SCHEDULER),
+    ),
+)

@@ -1,0 +1,53 @@
+"""A communication algorithm that is not deterministic.
+
+## What it does
+With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 takes Ring, CollnetDirect,
+CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also takes Tree, but one word only, and not
+an unset variable.
+
+## Why is this bad?
+The order in which gradients are added up would differ between runs; the run is refused at start-up.
+
+## Example
+    NCCL_ALGO=Tree python pretrain_gpt.py --deterministic-mode …
+
+Use instead `NCCL_ALGO=Ring`.
+
+## References
+Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env; core_v0.12.1, megatron/training/arguments.py:881
+"""
+
+from collections.abc import Iterator
+
+from preflight.rules.megatron.core_reading import core, read, typed
+from preflight.rules.megatron.training_names import ARGUMENTS, DETERMINISM
+
+from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.document import Unknown
+
+PLACES = {"megatron@0.12.1": f"{ARGUMENTS}:881", "megatron": f"{DETERMINISM}:91"}
+STEADY = ("Ring", "CollnetDirect", "CollnetChain", "^NVLS")
+OLD = "0.12.1"
+
+
+@rule(severity=Severity.ERROR, id="megatron/nccl-algorithm", frameworks=("megatron",), upstream=tuple(PLACES.values()))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """NCCL_ALGO against deterministic mode."""
+    values = read(job, "deterministic_mode")
+    if isinstance(values, Unverified) or not values[0]:
+        return
+    value = job.arguments.environment.get("NCCL_ALGO")
+    text = value.raw if value is not None else None
+    if isinstance(text, Unknown) or (text is None and job.arguments.open):
+        yield Unverified(text.because if isinstance(text, Unknown) else "the environment is not known")
+        return
+    old = core(job) == OLD
+    words = (*STEADY, "Tree") if old else STEADY
+    if text is None:
+        message = f"--deterministic-mode needs NCCL_ALGO to be one of {', '.join(words)}, it is not set" if old else ""
+    else:
+        given = [text] if old else [word.strip() for word in str(text).split(",") if word.strip()]
+        fine = bool(given) and all(word in words for word in given)
+        message = "" if fine else f"--deterministic-mode takes NCCL_ALGO {', '.join(words)}, not {text}"
+    if message:
+        yield Finding(message, span=job.place(*typed(job, "deterministic_mode")), upstream=job.upstream(PLACES))

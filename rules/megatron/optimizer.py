@@ -1,0 +1,187 @@
+"""The optimizer: what overlaps with it, the precision of its states, where they live."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import OPTIMIZER, REFUSED, distributed_at_first, each, gather_at_first, new
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+WITH_STEP = a.overlap_param_gather_with_optimizer_step
+PRECISE = a.use_precision_aware_optimizer
+WIDE = "without --use-precision-aware-optimizer the states stay in fp32; the run is refused when the optimizer is configured"
+EMERGING = a.optimizer.is_in("muon", "dist_muon", "lion", "soap", "adaptive_muon")
+BUILT = "the optimizer refuses it when it is built, after the model"
+INIT = "megatron/core/optimizer/__init__.py"
+
+MEGATRON.add(
+    refuse(
+        "param-gather-without-distributed-optimizer",
+        all_of(gather_at_first, ~distributed_at_first, ~a.use_megatron_fsdp, ~(a.optimizer.written == "dist_muon")),
+        message="--overlap-param-gather overlaps what the distributed optimizer gathers, and --use-distributed-optimizer is not given",
+        why=REFUSED,
+        at=(a.overlap_param_gather, a.data_parallel_sharding_strategy),
+        fixes=(put(a.use_distributed_optimizer), drop(a.overlap_param_gather, safety=Safety.SAFE)),
+        **each(1025, 503),
+    ),
+    refuse(
+        "param-gather-without-grad-reduce",
+        all_of(gather_at_first, ~a.overlap_grad_reduce),
+        message="--overlap-param-gather needs --overlap-grad-reduce",
+        why=REFUSED,
+        at=(a.overlap_param_gather,),
+        fixes=(put(a.overlap_grad_reduce, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
+        **each(1028, 505),
+    ),
+    requires(
+        "step-overlap-without-distributed-optimizer",
+        WITH_STEP,
+        distributed_at_first,
+        message="--overlap-param-gather-with-optimizer-step needs --use-distributed-optimizer",
+        why=REFUSED,
+        at=(WITH_STEP,),
+        fixes=(put(a.use_distributed_optimizer), drop(WITH_STEP, safety=Safety.SAFE)),
+        **each(1067, 531),
+    ),
+    requires(
+        "step-overlap-without-param-gather",
+        WITH_STEP,
+        gather_at_first,
+        message="--overlap-param-gather-with-optimizer-step needs --overlap-param-gather",
+        why=REFUSED,
+        at=(WITH_STEP,),
+        fixes=(put(a.overlap_param_gather), drop(WITH_STEP, safety=Safety.SAFE)),
+        **each(1069, 533),
+    ),
+    refuse(
+        "step-overlap-without-virtual-stages",
+        all_of(WITH_STEP, a.virtual_pipeline_model_parallel_size.is_none),
+        message="--overlap-param-gather-with-optimizer-step needs virtual pipeline stages, and there are none",
+        why=REFUSED,
+        at=(WITH_STEP,),
+        fixes=(drop(WITH_STEP, safety=Safety.SAFE),),
+        **each(1071, 535),
+    ),
+    refuse(
+        "step-overlap-with-distributed-checkpoint",
+        all_of(WITH_STEP, a.use_dist_ckpt),
+        message="--overlap-param-gather-with-optimizer-step only works with --ckpt-format torch, not {ckpt_format}",
+        why=REFUSED,
+        at=(WITH_STEP, a.ckpt_format),
+        fixes=(drop(WITH_STEP, safety=Safety.SAFE), put(a.ckpt_format, "torch")),
+        **each(1073, 537),
+    ),
+    conflicts(
+        "step-overlap-with-reused-buffer",
+        WITH_STEP,
+        a.reuse_grad_buf_for_mxfp8_param_ag,
+        message="--overlap-param-gather-with-optimizer-step cannot go with --reuse-grad-buf-for-mxfp8-param-ag",
+        why="the gathered weights would overwrite gradients that the step still reads; the optimizer's configuration is refused",
+        **new(428, OPTIMIZER),
+    ),
+    refuse(
+        "precision-aware-without-adam",
+        all_of(PRECISE, a.optimizer != "adam"),
+        message="--use-precision-aware-optimizer is for Adam, the optimizer is {optimizer}",
+        why="the optimizer's configuration is refused",
+        at=(PRECISE, a.optimizer),
+        fixes=(drop(PRECISE, also=(a.main_grads_dtype, a.main_params_dtype, a.exp_avg_dtype, a.exp_avg_sq_dtype)),),
+        **each(434, 166, OPTIMIZER),
+    ),
+    refuse(
+        "main-grads-without-precision-aware",
+        all_of(~PRECISE, a.main_grads_dtype != "fp32"),
+        message="gradients in {main_grads_dtype} need --use-precision-aware-optimizer",
+        why=WIDE,
+        at=(a.main_grads_dtype,),
+        fixes=(put(PRECISE), drop(a.main_grads_dtype)),
+        after=("megatron/main-grads-with-fp32-accumulation",),
+        **each(469, 201, OPTIMIZER),
+    ),
+    refuse(
+        "main-params-without-precision-aware",
+        all_of(~PRECISE, a.main_params_dtype != "fp32"),
+        message="main weights in {main_params_dtype} need --use-precision-aware-optimizer",
+        why=WIDE,
+        at=(a.main_params_dtype,),
+        fixes=(put(PRECISE), drop(a.main_params_dtype)),
+        **each(472, 204, OPTIMIZER),
+    ),
+    refuse(
+        "momentum-without-precision-aware",
+        all_of(~PRECISE, a.exp_avg_dtype != "fp32"),
+        message="a first moment in {exp_avg_dtype} needs --use-precision-aware-optimizer",
+        why=WIDE,
+        at=(a.exp_avg_dtype,),
+        fixes=(put(PRECISE), drop(a.exp_avg_dtype)),
+        **each(475, 207, OPTIMIZER),
+    ),
+    refuse(
+        "variance-without-precision-aware",
+        all_of(~PRECISE, a.exp_avg_sq_dtype != "fp32"),
+        message="a second moment in {exp_avg_sq_dtype} needs --use-precision-aware-optimizer",
+        why=WIDE,
+        at=(a.exp_avg_sq_dtype,),
+        fixes=(put(PRECISE), drop(a.exp_avg_sq_dtype)),
+        **each(478, 210, OPTIMIZER),
+    ),
+    requires(
+        "optimizer-offload-without-precision-aware",
+        a.optimizer_cpu_offload,
+        PRECISE,
+        message="--optimizer-cpu-offload needs --use-precision-aware-optimizer, whose code it uses",
+        why=REFUSED,
+        **each(1885, 946),
+    ),
+    refuse(
+        "optimizer-offload-with-fp8-gather",
+        all_of(a.optimizer_cpu_offload, a.fp8_param_gather, a.fp8_recipe != "delayed"),
+        message="--optimizer-cpu-offload gathers fp8 weights only with the recipe delayed, not {fp8_recipe}",
+        why=REFUSED,
+        at=(a.fp8_recipe, a.optimizer_cpu_offload, a.fp8_param_gather),
+        fixes=(put(a.fp8_recipe, "delayed"), drop(a.fp8_param_gather)),
+        **new(1889),
+    ),
+    refuse(
+        "precision-aware-without-distributed-optimizer",
+        all_of(PRECISE, ~a.use_distributed_optimizer, a.optimizer.is_in("adam", "sgd"), ~a.use_torch_fsdp2, ~a.skip_train, ~(a.megatron_fsdp_version == 2)),
+        message="--use-precision-aware-optimizer needs --use-distributed-optimizer",
+        why=BUILT,
+        at=(PRECISE,),
+        fixes=(put(a.use_distributed_optimizer),),
+        **new(1058, INIT),
+    ),
+    refuse(
+        "emerging-optimizer-in-fp16",
+        all_of(EMERGING, a.fp16),
+        message="the optimizer {optimizer} does not train in fp16",
+        why=BUILT,
+        at=(a.optimizer, a.fp16),
+        **new(775, INIT),
+    ),
+    refuse(
+        "instances-without-distributed-optimizer",
+        all_of(
+            a.num_distributed_optimizer_instances > 1,
+            ~a.use_distributed_optimizer,
+            ~a.use_torch_fsdp2,
+            ~a.use_megatron_fsdp,
+            ~a.use_layer_wise_distributed_optimizer,
+        ),
+        message="{num_distributed_optimizer_instances} instances of the distributed optimizer are asked for, and --use-distributed-optimizer is not given",
+        why="data parallelism refuses it when it wraps the model",
+        at=(a.num_distributed_optimizer_instances,),
+        fixes=(put(a.use_distributed_optimizer), drop(a.num_distributed_optimizer_instances)),
+        upstream="megatron/core/distributed/distributed_data_parallel.py:358",
+        versions=">=0.13",
+    ),
+    refuse(
+        "averaging-with-per-token-loss",
+        all_of(a.calculate_per_token_loss, a.ddp_average_in_collective, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp),
+        message="--ddp-average-in-collective divides by ranks, --calculate-per-token-loss by tokens: one of them",
+        why="data parallelism refuses it when it wraps the model",
+        at=(a.ddp_average_in_collective, a.calculate_per_token_loss),
+        fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
+        **new(245, "megatron/core/distributed/distributed_data_parallel.py"),
+    ),
+)

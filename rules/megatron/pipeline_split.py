@@ -1,0 +1,130 @@
+"""How layers are divided over pipeline stages and virtual stages."""
+
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
+
+from preflight.constraints.expressions import total
+from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+STAGES = a.pipeline_model_parallel_size
+PER_CHUNK = a.num_layers_per_virtual_pipeline_stage
+CHUNKS = a.num_virtual_stages_per_pipeline_rank
+VIRTUAL = a.virtual_pipeline_model_parallel_size
+UNEVEN = any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set)
+LAYERS = a.pipeline_num_layers
+NO_PATTERN = a.hybrid_layer_pattern.is_none
+BY_CHUNK = all_of(PER_CHUNK.is_set, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none)
+PLAIN = all_of(PER_CHUNK.is_none, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none, ~UNEVEN, NO_PATTERN)
+
+MEGATRON.add(
+    refuse(
+        "virtual-stages-twice",
+        total(PER_CHUNK.is_set, CHUNKS.is_set, a.pipeline_model_parallel_layout.is_set) > 1,
+        message="virtual stages are described more than once: by layers per stage, stages per rank or a layout, one of the three",
+        why=REFUSED,
+        at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout),
+        fixes=(drop(PER_CHUNK), drop(CHUNKS)),
+        **each(928, 429),
+    ),
+    divides(
+        "layout-over-stages",
+        STAGES,
+        a.layout_num_stages,
+        when=all_of(a.pipeline_model_parallel_layout.is_set, PER_CHUNK.is_none, CHUNKS.is_none),
+        message="the pipeline layout has {layout_num_stages} stages, which do not divide over pipeline parallel {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(a.pipeline_model_parallel_layout, STAGES),
+        layout=True,
+        **new(945),
+    ),
+    refuse(
+        "virtual-stages-with-uneven-split",
+        all_of(BY_CHUNK, UNEVEN),
+        message="stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
+        "--num-virtual-stages-per-pipeline-rank says how many pieces instead",
+        why=REFUSED,
+        at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
+        fixes=(drop(PER_CHUNK),),
+        **each(955, 444),
+    ),
+    divides(
+        "interleaved-layers-over-stages",
+        STAGES,
+        LAYERS,
+        when=all_of(BY_CHUNK, ~UNEVEN),
+        message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
+        why=REFUSED,
+        at=(a.num_layers, STAGES),
+        layout=True,
+        **each(968, 457),
+    ),
+    divides(
+        "stage-over-virtual-stages",
+        PER_CHUNK,
+        LAYERS // STAGES,
+        when=all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0),
+        message="{layers} layers of a pipeline stage do not divide into virtual stages of {num_layers_per_virtual_pipeline_stage}",
+        why=REFUSED,
+        shows={"layers": LAYERS // STAGES},
+        at=(PER_CHUNK, a.num_layers, STAGES),
+        layout=True,
+        **each(972, 461),
+    ),
+    divides(
+        "layers-over-stages",
+        STAGES,
+        LAYERS,
+        when=PLAIN,
+        message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
+        why="an uneven split has to be asked for; " + REFUSED,
+        at=(a.num_layers, STAGES),
+        layout=True,
+        unless_framework="mindspeed-llm",
+        **each(997, 490),
+    ),
+    refuse(
+        "virtual-stages-without-pipeline",
+        all_of(VIRTUAL.is_set, a.overlap_p2p_comm, STAGES <= 1),
+        message="{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, and pipeline parallel is {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout, STAGES),
+        fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
+        layout=True,
+        upstream=f"{ARGUMENTS}:1002",
+        versions=NEW,
+    ),
+    refuse(
+        "virtual-stages-with-two-stages",
+        all_of(VIRTUAL.is_set, ~a.overlap_p2p_comm, STAGES <= 2),
+        message="without overlapped communication, virtual stages need a pipeline of 3 or more, not {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
+        fixes=(drop(a.overlap_p2p_comm),),
+        layout=True,
+        upstream=f"{ARGUMENTS}:1006",
+        versions=NEW,
+    ),
+    refuse(
+        "interleaving-without-pipeline",
+        all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), a.overlap_p2p_comm, STAGES <= 1),
+        message="virtual stages need a pipeline, and pipeline parallel is {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(PER_CHUNK, CHUNKS, STAGES),
+        fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
+        layout=True,
+        upstream=f"{ARGUMENTS}:434",
+        versions=OLD,
+    ),
+    refuse(
+        "interleaving-with-two-stages",
+        all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), ~a.overlap_p2p_comm, STAGES <= 2),
+        message="without overlapped communication, virtual stages need a pipeline of 3 or more, not {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
+        layout=True,
+        upstream=f"{ARGUMENTS}:438",
+        versions=OLD,
+    ),
+)

@@ -1,0 +1,134 @@
+"""Reinforcement learning: rollouts in flight, CUDA graphs and caches between training and generation."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, new
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+RL = a.perform_rl_step
+CACHE = a.rl_kv_cache_management_mode
+INFLIGHT = all_of(RL, a.rl_max_inflight_requests.is_set)
+PROMPTS = a.grpo_prompts_per_step * a.grpo_group_size
+LAG = all_of(RL, a.rl_generation_lag.is_set, a.rl_max_inflight_requests.is_none)
+
+MEGATRON.add(
+    refuse(
+        "kept-graphs-without-graphs",
+        all_of(RL, a.rl_persist_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")),
+        message="--rl-persist-cuda-graphs keeps CUDA graphs, and --cuda-graph-impl makes none",
+        why=REFUSED,
+        at=(a.rl_persist_cuda_graphs, a.cuda_graph_impl),
+        fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_persist_cuda_graphs, safety=Safety.SAFE)),
+        **new(481),
+    ),
+    refuse(
+        "training-graphs-without-graphs",
+        all_of(RL, a.rl_training_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")),
+        message="--rl-training-cuda-graphs trains with CUDA graphs, and --cuda-graph-impl makes none",
+        why=REFUSED,
+        at=(a.rl_training_cuda_graphs, a.cuda_graph_impl),
+        fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_training_cuda_graphs, safety=Safety.SAFE)),
+        **new(485),
+    ),
+    refuse(
+        "cache-offload-without-kept-graphs",
+        all_of(RL, CACHE == "offload", ~a.rl_persist_cuda_graphs),
+        message="--rl-kv-cache-management-mode offload needs --rl-persist-cuda-graphs",
+        why="capturing again would overwrite the cache; " + REFUSED,
+        at=(CACHE,),
+        fixes=(put(a.rl_persist_cuda_graphs), put(CACHE, "persist")),
+        **new(501),
+    ),
+    refuse(
+        "cache-offload-with-unified-memory",
+        all_of(RL, CACHE == "offload", a.rl_persist_cuda_graphs, a.inference_dynamic_batching_unified_memory_level > 0),
+        message="unified memory moves the cache itself; --rl-kv-cache-management-mode offload cannot go with it",
+        why=REFUSED,
+        at=(CACHE, a.inference_dynamic_batching_unified_memory_level),
+        fixes=(drop(CACHE),),
+        **new(506),
+    ),
+    conflicts(
+        "inflight-with-lag",
+        INFLIGHT,
+        a.rl_generation_lag.is_set,
+        message="--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag {rl_generation_lag} say the same thing twice",
+        why=REFUSED,
+        at=(a.rl_generation_lag, a.rl_max_inflight_requests),
+        fixes=(drop(a.rl_generation_lag), drop(a.rl_max_inflight_requests)),
+        **new(530),
+    ),
+    refuse(
+        "inflight-not-positive",
+        all_of(INFLIGHT, a.rl_generation_lag.is_none, a.rl_max_inflight_requests < 1),
+        message="--rl-max-inflight-requests is {rl_max_inflight_requests}; it must be at least 1",
+        why=REFUSED,
+        at=(a.rl_max_inflight_requests,),
+        **new(532),
+    ),
+    refuse(
+        "inflight-without-partial-rollouts",
+        all_of(INFLIGHT, a.rl_generation_lag.is_none, a.rl_max_inflight_requests > PROMPTS, ~a.rl_partial_rollouts),
+        message="{rl_max_inflight_requests} requests in flight exceed one batch of {batch} and need --rl-partial-rollouts",
+        why=REFUSED,
+        shows={"batch": PROMPTS},
+        at=(a.rl_max_inflight_requests,),
+        fixes=(put(a.rl_partial_rollouts), put(a.rl_max_inflight_requests, PROMPTS)),
+        **new(535),
+    ),
+    refuse(
+        "lag-too-negative",
+        all_of(LAG, a.rl_generation_lag < -1),
+        message="--rl-generation-lag is {rl_generation_lag}; it must be at least -1",
+        why=REFUSED,
+        at=(a.rl_generation_lag,),
+        **new(546),
+    ),
+    refuse(
+        "lag-without-partial-rollouts",
+        all_of(LAG, a.rl_generation_lag > 0, ~a.rl_partial_rollouts),
+        message="a generation lag of {rl_generation_lag} needs --rl-partial-rollouts",
+        why=REFUSED,
+        at=(a.rl_generation_lag,),
+        fixes=(put(a.rl_partial_rollouts), drop(a.rl_generation_lag)),
+        **new(549),
+    ),
+    refuse(
+        "submission-without-partial-rollouts",
+        all_of(RL, a.rl_submission_granularity != "B", ~a.rl_partial_rollouts),
+        message="--rl-submission-granularity {rl_submission_granularity} needs --rl-partial-rollouts",
+        why=REFUSED,
+        at=(a.rl_submission_granularity,),
+        fixes=(put(a.rl_partial_rollouts), drop(a.rl_submission_granularity)),
+        **new(551),
+    ),
+    refuse(
+        "consumption-by-rollout",
+        all_of(RL, a.rl_consumption_granularity == "R"),
+        message="--rl-consumption-granularity R is not implemented; there are G and B",
+        why=REFUSED,
+        at=(a.rl_consumption_granularity,),
+        fixes=(drop(a.rl_consumption_granularity),),
+        **new(554),
+    ),
+    refuse(
+        "consumption-finer-than-submission",
+        all_of(RL, a.rl_submission_granularity == "B", a.rl_consumption_granularity == "G"),
+        message="rollouts are submitted by batch, so they cannot be consumed by group",
+        why=REFUSED,
+        at=(a.rl_consumption_granularity, a.rl_submission_granularity),
+        fixes=(drop(a.rl_consumption_granularity),),
+        **new(556),
+    ),
+    refuse(
+        "offloaded-optimizer-not-loaded",
+        all_of(RL, a.skip_train, a.no_load_optim, a.rl_offload_optimizer_during_inference),
+        message="--skip-train with --no-load-optim makes no optimizer, so --rl-offload-optimizer-during-inference has nothing to offload",
+        why=REFUSED,
+        at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),
+        fixes=(drop(a.rl_offload_optimizer_during_inference, safety=Safety.SAFE),),
+        **new(1879),
+    ),
+)

@@ -1,0 +1,63 @@
+"""An argument without which no run starts is not given.
+
+## What it does
+Checks that a run says its micro-batch size, layers, hidden size, heads, positions, sequence length and learning rate.
+None of them has a default. `--skip-train` needs no learning rate.
+
+## Why is this bad?
+The run is refused at start-up, on every rank; a missing learning rate only after the model is built.
+
+## Example
+    python pretrain_gpt.py --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 …
+
+Use instead the same with `--max-position-embeddings 1024` and the others that are named.
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005, megatron/core/optimizer_param_scheduler.py:148;
+core_v0.12.1, megatron/training/arguments.py:419, :657, :692, :991, megatron/core/optimizer_param_scheduler.py:62
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from preflight.rules.megatron.training_names import ARGUMENTS, SCHEDULER
+
+from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.document import Unknown
+
+
+class Needed(NamedTuple):
+    """Arguments of which one must be given, and where each version of Megatron asks for it."""
+
+    names: tuple[str, ...]
+    new: int
+    old: int
+    file: str = ARGUMENTS
+
+
+NEEDED = (
+    Needed(("micro_batch_size",), 693, 419),
+    Needed(("num_layers", "encoder_num_layers"), 1309, 657),
+    Needed(("hidden_size",), 2005, 991),
+    Needed(("num_attention_heads",), 2005, 991),
+    Needed(("max_position_embeddings",), 2005, 991),
+    Needed(("seq_length", "encoder_seq_length"), 1350, 692),
+    Needed(("lr",), 148, 62, SCHEDULER),
+)
+PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED))
+
+
+@rule(severity=Severity.ERROR, id="megatron/required-argument", frameworks=("megatron",), upstream=PLACES)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """Every required argument that is not there."""
+    if job.arguments.get("entry_is_known").raw is not True:
+        return
+    old = job.versions["megatron"] == "0.12.1"
+    for needed in NEEDED:
+        values = [job.arguments.get(name).raw for name in needed.names]
+        unknown = next((value for value in values if isinstance(value, Unknown)), None)
+        if unknown is not None:
+            yield Unverified(unknown.because)
+        elif all(value is None for value in values) and not (needed.names == ("lr",) and job.arguments.get("skip_train").raw):
+            flag = job.arguments.spell(needed.names[0])
+            yield Finding(f"{flag} is not given and has no default", span=job.start, upstream=f"{needed.file}:{needed.old if old else needed.new}")

@@ -1,0 +1,87 @@
+"""Sizes of the network and of its sequences."""
+
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, each, new
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+
+MEGATRON = ConstraintSet("megatron")
+VOCABULARY = "megatron/training/vocab_utils.py"
+
+MEGATRON.add(
+    conflicts(
+        "layers-twice",
+        any_of(a.num_layers.given, a.hybrid_layer_pattern.is_set),
+        a.encoder_num_layers.given,
+        message="--encoder-num-layers is another name of --num-layers, and the number of layers is given already",
+        why=REFUSED,
+        at=(a.encoder_num_layers, a.num_layers, a.hybrid_layer_pattern),
+        fixes=(drop(a.encoder_num_layers),),
+        **each(1305, 653),
+    ),
+    divides(
+        "hidden-over-heads",
+        a.num_attention_heads,
+        a.hidden_size,
+        when=a.kv_channels.written.is_none,
+        message="a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and --kv-channels does not say how wide a head is",
+        why=REFUSED,
+        at=(a.hidden_size, a.num_attention_heads),
+        **each(1332, 680),
+    ),
+    divides(
+        "sequence-over-context-parallel",
+        2 * a.context_parallel_size,
+        a.seq_length,
+        when=all_of(a.seq_length.given, a.context_parallel_size > 1),
+        message="a sequence of {seq_length} is not a multiple of 2 x context parallel {context_parallel_size}",
+        why="every rank takes one chunk from the front and one from the back; " + REFUSED,
+        at=(a.seq_length, a.context_parallel_size),
+        layout=True,
+        **each(1336, 684),
+    ),
+    conflicts(
+        "sequence-length-twice",
+        a.seq_length.given,
+        a.encoder_seq_length.given,
+        message="--seq-length and --encoder-seq-length are two names of one number; both are given",
+        why=REFUSED,
+        at=(a.encoder_seq_length, a.seq_length),
+        fixes=(drop(a.encoder_seq_length),),
+        **each(1347, 689),
+    ),
+    refuse(
+        "positions-below-sequence",
+        all_of(a.seq_length.is_set, a.max_position_embeddings < a.seq_length),
+        message="sequences of {seq_length} tokens need as many positions, --max-position-embeddings is {max_position_embeddings}",
+        why=REFUSED,
+        at=(a.max_position_embeddings, a.seq_length, a.encoder_seq_length),
+        fixes=(put(a.max_position_embeddings, a.seq_length),),
+        **each(1354, 696),
+    ),
+    refuse(
+        "positions-below-decoder-sequence",
+        all_of(a.decoder_seq_length.is_set, a.max_position_embeddings < a.decoder_seq_length),
+        message="decoder sequences of {decoder_seq_length} tokens need as many positions, --max-position-embeddings is {max_position_embeddings}",
+        why=REFUSED,
+        at=(a.max_position_embeddings, a.decoder_seq_length),
+        fixes=(put(a.max_position_embeddings, a.decoder_seq_length),),
+        **each(1358, 700),
+    ),
+    refuse(
+        "vocabulary-not-positive",
+        all_of(a.vocab_size.is_set, a.vocab_size <= 0),
+        message="--vocab-size is {vocab_size}; it must be at least 1",
+        why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
+        at=(a.vocab_size,),
+        **new(52, VOCABULARY),
+    ),
+    refuse(
+        "vocabulary-multiple-not-positive",
+        a.make_vocab_size_divisible_by <= 0,
+        message="--make-vocab-size-divisible-by is {make_vocab_size_divisible_by}; it must be at least 1",
+        why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
+        fixes=(drop(a.make_vocab_size_divisible_by),),
+        **new(54, VOCABULARY),
+    ),
+)

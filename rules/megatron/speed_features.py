@@ -1,0 +1,212 @@
+"""Recomputation, overlap, CUDA graphs, offloading and context parallelism as the validator sees them."""
+
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, each, new
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+SPREAD = a.distribute_saved_activations
+HYBRID = a.hybrid_context_parallel
+GRAPHS = a.cuda_graph_impl
+DELAYED = all_of(a.delay_wgrad_compute, a.transformer_impl == "transformer_engine", a.overlap_grad_reduce)
+ATTENTION = a.cuda_graph_modules.has("attn")
+ROUTER = all_of(a.cuda_graph_modules.has("moe_router"), a.moe_shared_expert_intermediate_size.is_set, ~a.moe_shared_expert_overlap)
+SPLIT = a.inference_batch_times_seqlen_threshold > -1
+
+MEGATRON.add(
+    refuse(
+        "spread-activations-without-tensor-parallel",
+        all_of(SPREAD, a.tensor_model_parallel_size <= 1),
+        message="--distribute-saved-activations spreads over tensor parallel ranks, and there is one",
+        why=REFUSED,
+        at=(SPREAD,),
+        fixes=(drop(SPREAD, safety=Safety.SAFE),),
+        **each(1411, 736),
+    ),
+    refuse(
+        "spread-activations-without-full-recompute",
+        all_of(SPREAD, a.tensor_model_parallel_size > 1, a.recompute_granularity != "full"),
+        message="--distribute-saved-activations needs --recompute-granularity full, not {recompute_granularity}",
+        why=REFUSED,
+        at=(SPREAD, a.recompute_granularity),
+        fixes=(drop(SPREAD, safety=Safety.SAFE),),
+        **each(1414, 739),
+    ),
+    refuse(
+        "spread-activations-without-method",
+        all_of(SPREAD, a.tensor_model_parallel_size > 1, a.recompute_granularity == "full", a.recompute_method.is_none),
+        message="--distribute-saved-activations needs a --recompute-method",
+        why=REFUSED,
+        at=(SPREAD,),
+        fixes=(drop(SPREAD, safety=Safety.SAFE), put(a.recompute_method, "uniform")),
+        after=("megatron/recompute-full-without-method",),
+        **each(1417, 742),
+    ),
+    refuse(
+        "recompute-selective-with-method",
+        all_of(a.recompute_granularity == "selective", a.recompute_method.is_set),
+        message="selective recomputation has no method; --recompute-method {recompute_method} is for --recompute-granularity full",
+        why=REFUSED,
+        at=(a.recompute_method, a.recompute_granularity, a.recompute_activations),
+        fixes=(drop(a.recompute_method, also=(a.recompute_num_layers,)),),
+        **each(1426, 751),
+    ),
+    requires(
+        "overlapped-tensor-parallel-without-sequence-parallel",
+        a.tp_comm_overlap,
+        a.sequence_parallel,
+        message="--tp-comm-overlap needs --sequence-parallel, which is off or was switched off because tensor parallel is 1",
+        why=REFUSED,
+        at=(a.tp_comm_overlap,),
+        fixes=(drop(a.tp_comm_overlap, safety=Safety.SAFE),),
+        **each(1442, 764),
+    ),
+    requires(
+        "two-level-context-without-sizes",
+        a.cp_comm_type.has("a2a+p2p"),
+        a.hierarchical_context_parallel_sizes.is_set,
+        message="--cp-comm-type a2a+p2p needs --hierarchical-context-parallel-sizes, the size of each level",
+        why=REFUSED,
+        at=(a.cp_comm_type,),
+        **each(584, 355),
+    ),
+    refuse(
+        "hybrid-context-with-pipeline",
+        all_of(HYBRID, a.pipeline_model_parallel_size > 1),
+        message="hybrid context parallelism has no pipeline, it is {pipeline_model_parallel_size}",
+        why=REFUSED,
+        at=(HYBRID, a.pipeline_model_parallel_size),
+        **new(1445),
+    ),
+    conflicts(
+        "hybrid-context-with-graph",
+        HYBRID,
+        a.enable_cuda_graph,
+        message="hybrid context parallelism does not work with --enable-cuda-graph",
+        why=REFUSED,
+        **new(1446),
+    ),
+    conflicts(
+        "hybrid-context-with-fsdp",
+        HYBRID,
+        a.use_megatron_fsdp,
+        message="hybrid context parallelism does not work with Megatron-FSDP",
+        why=REFUSED,
+        fixes=(),
+        **new(1447),
+    ),
+    refuse(
+        "hybrid-context-loader",
+        all_of(HYBRID, a.dataloader_type != "single"),
+        message="hybrid context parallelism needs --dataloader-type single, not {dataloader_type}",
+        why=REFUSED,
+        at=(a.dataloader_type, HYBRID),
+        fixes=(put(a.dataloader_type, "single"),),
+        **new(1448),
+    ),
+    requires(
+        "hybrid-context-without-token-loss",
+        HYBRID,
+        a.calculate_per_token_loss,
+        message="hybrid context parallelism needs --calculate-per-token-loss",
+        why=REFUSED,
+        **new(1449),
+    ),
+    requires(
+        "delayed-wgrad-implementation",
+        a.delay_wgrad_compute,
+        a.transformer_impl == "transformer_engine",
+        message="--delay-wgrad-compute needs --transformer-impl transformer_engine, not {transformer_impl}",
+        why=REFUSED,
+        at=(a.delay_wgrad_compute, a.transformer_impl),
+        fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
+        **new(1904),
+    ),
+    refuse(
+        "graphed-wgrad-without-fusion",
+        all_of(DELAYED, any_of(ATTENTION, ROUTER), ~a.gradient_accumulation_fusion),
+        message="weight gradients delayed out of a CUDA graph need gradient accumulation fusion, which is off",
+        why="graphs need fixed addresses; " + REFUSED,
+        at=(a.delay_wgrad_compute, a.cuda_graph_modules),
+        fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
+        **new(1919),
+    ),
+    refuse(
+        "graphed-wgrad-with-bias",
+        all_of(DELAYED, ATTENTION, a.gradient_accumulation_fusion, any_of(a.add_bias_linear, a.add_qkv_bias)),
+        message="weight gradients delayed out of a CUDA graph of attention need attention without biases",
+        why=REFUSED,
+        at=(a.delay_wgrad_compute, a.cuda_graph_modules, a.add_qkv_bias),
+        fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
+        **new(1925),
+    ),
+    requires(
+        "activation-offload-implementation",
+        a.fine_grained_activation_offloading,
+        a.transformer_impl == "transformer_engine",
+        message="--fine-grained-activation-offloading needs --transformer-impl transformer_engine, not {transformer_impl}",
+        why=REFUSED,
+        at=(a.fine_grained_activation_offloading, a.transformer_impl),
+        fixes=(drop(a.fine_grained_activation_offloading, safety=Safety.SAFE),),
+        **new(1936),
+    ),
+    conflicts(
+        "full-graph-with-modules",
+        GRAPHS == "full_iteration",
+        a.cuda_graph_modules.length > 0,
+        message="a CUDA graph of the whole iteration captures everything; --cuda-graph-modules cannot be given",
+        why=REFUSED,
+        at=(a.cuda_graph_modules, GRAPHS),
+        fixes=(drop(a.cuda_graph_modules),),
+        **new(1969),
+    ),
+    refuse(
+        "inference-graphs-not-positive",
+        all_of(GRAPHS == "local", a.inference_dynamic_batching_num_cuda_graphs <= 0, a.inference_dynamic_batching_num_cuda_graphs != -1),
+        message="--inference-dynamic-batching-num-cuda-graphs is {inference_dynamic_batching_num_cuda_graphs}; it is above 0, or -1 to choose",
+        why=REFUSED,
+        at=(a.inference_dynamic_batching_num_cuda_graphs,),
+        fixes=(drop(a.inference_dynamic_batching_num_cuda_graphs),),
+        **new(1248),
+    ),
+    refuse(
+        "split-inference-without-pipeline",
+        all_of(SPLIT, a.pipeline_model_parallel_size <= 1),
+        message="--inference-batch-times-seqlen-threshold fills a pipeline, and there is one stage",
+        why=REFUSED,
+        at=(a.inference_batch_times_seqlen_threshold,),
+        fixes=(drop(a.inference_batch_times_seqlen_threshold, safety=Safety.SAFE),),
+        **each(1856, 927),
+    ),
+    refuse(
+        "split-inference-with-graph",
+        all_of(SPLIT, a.pipeline_model_parallel_size > 1, GRAPHS != "none"),
+        message="--inference-batch-times-seqlen-threshold does not work with CUDA graphs ({cuda_graph_impl})",
+        why=REFUSED,
+        at=(a.inference_batch_times_seqlen_threshold, GRAPHS),
+        fixes=(drop(a.inference_batch_times_seqlen_threshold), drop(GRAPHS)),
+        **new(1858),
+    ),
+    refuse(
+        "fake-groups-with-flex",
+        all_of(a.fake_process_group, a.moe_token_dispatcher_type == "flex"),
+        message="--fake-process-group does not work with the flex dispatcher",
+        why=REFUSED,
+        at=(a.moe_token_dispatcher_type, a.fake_process_group),
+        **new(1757),
+    ),
+    refuse(
+        "inference-graph-scope",
+        any_of(
+            all_of(GRAPHS == "local", a.inference_cuda_graph_scope.written == "none"),
+            all_of(GRAPHS.is_in("none", "transformer_engine", "full_iteration"), a.inference_cuda_graph_scope.written.is_in("layer", "block")),
+        ),
+        message="--inference-cuda-graph-scope {inference_cuda_graph_scope} does not go with --cuda-graph-impl {cuda_graph_impl}",
+        why=REFUSED,
+        at=(a.inference_cuda_graph_scope, GRAPHS),
+        fixes=(drop(a.inference_cuda_graph_scope),),
+        **new(647),
+    ),
+)

@@ -1,0 +1,114 @@
+"""How long a run trains, and how long its learning rate warms up and decays: in iterations or in samples, not both."""
+
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, TRAINING, each, old
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+# A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace here.)
+ITERATIONS = all_of(a.train_iters.written, ~a.skip_train)
+SAMPLES = all_of(a.train_samples, ~a.skip_train)
+RAMP = a.rampup_batch_size
+
+MEGATRON.add(
+    conflicts(
+        "iterations-and-samples",
+        ITERATIONS,
+        a.train_samples.is_set,
+        message="--train-iters {train_iters} and --train-samples {train_samples} both say how long to train",
+        why=REFUSED,
+        at=(a.train_samples, a.train_iters),
+        fixes=(drop(a.train_samples), drop(a.train_iters)),
+        **each(1279, 625),
+    ),
+    conflicts(
+        "decay-samples-with-iterations",
+        ITERATIONS,
+        a.lr_decay_samples.is_set,
+        message="training is counted in iterations, so the decay is --lr-decay-iters, not --lr-decay-samples {lr_decay_samples}",
+        why=REFUSED,
+        at=(a.lr_decay_samples, a.train_iters),
+        fixes=(drop(a.lr_decay_samples),),
+        **each(1281, 627),
+    ),
+    conflicts(
+        "warmup-samples-with-iterations",
+        ITERATIONS,
+        a.lr_warmup_samples != 0,
+        message="training is counted in iterations, so the warm-up is --lr-warmup-iters, not --lr-warmup-samples {lr_warmup_samples}",
+        why=REFUSED,
+        at=(a.lr_warmup_samples, a.train_iters),
+        fixes=(drop(a.lr_warmup_samples),),
+        **each(1283, 629),
+    ),
+    conflicts(
+        "warmup-fraction-and-iterations",
+        all_of(ITERATIONS, a.lr_warmup_fraction.is_set),
+        a.lr_warmup_iters != 0,
+        message="--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-iters {lr_warmup_iters} both say how long to warm up",
+        why=REFUSED,
+        at=(a.lr_warmup_fraction, a.lr_warmup_iters),
+        fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_iters)),
+        **each(1286, 634),
+    ),
+    conflicts(
+        "decay-iterations-with-samples",
+        SAMPLES,
+        a.lr_decay_iters.is_set,
+        message="training is counted in samples, so the decay is --lr-decay-samples, not --lr-decay-iters {lr_decay_iters}",
+        why=REFUSED,
+        at=(a.lr_decay_iters, a.train_samples),
+        fixes=(drop(a.lr_decay_iters),),
+        **each(1295, 643),
+    ),
+    conflicts(
+        "warmup-iterations-with-samples",
+        SAMPLES,
+        a.lr_warmup_iters != 0,
+        message="training is counted in samples, so the warm-up is --lr-warmup-samples, not --lr-warmup-iters {lr_warmup_iters}",
+        why=REFUSED,
+        at=(a.lr_warmup_iters, a.train_samples),
+        fixes=(drop(a.lr_warmup_iters),),
+        **each(1297, 645),
+    ),
+    conflicts(
+        "warmup-fraction-and-samples",
+        all_of(SAMPLES, a.lr_warmup_fraction.is_set),
+        a.lr_warmup_samples != 0,
+        message="--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-samples {lr_warmup_samples} both say how long to warm up",
+        why=REFUSED,
+        at=(a.lr_warmup_fraction, a.lr_warmup_samples),
+        fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_samples)),
+        **each(1300, 648),
+    ),
+    refuse(
+        "no-train-length",
+        all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
+        message="neither --train-iters nor --train-samples says how long to train",
+        why="the run stops after the model is built, when its learning-rate schedule is made",
+        always=True,
+        at=(a.train_iters, a.train_samples),
+        **each(2586, 1082, TRAINING),
+    ),
+    conflicts(
+        "ramp-with-iterations",
+        a.train_iters.written,
+        RAMP.is_set,
+        message="a batch-size ramp counts samples, and training is counted in iterations",
+        why=REFUSED,
+        at=(RAMP, a.train_iters),
+        fixes=(drop(RAMP, safety=Safety.UNSAFE),),
+        **old(631),
+    ),
+    refuse(
+        "log-memory-interval",
+        all_of(a.log_memory_interval.is_set, a.log_memory_interval % a.log_interval != 0),
+        message="--log-memory-interval {log_memory_interval} is not a multiple of --log-interval {log_interval}",
+        why=REFUSED,
+        at=(a.log_memory_interval, a.log_interval),
+        upstream="megatron/training/arguments.py:1370",
+        versions=">=0.13",
+    ),
+)

@@ -1,0 +1,61 @@
+"""Weights sharded beyond tensor parallelism (gtp)."""
+
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, new, weights_sharded
+
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, requires
+from preflight.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+SHARDS = (a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards)
+MXFP8 = all_of(weights_sharded, a.fp8_recipe == "mxfp8")
+
+MEGATRON.add(
+    requires(
+        "weight-shards-in-fp4",
+        all_of(weights_sharded, a.fp4.is_set),
+        a.fp4_param_gather,
+        message="sharded weights in fp4 need --fp4-param-gather",
+        why="weights are gathered in fp4; " + REFUSED,
+        at=(a.fp4, *SHARDS),
+        **new(1517),
+    ),
+    conflicts(
+        "weight-shards-with-averaging",
+        weights_sharded,
+        a.ddp_average_in_collective,
+        message="sharded weights need sums of gradients; --ddp-average-in-collective averages them",
+        why=REFUSED,
+        at=(a.ddp_average_in_collective, *SHARDS),
+        fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
+        **new(1553),
+    ),
+    requires(
+        "weight-shards-in-mxfp8",
+        MXFP8,
+        a.fp8_param_gather,
+        message="sharded weights with the recipe mxfp8 need --fp8-param-gather",
+        why="only the fp8 shard is kept; " + REFUSED,
+        at=(a.fp8_recipe, *SHARDS),
+        **new(1576),
+    ),
+    requires(
+        "weight-shards-without-reused-buffer",
+        all_of(MXFP8, a.fp8_param_gather),
+        a.reuse_grad_buf_for_mxfp8_param_ag,
+        message="sharded weights with the recipe mxfp8 need --reuse-grad-buf-for-mxfp8-param-ag",
+        why="mxfp8 weights do not fit the weight buffer; " + REFUSED,
+        at=(a.fp8_recipe, *SHARDS),
+        **new(1583),
+    ),
+    conflicts(
+        "symmetric-buffers-without-registration",
+        all_of(weights_sharded, any_of(a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub)),
+        a.disable_symmetric_registration,
+        message="--gtp-remat-nccl-ub and --gtp-expert-remat-nccl-ub register symmetric buffers, and --disable-symmetric-registration forbids it",
+        why=REFUSED,
+        at=(a.disable_symmetric_registration, a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub),
+        fixes=(drop(a.disable_symmetric_registration, safety=Safety.SAFE),),
+        **new(1592),
+    ),
+)
