@@ -43,14 +43,13 @@ class MegatronDialect:
         options = {word.text.partition("=")[0] for word in spelled.words if word.text is not None and word.text.startswith("--")}
         target = choose(spelled.entry, options, request.target)
         table = options_of(target)
-        parsed = parse(spelled.words, table, spelled.key, document.run)
+        parsed = Parsed()
+        writer = Writer(table, spelled, parsed, document.run)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
-        writer = Writer(table, spelled, parsed, document.run)
-        for name, value in parsed.written.items():
-            parsed.written[name] = _editable(value, writer, name)
         run = Run(table, versions(target), parsed.written)
         cluster = machine(document, surroundings)
         seed(run, parsed, spelled, cluster)
@@ -77,10 +76,6 @@ class MegatronDialect:
         wanted = surroundings.request.target
         target = wanted if wanted is not None and wanted.framework == "megatron" and wanted.version else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
-
-
-def _editable(value: Value, writer: Writer, name: str) -> Value:
-    return replace(value, edits=lambda raw: writer.put(name, raw))
 
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:

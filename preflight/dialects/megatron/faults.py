@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 
 from preflight.dialects.megatron.convert import BadValue
 from preflight.dialects.megatron.table import FILES, SWITCHES, Flag, Table, table
@@ -56,14 +57,16 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
 
 
+@cache
 def _near(options: Table, text: str) -> str:
+    """The option that a misspelt one may be, "" when none is like it."""
     hyphens = text.replace("_", "-")
     if hyphens in options.options:
         return hyphens
-    lower = {spelling.lower(): spelling for spelling in options.options}
-    if hyphens.lower() in lower:
-        return lower[hyphens.lower()]
-    return next(iter(get_close_matches(hyphens, options.options, 1, 0.8)), "")
+    if (same := options.lower.get(hyphens.lower())) is not None:
+        return same
+    alike = [option for option in options.options if option[:5] == hyphens[:5] or option[-5:] == hyphens[-5:]]
+    return next(iter(get_close_matches(hyphens, alike, 1, 0.8)), "")
 
 
 def _listed(names: list[str]) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from preflight.dialects.megatron.convert import BadValue, convert
 from preflight.dialects.megatron.faults import bad_value, missing_value, stray_word, unknown_flag, unwanted_value
 from preflight.dialects.megatron.table import Flag, Table
 from preflight.document import Problem, Setting, Unknown, Word
-from preflight.finding import Key
+from preflight.finding import Edit, Key
 from preflight.source import Span
 from preflight.value import Origin, Value
 
@@ -33,19 +34,24 @@ class Parsed:
     open: bool = False
 
 
-def parse(words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int = 0) -> Parsed:
-    """Read words as the parser of a framework does; `key` makes the key of a setting from the option as typed."""
-    return _Parser(words, table, key, run).parse()
+Put = Callable[[str, object], tuple[Edit, ...]]
+
+
+def parse(words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int, out: Parsed, put: Put) -> None:
+    """Read words as the parser of a framework does, into `out`.
+
+    key: makes the key of a setting from the option as typed. put: makes the edits that write a destination.
+    """
+    _Parser(words, table, key, run, out, put).parse()
 
 
 class _Parser:
-    def __init__(self, words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int) -> None:
-        self.words, self.table, self.key, self.run = words, table, key, run
-        self.out = Parsed()
+    def __init__(self, words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int, out: Parsed, put: Put) -> None:
+        self.words, self.table, self.key, self.run, self.out, self.put = words, table, key, run, out, put
         self.at = 0
         self.only_values = False
 
-    def parse(self) -> Parsed:
+    def parse(self) -> None:
         while self.at < len(self.words):
             word = self.words[self.at]
             self.at += 1
@@ -55,7 +61,6 @@ class _Parser:
                 self.only_values = True
             else:
                 self.option(word)
-        return self.out
 
     def is_value(self, text: str) -> bool:
         """Whether argparse takes a word for a value rather than an option."""
@@ -163,7 +168,7 @@ class _Parser:
         seen = Unknown(f"{name.text} is set on one branch of a condition only") if maybe else raw
         origin = Origin.UNKNOWN if isinstance(seen, Unknown) else Origin.WRITTEN
         note = seen.because if isinstance(seen, Unknown) else ""
-        self.out.written[flag.dest] = Value(seen, origin, setting, note)
+        self.out.written[flag.dest] = Value(seen, origin, setting, note, partial(self.put, flag.dest))
         self.out.spelt.setdefault(flag.dest, []).append(name.text)
 
 

@@ -38,9 +38,9 @@ class Run:
 
     def default(self, name: str) -> Value:
         """The default; an argument that only other versions have is off, any other name is unknown."""
-        defaults = self.table.defaults
-        if name in defaults:
-            return default(defaults[name], self.table.label)
+        found = self.table.values.get(name)
+        if found is not None:
+            return found
         if name in destinations():
             return default(None, f"{self.table.label} has no such option")
         return unknown(f"{name} is not known")
@@ -56,8 +56,10 @@ class Run:
     def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
         """Set a derived value; it points at the place of the argument `of`, or of its own name."""
         base = self.written.get(of or name)
-        made = base.derived(raw, note) if base is not None and base.setting is not None else derived(raw, note)
-        self.effective[name] = made if not of or of == name else replace(made, edits=None)
+        if base is None:
+            self.effective[name] = derived(raw, note)
+        else:
+            self.effective[name] = Value(raw, Origin.DERIVED, base.setting, note, base.edits if of in ("", name) else None)
 
     def lose(self, name: str, because: str) -> None:
         """Make a value unknown; one that was typed keeps its place."""

@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from preflight.value import Value, default
+
 SWITCHES = ("true", "false", "pair", "help")
 
 
@@ -52,6 +54,16 @@ class Table:
     def defaults(self) -> Mapping[str, Any]:
         """Destination → default; of several options for one destination the first that has a default says it."""
         return {dest: next((f.default for f in flags if f.default is not None), None) for dest, flags in self._dests.items()}
+
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        """The same as values."""
+        return {dest: default(raw, self.label) for dest, raw in self.defaults.items()}
+
+    @cached_property
+    def lower(self) -> Mapping[str, str]:
+        """Spelling in lower case → spelling."""
+        return {spelling.lower(): spelling for spelling in self.options}
 
     def flags(self, dest: str) -> tuple[Flag, ...]:
         """The options that write a destination."""
