@@ -28,15 +28,17 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindf
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity, known, rule
+from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, stages, swap_on
 from preflight.dialects.mindformers.recompute_faults import Fault, faults
+from preflight.document import Node
 
 _OLD = "mindformers/models/utils.py"
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 _CHECKS = "mindformers/tools/check_rules.py"
 UPSTREAM = {
-    "list-length": {"1.2.0": "", "1.3.2": f"{_CHECKS}:238", "1.5.0": f"{_CHECKS}:276", "1.7.0": f"{_CHECKS}:272", "": f"{_CHECKS}:296"},
-    "form": {"1.2.0": f"{_OLD}:121", "1.3.2": f"{_OLD}:212", "1.5.0": f"{_OLD}:485", "": f"{_NEW}:495"},
+    "list-length": {"1.3.2": f"{_CHECKS}:238", "1.5.0": f"{_CHECKS}:276", "1.7.0": f"{_CHECKS}:272", "": f"{_CHECKS}:296"},
+    "form": {"1.3.2": f"{_OLD}:212", "1.5.0": f"{_OLD}:485", "": f"{_NEW}:495"},
     "endless": {"1.3.2": f"{_OLD}:175", "1.5.0": f"{_OLD}:448", "": f"{_NEW}:454"},
     "index": {"1.3.2": f"{_OLD}:174", "1.5.0": f"{_OLD}:447", "": f"{_NEW}:453"},
     "nested": {"1.3.2": f"{_OLD}:206", "1.5.0": f"{_OLD}:479", "": f"{_NEW}:489"},
@@ -44,17 +46,38 @@ UPSTREAM = {
 }
 
 
+READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Config", "ChatGLM2Config", "TelechatConfig", "QwenConfig")
+
+
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     here, swap = section(job), swap_on(job)
-    if here is None or swap is None or not applies(job) or not _layered(job):
+    if here is None or swap is None or not applies(job):
         return
     pipeline = known(job.plan.layout.pipeline)
+    if not matches(job.versions["mindformers"], ">=1.3"):
+        yield from _before_layer_setting(job, here, pipeline[0] if pipeline else None)
+        return
     for setting in (FULL, *SELECTING, *EXCLUDING):
         node = here.get(setting)
         if node is not None:
             for fault in faults(setting, node, pipeline[0] if pipeline else None, stages(job), swap and setting not in EXCLUDING):
-                yield _finding(job, setting, fault)
+                if fault.kind in ("list-length", "swap-form") or _layered(job):
+                    yield _finding(job, setting, fault)
+
+
+def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterator[Finding]:
+    """Up to 1.2 a list is indexed by the stage: too short dies, too long is ignored."""
+    for setting in (FULL, *SELECTING):
+        node = here.get(setting)
+        if node is None or pipeline is None or not node.items or not all(isinstance(item.value, int) for item in node.items):
+            continue
+        count = len(node.items)
+        message = f"{setting} gives counts for {count} stages, but the run has {pipeline}"
+        if count > pipeline:
+            yield Finding(f"{message}; the rest is ignored", node.span, key=(SECTION, setting), severity=Severity.WARNING)
+        elif count < pipeline and _layered(job):
+            yield Finding(message, node.span, key=(SECTION, setting), upstream=f"{_OLD}:112")
 
 
 def _finding(job: Job, setting: str, fault: Fault) -> Finding:
@@ -74,5 +97,6 @@ def _finding(job: Job, setting: str, fault: Fault) -> Finding:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model reads these lists at all: GPT-2, BERT and the like do not."""
-    return job.plan.model.family.raw not in ("gpt2", "bert", "t5", "vit", "clip", "whisper", "blip", "sam")
+    """Whether the model reads these lists: GPT-2, BERT and the like do not."""
+    kind, legacy = job.arguments.given("model.model_config.type"), job.arguments.given("use_legacy")
+    return (kind is not None and kind.raw in READERS) or (legacy is not None and legacy.raw is False)

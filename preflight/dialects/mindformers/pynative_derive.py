@@ -10,6 +10,7 @@ from preflight.arguments import Switch
 from preflight.value import Value, derived, unknown
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
+MOST_LAYERS = 100_000  # no model has more; a larger number is a slip or an attack
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 
@@ -145,6 +146,8 @@ def _stages(get: Callable[[str], Value]) -> Value:
         return derived(((layers,),), "one stage")
     if chunks is None or chunks < 1:
         return unknown("pipeline_parallel_interleave_num is not a positive integer")
+    if layers > MOST_LAYERS or pipeline * chunks > MOST_LAYERS:
+        return unknown("there are too many layers or stages")
     if given.raw == "auto":
         if layers % (pipeline * chunks):
             return unknown(f"{layers} layers do not divide over {pipeline * chunks} virtual stages")
@@ -159,11 +162,11 @@ def layer_ranges(raw: object, pipeline: int, chunks: int) -> list[list[tuple[int
     """First and last layer by chunk and stage of an explicit list; None where the framework refuses the list."""
     if not isinstance(raw, list) or len(raw) != pipeline or not all(isinstance(text, str) for text in raw):
         return None
+    split = [text.split(",") for text in raw]
+    if any(len(parts) != chunks for parts in split):
+        return None
     rows: list[list[tuple[int, int]]] = [[] for _ in range(chunks)]
-    for text in raw:
-        parts = text.split(",")
-        if len(parts) != chunks:
-            return None
+    for parts in split:
         for row, part in zip(rows, parts, strict=True):
             match = _RANGE.fullmatch(part)
             low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)

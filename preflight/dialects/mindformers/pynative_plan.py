@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from preflight.arguments import Arguments
-from preflight.dialects.mindformers.pynative_derive import Derived, whole
+from preflight.dialects.mindformers.pynative_derive import MOST_LAYERS, Derived, whole
 from preflight.document import Unknown
 from preflight.plan import Batch, Inference, Layout, Loss, Model, Optimizer, Plan, Precision, Recompute
 from preflight.request import Target
@@ -131,11 +131,13 @@ def _shared(a: Arguments) -> Value:
 
 def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
     """Which decoder layers hold experts."""
-    if experts.raw in (None, 0):
-        return derived((False,) * layers, "dense") if layers else unknown("the number of layers is not known")
-    dense, each = whole(_net(a, "first_k_dense_replace")), _net(a, "moe_layer_freq").raw
-    if layers is None or layers > 100_000 or isinstance(experts.raw, Unknown):
+    if layers is None or not 0 < layers <= MOST_LAYERS:
         return unknown("the number of layers is not known")
+    if experts.raw in (None, 0):
+        return derived((False,) * layers, "dense")
+    dense, each = whole(_net(a, "first_k_dense_replace")), _net(a, "moe_layer_freq").raw
+    if isinstance(experts.raw, Unknown):
+        return unknown("the number of experts is not known")
     if dense:
         return derived(tuple(i >= dense for i in range(layers)), "first_k_dense_replace")
     if isinstance(each, list) and len(each) == layers:

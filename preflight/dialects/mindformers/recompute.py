@@ -20,6 +20,7 @@ _DEFAULTS = {
     "comm": (".*\\.norm",),
 }
 Stages = tuple[tuple[int, ...], ...]
+MOST_LAYERS = 100_000  # no model has more; a larger number is a slip or an attack
 
 
 class Run(Protocol):
@@ -107,6 +108,8 @@ def default_patterns(run: Run, setting: str) -> tuple[str, ...]:
 def allocate(node: Node | None, layout: Stages, swap: bool) -> frozenset[int] | None:
     """Ids of the layers that a value means; None when the value is refused."""
     total = sum(map(sum, layout))
+    if not 0 <= total <= MOST_LAYERS or any(held < 0 for row in layout for held in row):
+        return None
     if node is None or node.value is True:
         return frozenset(range(total))
     if node.value is False:
