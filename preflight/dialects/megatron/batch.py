@@ -88,11 +88,12 @@ def schedule(run: Run) -> None:
     batch = run.global_batch_size
     by_iterations = run.written.get("train_iters") is not None and run.train_iters
     if by_iterations:
-        decay = (run.lr_decay_iters or run.train_iters) * batch
+        decay = (run.train_iters if run.lr_decay_iters is None else run.lr_decay_iters) * batch
         wsd = run.lr_wsd_decay_iters * batch if run.lr_wsd_decay_iters is not None else None
         warmup, of = run.lr_warmup_iters * batch, "lr_decay_iters"
     elif run.train_samples:
-        decay, warmup, wsd, of = run.lr_decay_samples or run.train_samples, run.lr_warmup_samples, run.lr_wsd_decay_samples, "lr_decay_samples"
+        decay = run.train_samples if run.lr_decay_samples is None else run.lr_decay_samples
+        warmup, wsd, of = run.lr_warmup_samples, run.lr_wsd_decay_samples, "lr_decay_samples"
     else:
         raise NotKnown("neither train iterations nor samples are given")
     if run.lr_warmup_fraction is not None:
