@@ -1,0 +1,186 @@
+"""Faults put into published training configs: found, fixed, and nothing else changed.
+
+The configs are read from a folder beside the project where it is present; without it these tests skip.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from preflight.api import installed
+from preflight.fixer import fix
+from preflight.loaders import load
+from preflight.proof import _comments
+from preflight.request import Request, Target
+from preflight.search.suggest import suggest
+from preflight.source import Source
+from preflight.workspace import Workspace
+
+DATA = Path(__file__).resolve().parents[2] / "shared/data"
+CORPUS = DATA / "corpus"
+pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="the published configs are not here")
+
+
+class Config(NamedTuple):
+    """A published config, the devices of its own layout, and its version."""
+
+    path: Path
+    world: int
+    target: str
+
+    @property
+    def text(self) -> str:
+        return self.path.read_bytes().decode("utf-8-sig")
+
+
+class Fault(NamedTuple):
+    """How a fault is put into a text (None: not possible there), the rules that see it, the keys a fix may touch, the world size."""
+
+    name: str
+    inject: Callable[[str], str | None]
+    rules: tuple[str, ...]
+    keys: str
+    world: Callable[[str, int], int] = lambda text, world: world
+
+
+def swap(pattern: str, replacement: str, *, unless: str = "") -> Callable[[str], str | None]:
+    """Replace the first match; None when there is none."""
+
+    def inject(text: str) -> str | None:
+        if unless and re.search(unless, text, re.M):
+            return None
+        new, count = re.subn(pattern, replacement, text, count=1, flags=re.M)
+        return new if count else None
+
+    return inject
+
+
+def number(text: str, key: str, default: int = 1) -> int:
+    found = re.search(rf"^ +{key}: *(?:&\S+ +)?(\d+)", text, re.M)
+    return int(found[1]) if found else default
+
+
+def world_of(text: str) -> int:
+    degrees = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel")
+    world = 1
+    for key in degrees:
+        world *= number(text, key)
+    return world
+
+
+PARALLEL = r"^use_parallel: *True"
+MINDFORMERS = (
+    Fault("misspelt boolean", swap(r"^( +enable_parallel_optimizer: *)(True|False)\b", r"\1Flase"), ("misspelt-boolean",), "enable_parallel_optimizer"),
+    Fault(
+        "wrong data parallel", swap(r"^( +data_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>97"), ("device-count",),
+        "data_parallel|micro_batch_num|gradient_accumulation_steps",
+    ),
+    Fault("misspelt strict key", swap(r"^( +)(micro_batch_num)(: *)", r"\1micro_bacth_num\3"), ("unknown-key",), "micro_batch_num|micro_bacth_num"),
+    Fault("duplicated key", swap(r"^( +)(pipeline_stage: *(?:&\S+ +)?)(\d+)(.*)$", r"\1\2\3\4\n\1pipeline_stage: \3"), ("duplicate-key",), "pipeline_stage"),
+    Fault(
+        "micro-batches below stages", swap(r"^( +micro_batch_num: *(?:&\S+ +)?)([2-9]|\d\d+)\b", r"\g<1>1", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"),
+        ("too-few-micro-batches",), "micro_batch_num",
+    ),
+    Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]]*\])", r"\g<1>[7, 5]", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
+    Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"), ("heads-not-divisible",), ".*", lambda text, world: world_of(text)),
+    Fault(
+        "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']"), ("select-recompute-no-match",),
+        "select_recompute",
+    ),
+    Fault("wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\\\.Mul']"), ("select-recompute-no-match",), "select_recompute"),
+)  # fmt: skip
+LAST_FLAG = r"(?P<all>(?:.|\n)*MODEL_ARGS:\n)"
+MEGATRON = (
+    Fault("2-D tensor parallel beside sequence parallel", swap(LAST_FLAG, r"\g<all>  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"), ("tp-2d-sequence-parallel",), "--sequence-parallel|--tp-2d|--tp-x|--tp-y"),
+    Fault("two exclusive overlaps", swap(LAST_FLAG, r"\g<all>  --enable-overlap-ag-with-matmul: true\n  --enable-overlap-matmul-with-rs: true\n"), ("overlap-flags-exclusive",), "--enable-overlap.*|--tp-2d|--tp-x|--tp-y"),
+    Fault("x times y is not tensor parallel", swap(LAST_FLAG, r"\g<all>  --tp-2d: true\n  --tp-x: 3\n  --tp-y: 5\n"), ("tp-2d-sizes",), "--tp-.*|--sequence-parallel"),
+)  # fmt: skip
+
+
+def mindformers_configs() -> Iterator[Config]:
+    rows = [json.loads(line) for line in (DATA / "oracle/mindformers-published.jsonl").read_text().splitlines()] if CORPUS.exists() else []
+    for row in rows:
+        path = CORPUS / "mindformers" / row["tag"] / row["path"]
+        if row["accept"] and path.exists():
+            yield Config(path, row["world"], f"mindformers@{row['tag'].lstrip('v')}")
+
+
+def megatron_configs() -> Iterator[Config]:
+    for path in sorted((CORPUS / "megatron").rglob("model_config.yaml")) if CORPUS.exists() else []:
+        text = path.read_text()
+        if re.search(r"^  --tensor-model-parallel-size: *4", text, re.M) and "--num-layers" in text and "--num-experts" not in text:
+            yield Config(path, 8, "mindspeed")
+
+
+def check_fixed(config: Config, fault: Fault) -> str:
+    """Inject, fix, compare. "" when all is well, "-" where the fault does not apply, else what went wrong."""
+    broken = fault.inject(config.text)
+    if broken is None or broken == config.text:
+        return "-"
+    request = Request(world_size=fault.world(broken, config.world), target=Target.parse(config.target))
+
+    def workspace(text: str) -> Workspace:
+        return Workspace([Source(text, str(config.path.name), path=config.path)], installed(), request)
+
+    before = workspace(broken).check()
+    seen = [f for f in before.findings if f.rule.rpartition("/")[2] in [rule.rpartition("/")[2] for rule in fault.rules]]
+    if not seen:
+        return "not found" if before.jobs and not silent(config, fault) else "-"
+    result = fix(workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest)
+    if any(f.message in [s.message for s in seen] for f in result.report.findings):
+        return f"not fixed: {[(o.finding.rule, o.state, o.detail) for o in result.outcomes]}"
+    fixed = result.edited[config.path.name].text
+    return compare(broken, fixed, fault) or ("a second run changes it" if again(workspace(fixed), seen) else "")
+
+
+def again(workspace: Workspace, seen: list) -> bool:  # type: ignore[type-arg]
+    return bool(fix(workspace, unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest).edited)
+
+
+def silent(config: Config, fault: Fault) -> bool:
+    """Whether the rule has a reason to be silent on this config: no parallelism, an unknown family, a prediction run."""
+    text = config.text
+    quiet = not re.search(PARALLEL, text, re.M) or re.search(r"^run_mode: *['\"]?(predict|eval)", text, re.M)
+    return bool(quiet) or fault.rules[0] in ("select-recompute-no-match", "heads-not-divisible", "bad-offset")
+
+
+def compare(broken: str, fixed: str, fault: Fault) -> str:
+    """Only lines of the keys that may change differ, and every comment is there."""
+    if _comments(broken) != _comments(fixed):
+        return "a comment changed"
+    lines = [line[2:] for line in difflib.ndiff(broken.splitlines(), fixed.splitlines()) if line[:2] in ("- ", "+ ")]
+    keys = re.compile(rf"\s*['\"]?(?:{fault.keys}|sequence_parallel|use_seq_parallel)['\"]?\s*:|\s*-")
+    strange = [line for line in lines if not keys.match(line)]
+    return f"lines that should not change: {strange[:3]}" if strange else ""
+
+
+@pytest.mark.parametrize("fault", MINDFORMERS, ids=lambda fault: fault.name)
+def test_mindformers(fault: Fault) -> None:
+    judge(list(mindformers_configs()), fault)
+
+
+@pytest.mark.parametrize("fault", MEGATRON, ids=lambda fault: fault.name)
+def test_megatron(fault: Fault) -> None:
+    judge(list(megatron_configs()), fault)
+
+
+def judge(configs: list[Config], fault: Fault) -> None:
+    verdicts = {str(config.path.relative_to(CORPUS)): check_fixed(config, fault) for config in configs}
+    wrong = {path: why for path, why in verdicts.items() if why not in ("", "-")}
+    done = sum(why == "" for why in verdicts.values())
+    assert not wrong, f"{len(wrong)} of {len(wrong) + done}: {dict(list(wrong.items())[:5])}"
+    assert done, "the fault applies to no config"
+
+
+def test_every_config_of_the_corpus_is_read_without_a_crash() -> None:
+    for path in sorted(CORPUS.rglob("*.yaml")):
+        report = Workspace([Source.read(path)], installed(), Request()).check()
+        assert not report.crashes, f"{path}: {report.crashes[0].trace}"
+        assert load(report.jobs[0].documents[0].source) if report.jobs else True
