@@ -15,6 +15,7 @@ from preflight.dialects.mindformers.kinds import choose_version, kind_of
 from preflight.dialects.mindformers.layering import derive_layering
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
+from preflight.dialects.mindformers.reach import with_patterns
 from preflight.dialects.mindformers.relayout import relayout
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import table
@@ -71,7 +72,8 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, open=False, versions={"mindformers": version}
     )
     arguments = replace(arguments, relayout=relayout(arguments))
-    return Reading(documents, target, arguments, make_plan(run, target, model, laid), _cluster(run, surroundings))
+    plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
+    return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
 
 
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:

@@ -1,0 +1,74 @@
+"""What each recompute pattern of a run reaches: its operators, and in how many layers of each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from preflight.arguments import Arguments
+from preflight.dialects.mindformers.layers import Layers, layers
+from preflight.dialects.mindformers.operators import match
+from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
+from preflight.document import Document
+from preflight.plan import Plan
+from preflight.value import derived
+
+
+class Reach(NamedTuple):
+    """One pattern: the setting it stands in, the paths it hits, and the layers by chunk and stage where it hits one."""
+
+    setting: str
+    pattern: str
+    paths: tuple[str, ...]
+    counts: Stages
+
+
+class _Read(NamedTuple):
+    documents: tuple[Document, ...]
+    arguments: Arguments
+    plan: Plan
+
+
+def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: Plan) -> Plan:
+    """The plan with the patterns that recompute something: each with its layers by chunk and stage."""
+    if not any(name.startswith("recompute_config.select") for name in arguments.written):
+        return plan
+    found = tuple((one.pattern, one.counts) for one in reaches(_Read(documents, arguments, plan)) if one.setting == "select_recompute" and one.paths)
+    return replace(plan, recompute=replace(plan.recompute, patterns=derived(found, "operators that select_recompute reaches"))) if found else plan
+
+
+def reaches(run: Run) -> Iterator[Reach]:
+    """The reach of every pattern; nothing where the operators or the stages of the model are not known."""
+    layout, found = stages(run), layers(run.arguments, run.plan)
+    if layout is None or found is None:
+        return
+    for item in items(run):
+        here = active_layers(run, item)
+        if here is not None:
+            yield _reach(item, here, layout, found)
+
+
+def _reach(item: Item, here: frozenset[int], layout: Stages, found: Layers) -> Reach:
+    operators_only = "comm" in item.setting or item.setting in EXCLUDING
+    paths: dict[str, None] = {}
+    hit: set[int] = set()
+    for layer in here:
+        for kind in found.kind(layer):
+            reached = [one.path for one in match(item.pattern, kind).hits if not one.conditional and not (operators_only and one.cell)]
+            paths.update(dict.fromkeys(reached))
+            if reached:
+                hit.add(layer)
+    return Reach(item.setting, item.pattern, tuple(paths), _by_stage(hit, layout))
+
+
+def _by_stage(hit: set[int], layout: Stages) -> Stages:
+    """Layers counted by chunk and stage; ids run stage by stage within a chunk."""
+    counts, start = [], 0
+    for row in layout:
+        line = []
+        for held in row:
+            line.append(sum(layer in hit for layer in range(start, start + held)))
+            start += held
+        counts.append(tuple(line))
+    return tuple(counts)
