@@ -1,6 +1,6 @@
 """Batch sizes: micro-batch, global batch, evaluation batch, batches of reinforcement learning."""
 
-from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import BATCHES, REFUSED, each, new
 
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
@@ -8,6 +8,7 @@ from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 PER_RANK = a.micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size
+PER_EVALUATION = a.eval_micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size
 PROMPTS = a.grpo_prompts_per_step * a.grpo_group_size
 ROLLOUTS = PROMPTS * a.grpo_iterations
 STEPS = ROLLOUTS // a.global_batch_size
@@ -63,6 +64,21 @@ MEGATRON.add(
         fixes=(put(a.global_batch_size, (a.global_batch_size // PER_RANK + 1) * PER_RANK),),
         after=("batch-not-divisible",),
         **new(381, BATCHES),
+    ),
+    refuse(
+        "eval-batch-not-divisible",
+        all_of(
+            any_of(a.eval_global_batch_size.given, a.eval_micro_batch_size.given, a.decrease_batch_size_if_needed),
+            a.eval_global_batch_size % PER_EVALUATION != 0,
+        ),
+        message="evaluation in batches of {eval_global_batch_size} is not a multiple of {per_step} = micro-batch {eval_micro_batch_size} "
+        "x data parallel {data_parallel_size}",
+        why="the check holds even for runs that never evaluate; " + REFUSED,
+        shows={"per_step": PER_EVALUATION},
+        at=(a.eval_global_batch_size, a.eval_micro_batch_size, a.global_batch_size),
+        fixes=(put(a.eval_global_batch_size, (a.eval_global_batch_size // PER_EVALUATION + 1) * PER_EVALUATION, safety=Safety.SAFE),),
+        after=("batch-not-divisible",),
+        **new(716),
     ),
     refuse(
         "no-micro-batch",

@@ -18,6 +18,7 @@ Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:501-556, StepB
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from preflight.rules.megatron.core_reading import read, typed
 from preflight.rules.megatron.training_names import BATCHES
@@ -59,7 +60,7 @@ def fault_of(schedule: str, sequence: int | None) -> tuple[str, int] | None:
     steps.sort(key=lambda step: step[0])
     if steps[0][0] != 0:
         return f"the batch-size schedule begins at {steps[0][2]!r}; its first threshold is 0", 539
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         if after[0] <= before[0]:
             return f"{before[2]!r} and {after[2]!r} of the batch-size schedule start at the same sample, {after[0]}", 545
     bad = next((entry for _, size, entry in steps if size <= 0), None)

@@ -1,4 +1,4 @@
-"""Where the data comes from, and filling in the middle."""
+"""Where the data comes from, filling in the middle, and how often memory is logged."""
 
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, each, new, separate_data
@@ -74,5 +74,13 @@ MEGATRON.add(
         at=(a.fim_spm_rate, FIM),
         fixes=(drop(a.fim_spm_rate),),
         **new(1694),
+    ),
+    refuse(
+        "log-memory-interval",
+        all_of(a.log_memory_interval.is_set, a.log_memory_interval % a.log_interval != 0),
+        message="--log-memory-interval {log_memory_interval} is not a multiple of --log-interval {log_interval}",
+        why=REFUSED,
+        at=(a.log_memory_interval, a.log_interval),
+        **new(1370),
     ),
 )

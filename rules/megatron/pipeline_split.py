@@ -16,7 +16,8 @@ UNEVEN = any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipel
 LAYERS = a.pipeline_num_layers
 NO_PATTERN = a.hybrid_layer_pattern.is_none
 BY_CHUNK = all_of(PER_CHUNK.is_set, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none)
-PLAIN = all_of(PER_CHUNK.is_none, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none, ~UNEVEN, NO_PATTERN)
+LISTED = any_of(a.num_layer_list.is_set, a.pipeline_num_transformer_layers.is_set)  # of MindSpeed-LLM
+PLAIN = all_of(~LISTED, PER_CHUNK.is_none, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none, ~UNEVEN, NO_PATTERN)
 
 MEGATRON.add(
     refuse(
@@ -81,7 +82,6 @@ MEGATRON.add(
         why="an uneven split has to be asked for; " + REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
-        unless_framework="mindspeed-llm",
         **each(997, 490),
     ),
     refuse(
@@ -124,7 +124,17 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         layout=True,
+        unless_framework="mindspeed-llm",
         upstream=f"{ARGUMENTS}:438",
         versions=OLD,
+    ),
+    refuse(
+        "parallel-size-zero",
+        any_of(a.tensor_model_parallel_size == 0, STAGES == 0, a.context_parallel_size == 0),
+        message="tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel {context_parallel_size}: "
+        "a size of 0 leaves no ranks",
+        why="the run divides by zero before it starts",
+        at=(a.tensor_model_parallel_size, STAGES, a.context_parallel_size),
+        **each(430, 312),
     ),
 )

@@ -8,6 +8,7 @@ from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 GRAPHS = a.cuda_graph_impl
+FULL = any_of(GRAPHS == "full_iteration", a.cuda_graph_modules.has("full_iteration"))  # the module is its older name
 BLOCK = a.inference_cuda_graph_scope == "block"
 
 MEGATRON.add(
@@ -114,7 +115,7 @@ MEGATRON.add(
     ),
     refuse(
         "full-graph-with-nan-check",
-        all_of(GRAPHS == "full_iteration", any_of(a.check_for_nan_in_loss_and_grad, all_of(a.fake_process_group, ~a.fp16))),
+        all_of(FULL, any_of(a.check_for_nan_in_loss_and_grad, all_of(a.fake_process_group, ~a.fp16))),
         message="a CUDA graph of the whole iteration cannot look for NaNs; give --no-check-for-nan-in-loss-and-grad",
         why=REFUSED,
         at=(GRAPHS,),
@@ -156,5 +157,14 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp16, a.expert_model_parallel_size),
         **old(854),
+    ),
+    refuse(
+        "grouped-gemm-device",
+        all_of(a.moe_grouped_gemm, a.device_architecture > 0, a.device_architecture < 8),
+        message="--moe-grouped-gemm needs a device of architecture 8 (Ampere) or newer, this is {device_architecture}",
+        why=REFUSED,
+        at=(a.moe_grouped_gemm,),
+        fixes=(drop(a.moe_grouped_gemm),),
+        **each(1380, 715),
     ),
 )

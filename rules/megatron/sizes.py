@@ -19,11 +19,9 @@ MEGATRON.add(
         fixes=(drop(a.encoder_num_layers),),
         **each(1305, 653),
     ),
-    divides(
+    refuse(
         "hidden-over-heads",
-        a.num_attention_heads,
-        a.hidden_size,
-        when=a.kv_channels.written.is_none,
+        all_of(a.kv_channels.written.is_none, any_of(a.num_attention_heads == 0, a.hidden_size % a.num_attention_heads != 0)),
         message="a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and --kv-channels does not say how wide a head is",
         why=REFUSED,
         at=(a.hidden_size, a.num_attention_heads),

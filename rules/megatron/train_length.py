@@ -4,7 +4,7 @@ from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, TRAINING, each, old
 
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
-from preflight.finding import Safety
+from preflight.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 # A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace here.)
@@ -53,6 +53,15 @@ MEGATRON.add(
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_iters)),
         **each(1286, 634),
     ),
+    refuse(
+        "no-iterations-with-samples",
+        all_of(SAMPLES, a.train_iters.written == 0),
+        message="training is counted in samples, so --train-iters cannot be given, not even 0",
+        why=REFUSED,
+        at=(a.train_iters, a.train_samples),
+        fixes=(drop(a.train_iters, safety=Safety.SAFE),),
+        **each(1293, 641),
+    ),
     conflicts(
         "decay-iterations-with-samples",
         SAMPLES,
@@ -90,6 +99,7 @@ MEGATRON.add(
         why="the run stops after the model is built, when its learning-rate schedule is made",
         always=True,
         at=(a.train_iters, a.train_samples),
+        unless_framework="mindspeed",
         **each(2586, 1082, TRAINING),
     ),
     conflicts(
@@ -102,13 +112,18 @@ MEGATRON.add(
         fixes=(drop(RAMP, safety=Safety.UNSAFE),),
         **old(631),
     ),
+)
+
+MINDSPEED = ConstraintSet("mindspeed")
+MINDSPEED.add(
     refuse(
-        "log-memory-interval",
-        all_of(a.log_memory_interval.is_set, a.log_memory_interval % a.log_interval != 0),
-        message="--log-memory-interval {log_memory_interval} is not a multiple of --log-interval {log_interval}",
-        why=REFUSED,
-        at=(a.log_memory_interval, a.log_interval),
-        upstream="megatron/training/arguments.py:1370",
-        versions=">=0.13",
+        "no-train-length",
+        all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
+        message="neither --train-iters nor --train-samples says how long to train",
+        why="a run that trains stops after the model is built, when its learning-rate schedule is made",
+        upstream="",
+        severity=Severity.WARNING,
+        always=True,
+        at=(a.train_iters, a.train_samples),
     ),
 )
