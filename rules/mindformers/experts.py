@@ -98,7 +98,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "expert-parallel-without-experts",
-        all_of(mcore, training, expert > 1, a["mcore.num_moe_experts"].is_none),
+        all_of(mcore, expert > 1, a["mcore.num_moe_experts"].is_none),
         message="expert_parallel is {parallel_config.expert_parallel}, but the model has no experts",
         why="the transformer config refuses it",
         upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:492", "2.1.0": "mindformers/parallel_core/transformer_config.py:2417"},

@@ -58,12 +58,22 @@ def _active(job: Job, sort: Sort) -> bool:
         return get("training").raw is True
     if sort.when == "swap":
         return get("training").raw is True and get("swap_config.swap").raw is True
-    return True
+    if sort.when == "mcore":
+        return bool(get("kind").raw == "mcore")
+    if sort.when == "yarn":
+        return _family(job) and str(get("model.model_config.extend_method").raw).lower() == "yarn"
+    if sort.when == "layered":
+        return get("kind").raw == "legacy" and job.plan.model.family.raw in ("llama", "glm", "deepseek")
+    return _family(job) if sort.when == "llama" else True
+
+
+def _family(job: Job) -> bool:
+    return job.arguments.get("kind").raw == "legacy" and job.arguments.get("model.model_config.type").raw in ("LlamaConfig", "InternLM2Config")
 
 
 def _finding(job: Job, sort: Sort, value: Value) -> Finding:
     shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
-    where = sort.places.get(job.target.version, sort.places["1.5.0"])
+    where = sort.places.get(job.target.version, next(iter(sort.places.values())))
     if sort.name == "parallel_config.pipeline_stage":
         where = _stage_place(job, value) or where
     fix = None

@@ -95,5 +95,5 @@ def known_names() -> frozenset[str]:
     for version in ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"):
         t = table(version)
         names |= set(t.general) | {f"{section}.{key}" for section, keys in t.sections.items() for key in keys}
-        names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {f"mcore.{key}" for key in t.mcore}
+        names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {f"{part}.{key}" for key in t.mcore for part in ("mcore", "model.model_config")}
     return frozenset(names)

@@ -16,6 +16,10 @@ _TRAINER = "mindformers/trainer/base_trainer.py"
 _RUN = "mindformers/trainer/trainer.py"
 
 
+_SETTING = "mindformers/parallel_core/training_graph/transformer/utils.py"
+_CORE = "mindformers/parallel_core/transformer_config.py"
+
+
 def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
     """Lines of a check in 1.5, 1.7 and 2.1 (a missing one is as the one before), and in 1.3."""
     numbers = [*lines, *[lines[-1]] * (3 - len(lines))]
@@ -24,7 +28,8 @@ def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
 
 
 class Sort(NamedTuple):
-    """A setting and the sort of value it must hold. when: "", "parallel" (use_parallel is on), "swap" (swap is on), "training"."""
+    """A setting and the sort of value it must hold. when: "", "parallel" (use_parallel is on), "swap" (swap is on), "training",
+    "mcore", "llama" (a legacy Llama type), "layered" (a model that uses LayerSetting), "yarn"."""
 
     name: str
     sort: str
@@ -73,7 +78,35 @@ SORTS = (
     Sort("parallel.strategy_ckpt_config.only_trainable_params", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
     Sort("parallel.pipeline_config.pipeline_scheduler", "scheduler", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
 )
+SORTS += (
+    *(
+        Sort(f"model.model_config.{name}", "type", at("mindformers/models/utils.py", 56, 91), "llama")
+        for name in ("param_init_type", "layernorm_compute_type", "softmax_compute_type", "rotary_dtype")
+    ),
+    Sort("model.model_config.compute_dtype", "type", at("mindformers/models/utils.py", 56, 91), "llama"),
+    Sort("model.model_config.compute_dtype", "no int8", at("mindformers/modules/layers.py", 109, 108), "llama"),
+    Sort("model.model_config.seq_length", "size", at("mindformers/modules/layers.py", 1258, 1185), "llama"),
+    Sort("model.model_config.vocab_size", "size", at("mindformers/modules/layers.py", 84, 83), "llama"),
+    Sort("model.model_config.theta", "real", at("mindformers/modules/layers.py", 1195, 1122), "llama"),
+    Sort("model.model_config.num_layers", "size", {"1.5.0": "mindformers/models/utils.py:566", "1.7.0": f"{_SETTING}:577", "2.1.0": f"{_SETTING}:565"}, "layered"),
+    Sort("model.model_config.scaling_factor", "mapping", at("mindformers/modules/layers.py", 1071, 998), "yarn", ">=1.5"),
+    *(
+        Sort(f"model.model_config.{name}", "fraction", {"1.7.0": f"{_CORE}:{old}", "2.1.0": f"{_CORE}:{new}"}, "mcore", ">=1.7")
+        for name, old, new in (("hidden_dropout", 427, 2301), ("attention_dropout", 429, 2303))
+    ),
+    *(
+        Sort(f"model.model_config.{name}", "text", {"1.7.0": f"{_CORE}:70", "2.1.0": f"{_CORE}:70"}, "mcore", ">=1.7")
+        for name in ("compute_dtype", "params_dtype", "param_init_type", "layernorm_compute_dtype", "softmax_compute_dtype", "rotary_dtype")
+    ),
+)
 WORDS = {
+    "type": "float16, float32 or bfloat16",
+    "no int8": "float16, float32 or bfloat16",
+    "size": "a whole number",
+    "real": "a number",
+    "mapping": "a mapping for this extend_method",
+    "fraction": "a number with a decimal point, at least 0.0 and below 1.0",
+    "text": "the name of a type such as bfloat16",
     "positive": "a whole number of at least 1",
     "positive int or bool": "a whole number of at least 1",
     "bool": "True or False",
@@ -111,7 +144,24 @@ def fits(sort: str, raw: Any, version: str) -> bool:
         return isinstance(raw, (int, float)) and raw > 0
     if sort == "accumulation":
         return raw is None or (whole(raw) and raw >= 1)
-    return _other(sort, raw, version)
+    return _of_model(sort, raw) if sort in _MODEL else _other(sort, raw, version)
+
+
+def _of_model(sort: str, raw: Any) -> bool:
+    if sort == "type":
+        return isinstance(raw, str) and raw.lower() in ("float16", "float32", "bfloat16", "int8")
+    if sort == "no int8":
+        return not (isinstance(raw, str) and raw.lower() == "int8")
+    if sort == "size":
+        return isinstance(raw, int)
+    if sort == "real":
+        return isinstance(raw, (int, float))
+    if sort == "mapping":
+        return isinstance(raw, dict)
+    return isinstance(raw, float) and 0 <= raw < 1 if sort == "fraction" else isinstance(raw, str)
+
+
+_MODEL = ("type", "no int8", "size", "real", "mapping", "fraction", "text")
 
 
 def _other(sort: str, raw: Any, version: str) -> bool:

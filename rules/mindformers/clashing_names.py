@@ -1,0 +1,55 @@
+"""One setting of an mcore model is given under two names.
+
+## What it does
+Resolves the names of `model_config`, of the sections that go into the transformer config, and of the `config.json` of
+`pretrained_model_dir` to the fields they set, and finds fields that are set twice. In 1.7 that is always refused; since 2.0
+only when the two values differ.
+
+## Why is this bad?
+The conversion to a transformer config refuses it, on every rank.
+
+## Example
+    model_config: {num_layers: 12, num_hidden_layers: 48}
+
+Use instead:
+
+    model_config: {num_hidden_layers: 12}
+
+## Fix safety
+Unsafe: which of the two is meant cannot be told; the second is removed.
+
+## References
+MindFormers v1.7.0, mindformers/parallel_core/transformer_config_utils.py:485, convert_to_transformer_config
+MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, ConfigLogHandler.check_and_raise
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.arguments import REMOVE
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.mcore import SECTIONS
+
+_FILE = "mindformers/parallel_core/transformer_config_utils.py"
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    new = matches(job.target.version, ">=2")
+    for clash in job.arguments.get("clashes").raw or ():
+        if new and clash.same:
+            continue
+        one, other = _find(job, clash.one), _find(job, clash.other)
+        typed = other or one
+        if typed is None:
+            continue
+        fix = Fix(f"remove {clash.other}", other.becomes(REMOVE), Safety.UNSAFE) if other is not None and one is not None else None
+        values = f" ({one.raw} and {other.raw})" if one is not None and other is not None else ""
+        message = f"{clash.one} and {clash.other} set the same field, {clash.target}{values}"
+        related = one.related if one is not None and other is not None else ()
+        yield Finding(message, job.place(typed), related, fix, key=typed.key, upstream=f"{_FILE}:{687 if new else 485}")
+
+
+def _find(job: Job, name: str) -> Value | None:
+    places = ("model.model_config", *SECTIONS)
+    return next((value for place in places if (value := job.arguments.given(f"{place}.{name}")) is not None), None)
