@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.rules.mindspeed.shorthand import CORE, a
 
-from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, in_range, put, refuse
 
 MINDSPEED = ConstraintSet("mindspeed")
 CACHE = f"{CORE}context_parallel/context_parallel_kv_cache.py"
@@ -90,7 +90,7 @@ MINDSPEED.add(
         (a.context_parallel_size > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & ~a.variable_seq_lengths.given,
         at=(a.reset_attention_mask, a.context_parallel_size),
         unless_framework="mindspeed-llm",
-        fixes=(put(a.variable_seq_lengths),),
+        fixes=(Repair((Change(a.variable_seq_lengths, True), Change(a.moe_token_dispatcher_type, "alltoall"))),),
         upstream=f"{CORE}transformer/flash_attention/reset_attention_mask_feature.py:23",
         message="--reset-attention-mask with context parallelism needs --variable-seq-lengths",
         why="packed documents are padded per rank, so their lengths differ; dies at launch",
