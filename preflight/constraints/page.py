@@ -21,7 +21,7 @@ def page(constraint: Constraint) -> str:
         message,
         "",
         "## What it does",
-        f"Refuses a run where `{words(constraint.refuse)}`.",
+        f"{'Refuses' if constraint.severity == 'error' else 'Points at'} a run where `{words(constraint.refuse)}`.",
         "",
         "## Why is this bad?",
         constraint.why[:1].upper() + constraint.why[1:] + ("" if constraint.why.endswith(".") else "."),
