@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Severity, Value, rule
 from preflight.arguments import Switch
 
-COSTLY = frozenset(["recompute_granularity", "num_layers", "mtp_num_layers", "async_save", "fp8_param_gather", "overlap_param_gather", "use_distributed_optimizer"])
+COSTLY = frozenset(["recompute_granularity", "num_layers", "mtp_num_layers", "async_save", "fp8_param_gather", "use_distributed_optimizer"])
 ALIASES = frozenset(["optimizer", "hybrid_layer_pattern", "cuda_graph_impl", "cuda_graph_modules", "moe_router_padding_for_quantization"])
 
 

@@ -58,6 +58,9 @@ def test_claims_by_content(text: str, name: str, ours: bool) -> None:
         ("posttrain_gpt.py --num-layers 2", "mindspeed", "mindspeed@26.1.0"),
         ("pretrain_gpt.py --num-layers 2 --use-fused-rmsnorm", "megatron@0.12.1", "megatron@0.12.1"),
         ("pretrain_gpt.py --num-layers 2 --unaligned-linear", "", "mindspeed@26.1.0"),
+        ("pretrain_gpt.py --num-layers 2", "megatron@0.12.0", "megatron@0.12.1"),
+        ("pretrain_gpt.py --num-layers 2", "megatron@v0.19.0", "megatron@0.20.0"),
+        ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@2.1.0", "mindspeed-llm@26.1.0"),
     ],
 )
 def test_target(command: str, wanted: str, target: str) -> None:
@@ -263,3 +266,13 @@ def test_a_command_that_names_such_a_file_is_that_file() -> None:
     assert reading.plan.model.layers.raw == 24, "options on the command line are ignored"
     blind = MegatronDialect().read(made, Surroundings(Request(world_size=8), lambda d, n: None, lambda n: None))
     assert not blind.arguments.get("num_layers").known
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [({"nodes": 4}, 32), ({"devices_per_node": 4}, 8), ({"nodes": 4, "devices_per_node": 4}, 16), ({"world_size": 64}, 64), ({}, 16)],
+)
+def test_what_the_caller_says_about_devices_completes_the_launcher(said: dict[str, int], ranks: int) -> None:
+    made = document("torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 2")
+    reading = MegatronDialect().read(made, Surroundings(Request(**said), lambda d, n: None, lambda n: None))
+    assert reading.plan.layout.world.raw == ranks

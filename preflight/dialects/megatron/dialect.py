@@ -18,7 +18,7 @@ from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
 from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
-from preflight.document import Count, Document, Setting, Unknown
+from preflight.document import Count, Document, Launch, Setting, Unknown
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
 
@@ -103,8 +103,8 @@ def machine(document: Document, surroundings: Surroundings) -> Cluster:
     request, launch = surroundings.request, document.launch
     device: Device | None = surroundings.device(request.device) if request.device else None
     said = tuple(_count(count) for count in launch.world) if launch is not None else ()
-    if request.devices is not None:
-        count = Value(request.devices, Origin.WRITTEN, note="stated by the caller")
+    if (stated := _stated(request, launch)) is not None:
+        count = Value(stated, Origin.WRITTEN, note="stated by the caller")
     else:
         count = said[0] if said else unknown("the number of devices is not given")
     per_node = unknown("the devices per node are not given")
@@ -113,6 +113,16 @@ def machine(document: Document, surroundings: Surroundings) -> Cluster:
     elif launch is not None and launch.per_node is not None:
         per_node = _count(launch.per_node)
     return Cluster(device, count, per_node, said=said)
+
+
+def _stated(request: Request, launch: Launch | None) -> int | None:
+    """The number of devices as the caller says it; what the caller leaves out of nodes x devices, the launcher says."""
+    if request.devices is not None or launch is None:
+        return request.devices
+    nodes = request.nodes if request.nodes is not None else launch.nodes.value if launch.nodes is not None else None
+    each = request.devices_per_node if request.devices_per_node is not None else launch.per_node.value if launch.per_node is not None else None
+    said = request.nodes is not None or request.devices_per_node is not None
+    return nodes * each if said and isinstance(nodes, int) and isinstance(each, int) else None
 
 
 def _count(count: Count) -> Value:

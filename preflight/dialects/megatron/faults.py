@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 
 from preflight.dialects.megatron.convert import BadValue
@@ -38,6 +38,9 @@ REMOVED = {
 }
 """Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
 
+CLOSE = 0.93
+"""From here on a name is a slip of another one; below it may be an option of another release."""
+
 
 def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     """An option that the parser does not know: says where it exists, and the option that it may be a slip of."""
@@ -53,7 +56,8 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         near = ""
     elif near:
         message += f"; did you mean {near}"
-    fix = (f"write {near}", word.span, near) if near and word.editable else None
+    close = text in REMOVED or SequenceMatcher(None, text, near).ratio() >= CLOSE
+    fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
 
 

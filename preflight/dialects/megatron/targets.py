@@ -81,17 +81,23 @@ def is_core_config(tree: Node) -> bool:
 
 
 def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
-    """The target that was asked for, else the newest whose parser knows the most of the options."""
+    """The target that was asked for (the nearest version that is known), else the newest whose parser knows the most of the options."""
     named = ENTRIES.get(entry, "")
     candidates = [t for t in TARGETS if wanted is None or (t.framework == wanted.framework and wanted.version in ("", t.version))]
     if wanted is not None and not candidates:
-        candidates = [t for t in TARGETS if t.framework == wanted.framework]
+        candidates = [min((t for t in TARGETS if t.framework == wanted.framework), key=lambda t: _distance(t.version, wanted.version))]
     if wanted is None and named:
         candidates = [t for t in TARGETS if t.framework == named]
     if len(candidates) == 1:
         return candidates[0]
     typed = set(options)
     return min(candidates, key=lambda t: len(typed.difference(options_of(t).options)))
+
+
+def _distance(ours: str, wanted: str) -> tuple[int, ...]:
+    """How far two versions are apart, major before minor before patch."""
+    pairs = zip(re.findall(r"\d+", ours), re.findall(r"\d+", wanted), strict=False)
+    return tuple(abs(int(a) - int(b[:9])) for a, b in pairs)
 
 
 def options_of(target: Target) -> Table:
