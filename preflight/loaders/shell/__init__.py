@@ -23,6 +23,7 @@ def load_script(source: Source, environment: Mapping[str, str] = _NOTHING) -> tu
     asked, _ = sbatch(source)
     commands = Commands(source, environment, asked, variables(asked))
     commands.run(tree)
+    commands.found = [commands.outside(found) for found in commands.found]
     said = tuple(comments(tree))
     problems = tuple(faults(tree, commands))
     also = tuple(commands.files.opened.values())

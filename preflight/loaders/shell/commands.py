@@ -9,11 +9,11 @@ from typing import NamedTuple
 from preflight.document import Piece, Word
 from preflight.loaders.counts import Allocation
 from preflight.loaders.launchers import Taken, command_name, take_apart
-from preflight.loaders.shell.expand import Expander
+from preflight.loaders.shell.expand import Exhausted, Expander
 from preflight.loaders.shell.fields import Field, Value, fields, merged, text_of, word
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.follow import Follower
-from preflight.loaders.shell.nested import UNKNOWN, Nested, nested
+from preflight.loaders.shell.nested import UNKNOWN, Nested, Texts, nested
 from preflight.loaders.shell.settle import Settled, settle
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.syntax import Node, Tree, parse
@@ -50,6 +50,7 @@ class Commands:
         self.found: list[Found] = []
         self.broken: list[Span] = []
         self.prefix: tuple[Word, ...] = ()
+        self.texts = Texts()
         self.calls = 0
         self.nounset = False
         self.foreign = False
@@ -57,7 +58,10 @@ class Commands:
 
     def run(self, tree: Tree) -> None:
         """Follow a script from its start."""
-        self.follower.statement(tree, tree.root)
+        try:
+            self.follower.statement(tree, tree.root)
+        except Exhausted:
+            self.follower.exhausted = True
 
     def _unset(self, name: str, span: Span | None) -> Value:
         """The value of a variable that the script has not set: the job's environment, the scheduler's, or unknown."""
@@ -91,7 +95,9 @@ class Commands:
                 parts.append(child.named_children[0])
             elif child.is_named and child.type not in _NO_WORDS:
                 parts.append(child)
-        return [field for part in parts for field in fields(self.expander.bits(tree, part))]
+        found = [field for part in parts for field in fields(self.expander.bits(tree, part))]
+        self.expander.spend(len(found))
+        return found
 
     def declare(self, tree: Tree, node: Node) -> None:
         """export, declare, local, readonly with their assignments."""
@@ -196,14 +202,15 @@ class Commands:
             return False
         count = len(self.found)
         other = Commands(self.files.source, self.environment, self.asked, self.given)
-        other.files, other.calls, other.prefix = self.files, self.calls + 1, self.prefix
+        other.files, other.texts, other.calls, other.prefix = self.files, self.texts, self.calls + 1, self.prefix
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)
         other.expander.arguments = [_value(w) for w in taken.launch.words]
-        other.expander.work, other.follower.work = self.expander.work, self.follower.work
+        other.expander.work = self.expander.work
         other.run(parse(inner))
-        self.follower.work, self.expander.work = other.follower.work, other.expander.work
+        self.expander.work = other.expander.work
+        self.follower.exhausted = self.follower.exhausted or other.follower.exhausted
         self.found += other.found[: MAX_LAUNCHES - count]
         self.broken += other.broken
         return True
@@ -238,15 +245,13 @@ class Commands:
         if text is None or self.calls >= MAX_CALLS:
             return
         outer, self.prefix, self.calls = self.prefix, self.prefix + tuple(word(f, f.pieces[0].span) for f in prefix or []), self.calls + 1
-        before = len(self.found)
+        self.texts.add(text)
         with self.state.frame() as changes:
             tree = parse(text.source)
             self.follower.statement(tree, tree.root)
         if apart:
             self.state.undo(changes)
             self.follower.stop.at = ""
-        self.found[before:] = [self._outside(f, text) for f in self.found[before:]]
-        self.broken = [text.span(span) for span in self.broken]
         self.prefix, self.calls = outer, self.calls - 1
 
     def _script_text(self, tree: Tree, document: Node, name: str) -> None:
@@ -262,12 +267,11 @@ class Commands:
         self._nested(text, apart=True)
         self.asked, self.given = outer, given
 
-    def _outside(self, found: Found, text: Nested) -> Found:
-        settled = found.settled
-        groups = tuple((name, text.span(span)) for name, span in settled.groups)
-        unset = tuple((name, flag, text.span(span)) for name, flag, span in settled.unset)
-        settled = settled._replace(groups=groups, unset=unset)
-        return Found(text.translate(found.taken), text.span(found.statement), settled)
+    def outside(self, found: Found) -> Found:
+        """A launch with every place in a file."""
+        groups = tuple((name, self.texts.span(span)) for name, span in found.settled.groups)
+        unset = tuple((name, flag, self.texts.span(span)) for name, flag, span in found.settled.unset)
+        return Found(self.texts.taken(found.taken), self.texts.span(found.statement), found.settled._replace(groups=groups, unset=unset))
 
     def _set(self, words: list[Field]) -> None:
         texts = [text_of(field.pieces) or "" for field in words]

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from preflight.document import Comment
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.source import Span
+from preflight.source import Source, Span
 
-_HASH = re.compile(r"(?:(?<=[\s;&|()])|^)#[^\n]*", re.MULTILINE)
+_PLAIN = frozenset(
+    ["command", "string", "raw_string", "word", "concatenation", "number", "simple_expansion", "expansion", "test_command", "variable_name", "heredoc_body"]
+)
 
 
 def comments(tree: Tree) -> Iterator[Comment]:
-    """Every comment, in order. A `#` inside quotes or a word is none."""
-    source = tree.source
-    for match in _HASH.finditer(source.text):
-        node = tree.root.descendant_for_byte_range(match.start(), match.start() + 1)
-        if node is None or node.type != "comment" or node.start_byte != match.start():
+    """Every comment, in order."""
+    stack: list[tuple[Node, Node | None, bool]] = [(tree.root, None, False)]
+    while stack:
+        node, following, in_array = stack.pop()
+        if node.type == "comment":
+            yield _comment(tree.source, node.start_byte, node.end_byte, None if in_array else following)
             continue
-        end = match.start() + len(match[0].rstrip("\r"))
-        line = source.position(match.start()).line
-        begin = source.starts[line - 1]
-        alone = not source.text[begin : match.start()].strip()
-        covers = _below(tree, node, line) if alone else Span(source, begin, end + 1)
-        yield Comment(Span(source, match.start(), end), alone, covers)
+        if node.type in _PLAIN:
+            continue
+        below: list[tuple[Node, Node | None, bool]] = []
+        after: Node | None = None
+        for child in reversed(node.children):
+            if child.is_named:
+                below.append((child, after, node.type == "array"))
+                after = child if child.type != "comment" else after
+        stack.extend(below)
 
 
-def _below(tree: Tree, node: Node, line: int) -> Span:
-    """The statement after a comment; the next line only, inside an array."""
-    source = tree.source
-    following = node.next_named_sibling
-    while following is not None and following.type == "comment":
-        following = following.next_named_sibling
-    start = source.starts[min(line, len(source.starts) - 1)]
-    if following is not None and (node.parent is None or node.parent.type != "array"):
-        return Span(source, start, max(start, following.end_byte) + 1)
-    after = source.starts[line + 1] if line + 1 < len(source.starts) else len(source.text) + 1
-    return Span(source, start, after)
+def _comment(source: Source, start: int, end: int, following: Node | None) -> Comment:
+    end = start + len(source.text[start:end].rstrip("\r\n"))
+    line = source.position(start).line
+    begin = source.starts[line - 1]
+    if source.text[begin:start].strip():
+        return Comment(Span(source, start, end), False, Span(source, begin, end + 1))
+    first = source.starts[min(line, len(source.starts) - 1)]
+    if following is not None:
+        return Comment(Span(source, start, end), True, Span(source, first, max(first, following.end_byte) + 1))
+    last = source.starts[line + 1] if line + 1 < len(source.starts) else len(source.text) + 1
+    return Comment(Span(source, start, end), True, Span(source, first, last))

@@ -83,6 +83,8 @@ def _binary(expander: Expander, tree: Tree, node: Node, depth: int) -> bool | No
             pattern = glob(b) if tree.text(right)[:1] not in "\"'" else None
             if pattern is None:
                 return None if tree.text(right)[:1] not in "\"'" else sign == "!="
+            if len(a) > 200:
+                return None
             equal = bool(pattern.fullmatch(a))
         return equal == (sign != "!=")
     if sign in ("<", ">"):

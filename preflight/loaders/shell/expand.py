@@ -34,6 +34,11 @@ EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution",
 QUOTES = frozenset(["string", "raw_string", "ansi_c_string", "translated_string"])
 _SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40
+MAX_WORK = 60_000
+
+
+class Exhausted(Exception):
+    """A script takes more work than any that people write."""
 
 
 class Expander:
@@ -48,7 +53,7 @@ class Expander:
     def bits(self, tree: Tree, node: Node, quoted: bool = False) -> Bits:
         """The expansion of a node of any kind that can be a word or part of one."""
         kind = node.type
-        self.work += 1
+        self.spend(1)
         if kind == "string":
             return self._string(tree, node)
         if kind == "raw_string":
@@ -62,6 +67,12 @@ class Expander:
         if kind in EXPANSIONS:
             return self._bounded(tree, node, quoted)
         return self.mixed(tree, tree.span(node), [c for c in node.named_children if c.type in EXPANSIONS or c.type in QUOTES], BARE, quoted)
+
+    def spend(self, work: int) -> None:
+        """Count work. Raises Exhausted."""
+        self.work += work
+        if self.work > MAX_WORK:
+            raise Exhausted
 
     def value(self, tree: Tree, node: Node) -> Value:
         """The expansion as the value of an assignment: nothing is cut into words."""
@@ -189,6 +200,7 @@ class Expander:
             return [self.unset(name, span)]
         if form.subscript and not form.whole and not form.subscript.lstrip("-").isdigit():
             form = form._replace(subscript=self._subscript(variable, form.subscript, span))
+        self.spend(sum(map(len, variable.items)))
         return elements(variable, form, span)
 
     def _subscript(self, variable: Variable, text: str, span: Span) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from preflight.document import Problem, Word
 from preflight.loaders.shell.commands import Commands, Found
@@ -29,7 +29,7 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     trailing = list(_trailing_blanks(tree))
     yield from trailing
     ends = {tree.source.position(problem.span.start).line for problem in trailing}
-    for span in commands.broken:
+    for span in map(commands.texts.span, commands.broken):
         if span.source is tree.source and span.line - 1 not in ends:
             yield _lost(tree, span)
     if commands.found:
@@ -72,7 +72,7 @@ def _carriage_returns(tree: Tree) -> Iterator[Problem]:
 
 
 def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
-    for match in _TRAILING.finditer(tree.source.text):
+    for match in islice(_TRAILING.finditer(tree.source.text), 100):
         node = tree.root.descendant_for_byte_range(match.start(), match.start() + 1)
         if node is not None and any(a.type in _INERT for a in ancestors(node)):
             continue

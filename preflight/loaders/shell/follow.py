@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from preflight.loaders.shell.commands import Commands
 
 MAX_DEPTH = 60
-MAX_WORK = 150_000
 MAX_ROUNDS = 16
 _ASSIGNMENTS = ("variable_assignment", "variable_assignments")
 _BLOCKS = ("program", "do_group", "ERROR", "else_clause")
@@ -44,7 +43,6 @@ class Follower:
         self.stop = Stop()
         self.functions: dict[str, tuple[Tree, Node]] = {}
         self.depth = 0
-        self.work = 0
         self.dry = 0
         self.exhausted = False
 
@@ -58,8 +56,8 @@ class Follower:
 
     def statement(self, tree: Tree, node: Node) -> None:
         """Any statement."""
-        self.work += 1
-        if self.depth > MAX_DEPTH or self.work + self.expander.work > MAX_WORK:
+        self.expander.spend(1)
+        if self.depth > MAX_DEPTH:
             self.exhausted = True
             return
         kind = node.type
@@ -285,7 +283,7 @@ class Follower:
         if wanted == "*" and tree.text(pattern) == "*":
             return True
         found = glob(wanted) if wanted is not None else None
-        return None if text is None or found is None else bool(found.fullmatch(text))
+        return None if text is None or found is None or len(text) > 200 else bool(found.fullmatch(text))
 
     def _for(self, tree: Tree, node: Node) -> None:
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")

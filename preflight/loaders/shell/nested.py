@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from preflight.document import Launch, Piece, Word, word_of
+from preflight.document import Count, Launch, Piece, Word, word_of
 from preflight.loaders.launchers import Taken
 from preflight.loaders.shell.fields import Field, merged
 from preflight.source import Source, Span
@@ -15,64 +15,84 @@ UNKNOWN = "_unknown_to_preflight"
 
 
 class Nested(NamedTuple):
-    """The text, the pieces it is made of, and where each begins."""
+    """The text, the pieces it is made of, where each begins in it, and where the text is used."""
 
     source: Source
     pieces: tuple[Piece, ...]
     starts: tuple[int, ...]
     place: Span
 
-    def translate(self, taken: Taken) -> Taken:
-        """A launch found in the text, with every word where it was typed."""
-        launch = taken.launch
-        return taken._replace(
-            launch=Launch(
-                launch.launcher,
-                tuple(map(self.word, launch.launcher_words)),
-                self.word(launch.entry),
-                tuple(map(self.word, launch.words)),
-                {name: self.word(word) for name, word in launch.environment.items()},
-                tuple(count._replace(span=self.span(count.span) if count.span else None) for count in launch.world),
-                launch.open,
-                launch.nodes and launch.nodes._replace(span=self.span(launch.nodes.span) if launch.nodes.span else None),
-                launch.per_node and launch.per_node._replace(span=self.span(launch.per_node.span) if launch.per_node.span else None),
-            ),
-            problems=tuple(p._replace(span=self.span(p.span)) for p in taken.problems),
-        )
-
-    def word(self, word: Word) -> Word:
-        """A word of the text, traced back."""
-        parts = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
-        return word_of(merged([origin for part in parts for origin in self._origins(part)]) or parts)
-
-    def span(self, span: Span) -> Span:
-        """A place in the text, traced back."""
-        if span.source is not self.source:
-            return span
-        return self._origins(Piece(span.text, span))[0].span
-
-    def _origins(self, piece: Piece) -> list[Piece]:
-        if piece.span.source is not self.source or not self.pieces:
-            return [piece._replace(uses=tuple(self.span(use) for use in piece.uses))]
+    def origins(self, piece: Piece) -> list[Piece]:
+        """The pieces that a piece of this text came from."""
         first = max(0, bisect_right(self.starts, piece.span.start) - 1)
         if not piece.exact or piece.text is None:
             origin = self.pieces[first]
-            because = origin.because if origin.text is None else piece.because
             text = origin.because if origin.text is None and piece.text is not None else piece.text
-            return [Piece(text, origin.span, (*origin.uses, self.place), False, because, piece.maybe or origin.maybe)]
+            because = origin.because if origin.text is None else piece.because
+            return [Piece(text, origin.span, (*origin.uses, self.place, *piece.uses), False, because, piece.maybe or origin.maybe)]
         found: list[Piece] = []
         for at in range(first, len(self.pieces)):
             start, origin = self.starts[at], self.pieces[at]
             if start >= piece.span.end and found:
                 break
+            uses = (*origin.uses, self.place, *piece.uses) if origin.uses or piece.uses else ()
             if origin.text is None:
-                found.append(origin._replace(uses=(*origin.uses, self.place)))
+                found.append(origin._replace(uses=uses))
                 continue
             low, high = max(0, piece.span.start - start), min(len(origin.text), piece.span.end - start)
             if high > low or piece.text == "":
-                cut = origin.cut(low, max(low, high))
-                found.append(cut._replace(uses=(*cut.uses, self.place) if cut.uses else (), maybe=cut.maybe or piece.maybe))
-        return found or [piece]
+                found.append(origin.cut(low, max(low, high))._replace(uses=uses, maybe=origin.maybe or piece.maybe))
+        return found or [self.pieces[first]]
+
+
+class Texts:
+    """All texts that were parsed by themselves while a script was followed; leads from them back to files."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Nested] = {}
+
+    def add(self, text: Nested) -> None:
+        self._known[id(text.source)] = text
+
+    def pieces(self, piece: Piece) -> list[Piece]:
+        """The pieces in files that a piece comes from."""
+        text = self._known.get(id(piece.span.source))
+        if text is not None and text.pieces:
+            return [origin for part in text.origins(piece) for origin in self.pieces(part)]
+        return [piece._replace(uses=tuple(map(self.span, piece.uses)))] if piece.uses else [piece]
+
+    def span(self, span: Span) -> Span:
+        """A place in a file."""
+        while (text := self._known.get(id(span.source))) is not None and text.pieces:
+            span = text.origins(Piece(span.text, span))[0].span
+        return span
+
+    def word(self, word: Word) -> Word:
+        """A word, traced back."""
+        parts = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
+        return word_of(merged([origin for part in parts for origin in self.pieces(part)]) or parts)
+
+    def count(self, count: Count | None) -> Count | None:
+        """A count, traced back."""
+        return count._replace(span=self.span(count.span)) if count is not None and count.span is not None else count
+
+    def taken(self, taken: Taken) -> Taken:
+        """A launch with every word where it was typed."""
+        if not self._known:
+            return taken
+        launch = taken.launch
+        moved = Launch(
+            launch.launcher,
+            tuple(map(self.word, launch.launcher_words)),
+            self.word(launch.entry),
+            tuple(map(self.word, launch.words)),
+            {name: self.word(word) for name, word in launch.environment.items()},
+            tuple(count for c in launch.world if (count := self.count(c)) is not None),
+            launch.open,
+            self.count(launch.nodes),
+            self.count(launch.per_node),
+        )
+        return taken._replace(launch=moved, problems=tuple(p._replace(span=self.span(p.span)) for p in taken.problems))
 
 
 def nested(words: list[Field]) -> Nested | None:

@@ -14,7 +14,7 @@ def transform(text: str, operator: str, operand: str) -> str | None:
     if operator.startswith("/"):
         parts = re.split(r"(?<!\\)/", operand, maxsplit=1)
         pattern, new = parts[0], parts[1] if len(parts) > 1 else ""
-        found = _pattern(pattern, True)
+        found = _pattern(pattern, True) if _manageable(text, pattern) else None
         if found is None or not pattern:
             return text if not pattern else None
         anchored = {"/#": f"(?:{found})", "/%": f"(?:{found})\\Z"}.get(operator, found)
@@ -40,16 +40,19 @@ def substring(text: str, operand: str) -> str | None:
 
 
 def _trim(text: str, operator: str, operand: str) -> str | None:
-    pattern = _pattern(operand, len(operator) == 2)
+    pattern = _pattern(operand, len(operator) == 2) if _manageable(text, operand) else None
     if pattern is None:
         return None
     if operator[0] == "#":
         match = re.match(pattern, text, re.DOTALL)
         return text[match.end() :] if match else text
     starts = range(len(text) + 1) if len(operator) == 2 else range(len(text), -1, -1)
-    if len(text) > 4000:
-        return None
     return next((text[:start] for start in starts if re.fullmatch(pattern, text[start:], re.DOTALL)), text)
+
+
+def _manageable(text: str, pattern: str) -> bool:
+    """Whether matching ends soon: the work grows with the length to the power of the stars."""
+    return len(text) <= (200 if pattern.count("*") > 1 else 4000)
 
 
 def glob(pattern: str) -> re.Pattern[str] | None:
@@ -60,7 +63,7 @@ def glob(pattern: str) -> re.Pattern[str] | None:
 
 def _pattern(text: str, greedy: bool) -> str | None:
     """A shell pattern as a regular expression; None when it has forms that are not read here, or would take too long."""
-    if text.count("*") > 4 or len(text) > 200:
+    if text.count("*") > 3 or len(text) > 200:
         return None
     parts, at = [], 0
     while at < len(text):

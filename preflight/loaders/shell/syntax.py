@@ -14,7 +14,7 @@ Node = Any
 """A tree-sitter node: the library's types are not needed by those who do not parse."""
 
 _CHUNK = 2048
-_SECONDS = 1.5
+_SECONDS = 0.8
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _INNER = re.compile(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
 """A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
