@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.constraints.expressions import Expression, Handles, all_of, any_of
+from preflight.constraints.expressions import Expression, Handles
+from preflight.constraints.expressions import all_of as all_of
+from preflight.constraints.expressions import any_of as any_of
 from preflight.dialects.megatron import megatron_names
 
 a = Handles(megatron_names())
