@@ -8,8 +8,13 @@ from __future__ import annotations
 from preflight.memory.shape import Shape
 
 
-def in_flight(s: Shape, rank: int) -> tuple[int, ...]:
-    """Activations alive at the worst moment, per virtual chunk of the rank."""
+def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
+    """Micro-batches whose activations are alive at the worst moment, per virtual chunk of the rank.
+
+    A sequence pipeline sends parts of a sequence; all parts of one are alive, and one part more per stage behind.
+    """
+    if s.splits > 1:
+        return (min(s.count, (s.splits + s.pipeline - rank - 1) / s.splits),) * s.virtual
     if s.schedule == "gpipe":
         return (s.count,) * s.virtual
     if s.schedule in ("zero-bubble-v", "dual-pipe-v"):

@@ -69,6 +69,7 @@ class Shape:
     sequence_parallel: bool
     schedule: str
     group: int
+    splits: int  # parts per sequence of a sequence pipeline
     micro: int
     count: int  # micro-batches per step
     recompute: str
@@ -191,6 +192,7 @@ def shape(plan: Plan, architecture: int = 0) -> Shape:
         data=data,
         sequence_parallel=get("layout.sequence_parallel", False),
         schedule=get("layout.schedule", "1f1b"),
+        splits=get("layout.sequence_splits", 1) if get("layout.schedule", "1f1b").startswith("seq") else 1,
         group=get("layout.group", get("layout.pipeline")),
         micro=get("batch.micro"),
         count=get("batch.count", get("layout.pipeline")),

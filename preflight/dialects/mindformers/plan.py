@@ -66,10 +66,12 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         data, tensor, pipeline, context = (degree(run, n, mode) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"))
         if mode == "auto_parallel":
             data = unknown("auto_parallel finds the sharding itself")
+    elif run.true("use_parallel") and run.raw("run_mode") == "predict":
+        data = unknown("the serving layout is not compared with the devices")
+        tensor, pipeline, context = (degree(run, n, mode) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
     else:
         count = derived(1, "every process runs alone") if mode == "stand_alone" else count
-        data, (tensor, pipeline, context) = count, (run.value(f"parallel_config.{n}") for n in ("model_parallel", "pipeline_stage", "context_parallel"))
-        context = context.derived(1, f"has no effect in {mode} mode") if context.raw != 1 else context
+        data, tensor, pipeline, context = count, *(_alone(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
     expert = degree(run, "expert_parallel", mode)
     experts = model.experts
     if mode not in AUTOMATIC or (run.kind == "legacy" and experts.known and not experts.raw):
@@ -91,6 +93,12 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         context_method=run.value("parallel_config.context_parallel_algo"),
         data_stated=True,
     )
+
+
+def _alone(run: Run, name: str) -> Value:
+    """A degree that this mode does not use."""
+    value = run.value(f"parallel_config.{name}")
+    return value.derived(1, "has no effect in this mode") if value.known and value.raw != 1 else value
 
 
 def _schedule(run: Run) -> Value:
@@ -136,12 +144,18 @@ def _precision(run: Run) -> Precision:
     return Precision(
         parameters=weights,
         compute=compute,
-        gradients=weights,
-        master=derived(None) if weights.raw == "fp32" else derived("fp32") if weights.known else weights,
+        gradients=weights if accumulates(run) else derived("none"),
+        master=derived(None),
         states=derived("fp32"),
         fp8=derived(None),
         fp8_parameters=derived(False),
     )
+
+
+def accumulates(run: Run) -> bool:
+    """Whether gradients are kept from one micro-batch to the next; without it each is reduced as it comes."""
+    stages, steps = run.raw("parallel_config.pipeline_stage"), run.raw("runner_config.gradient_accumulation_steps")
+    return (isinstance(stages, int) and stages > 1) or (isinstance(steps, int) and steps > 1)
 
 
 def _optimizer(run: Run) -> Optimizer:
