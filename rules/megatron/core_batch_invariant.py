@@ -7,7 +7,7 @@ from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 MODE = a.batch_invariant_mode
-EXPERTS = all_of(MODE, moe)
+EXPERTS = all_of(MODE, moe, a.num_experts > 0)
 WHY = "the batch-invariant kernels do not cover it; the model configuration is refused"
 
 MEGATRON.add(

@@ -1,8 +1,8 @@
 """The router of expert layers: score functions, groups, padding for low precision."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, moe
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
 
-from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -74,13 +74,17 @@ MEGATRON.add(
         upstream=both(2678, 993),
         at=(a.moe_router_group_topk,),
     ),
-    divides(
+    refuse(
         "experts-over-router-groups",
-        a.moe_router_num_groups,
-        a.num_experts,
-        when=all_of(moe, a.moe_router_group_topk.is_set, a.moe_router_group_topk != 0, a.moe_router_num_groups.is_set),
-        message="{num_experts} experts do not divide into {moe_router_num_groups} router groups",
-        why="groups would differ in size; the model configuration is refused",
+        all_of(
+            a.moe_router_group_topk.is_set,
+            a.moe_router_group_topk != 0,
+            a.moe_router_num_groups.is_set,
+            a.moe_router_num_groups != 0,
+            any_of(a.num_experts.is_none, a.num_experts % a.moe_router_num_groups != 0),
+        ),
+        message="the model's experts (it has {num_experts}) do not divide into {moe_router_num_groups} router groups",
+        why="groups would differ in size; the model configuration is refused, or dies where there are no experts at all",
         upstream=both(2682, 997),
         at=(a.moe_router_num_groups, a.num_experts),
     ),
