@@ -11,7 +11,7 @@ from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers import mcore, shape
 from preflight.dialects.mindformers import tree as trees
-from preflight.dialects.mindformers.kinds import choose_version, kind_of
+from preflight.dialects.mindformers.kinds import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.layering import derive_layering
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
@@ -33,7 +33,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     request = surroundings.request
     loaded = trees.load(document, surroundings)
     typed = {**trees.written(loaded.tree, document), **overrides}
-    kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
+    kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
     version = choose_version(loaded.tree, kind, request)
     run = Run(table(version), typed, kind)
     if loaded.missing:
@@ -69,7 +69,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
     arguments = Arguments(
-        target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, open=False, versions={"mindformers": version}
+        target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version}
     )
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))

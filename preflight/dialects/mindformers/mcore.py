@@ -53,7 +53,8 @@ def names(version: str, model_type: str, fields: dict[str, Any]) -> Names:
 def model_type(run: Run, below: Node | None) -> str:
     """The type that decides which names hold."""
     said = run.written.get("model.model_config.model_type")
-    raw = said.raw if said is not None else (node.value if below is not None and (node := below.get("model_type")) is not None else "")
+    node = below.get("model_type") if below is not None else None
+    raw: object = said.raw if said is not None else node.value if node is not None else ""
     return raw if isinstance(raw, str) else ""
 
 

@@ -38,7 +38,7 @@ def derive_parallel(run: Run, world: int | None) -> None:
     if isinstance(mode, Unknown):
         return
     where = f"{_TRAINER}:{_RESET[run.table.version]}"
-    if mode not in AUTOMATIC:
+    if mode not in AUTOMATIC and not (matches(run.table.version, ">=2") and run.raw("run_mode") == "predict"):
         cause = "use_parallel is False" if mode == "stand_alone" else f"parallel_mode is {mode}"
         for name in _DEGREES:
             run.switch(f"parallel_config.{name}", 1, cause, where)

@@ -37,7 +37,9 @@ def nesting(node: Node) -> int:
 def load(document: Document, surroundings: Surroundings) -> Loaded:
     """The tree of a document with its base configs below it."""
     assert document.tree is not None
-    documents, problems, missing = [document], [], []
+    documents: list[Document] = [document]
+    problems: list[Problem] = []
+    missing: list[str] = []
 
     def merge(current: Document, above: tuple[str, ...]) -> Node:
         tree = current.tree

@@ -1,0 +1,51 @@
+"""A setting is changed by the trainer without asking.
+
+## What it does
+Reports settings that somebody typed and that the run does not use: degrees that a parallel mode resets to 1, gradient
+accumulation beside a pipeline. Degrees reset because `use_parallel` is False are one note together, for such files are
+usually started with it switched on from the command line.
+
+## Why is this bad?
+The run trains with another layout or another global batch than the file says.
+
+## Example
+    runner_config: {gradient_accumulation_steps: 8}
+    parallel_config: {pipeline_stage: 2, micro_batch_num: 4}
+
+Use instead:
+
+    parallel_config: {pipeline_stage: 2, micro_batch_num: 32}
+
+## References
+MindFormers v1.5.0, mindformers/trainer/base_trainer.py:262, _check_global_batch_size_for_auto_parallel, and :290
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Related, Severity, rule
+from preflight.arguments import Switch
+
+_UNSAID = ("parallel_config.vocab_emb_dp",)
+
+
+@rule(severity=Severity.WARNING, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    if job.arguments.get("kind").raw not in ("legacy", "mcore"):
+        return
+    switches = [s for s in job.arguments.switches if s.name not in _UNSAID and job.arguments.given(s.name) is not None]
+    alone = [s for s in switches if s.cause == "use_parallel is False"]
+    for switch in switches:
+        if switch not in alone:
+            given = job.arguments.given(switch.name)
+            message = f"{switch.name} {switch.before} becomes {switch.after}: {switch.cause}"
+            yield Finding(message, job.place(given), key=given.key if given else ())
+    if alone:
+        yield _together(job, alone)
+
+
+def _together(job: Job, switches: list[Switch]) -> Finding:
+    values = [job.arguments.given(switch.name) for switch in switches]
+    names = ", ".join(f"{switch.name.rpartition('.')[2]} {switch.before}" for switch in switches)
+    related = tuple(Related(value.setting.span) for value in values[1:] if value is not None and value.setting is not None)
+    first = values[0]
+    return Finding(f"use_parallel is False, so these count as 1: {names}", job.place(first), related, key=first.key if first else (), severity=Severity.NOTE)
