@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -279,3 +280,19 @@ def test_new_rule_writes_a_module_and_a_fixture(cli: Cli, tmp_path: Path) -> Non
     assert cli("new-rule", "odd-shape").err == "preflight: rules/odd_shape.py: exists already\n"
     compile((tmp_path / "rules/odd_shape.py").read_text(), "odd_shape.py", "exec")
     assert "[odd-shape]" in (tmp_path / "tests/rules/odd_shape.yaml").read_text()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_for_many_files_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    from preflight.cli.session import _progress
+
+    few, many, pipe = Terminal(), Terminal(), io.StringIO()
+    for stream, total in ((few, 3), (many, 30), (pipe, 30)):
+        for number in (1, 2, 0):
+            _progress(number, total, stream)
+    assert (few.getvalue(), pipe.getvalue()) == ("", "")
+    assert many.getvalue() == "\rchecking 1/30\rchecking 2/30\r\x1b[K"

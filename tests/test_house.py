@@ -142,3 +142,14 @@ def test_the_version_loads_nothing_at_all() -> None:
     program = "import sys; sys.argv[1:] = ['--version']; from preflight.cli import main; main(); "
     program += "print(*(m for m in ('typer', 'click', 'yaml', 'pluggy') if m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == f"preflight {preflight.__version__}\n\n"
+
+
+def test_every_data_file_is_packaged() -> None:
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
+    files = [p for top in ("preflight", "schemas") for p in (ROOT / top).rglob("*") if p.is_file() and "/." not in shown(p)]
+    data = [p for p in files if p.suffix not in (".py", ".pyc")]
+    packaged = {p for p in (ROOT / "preflight").glob("*") if p.is_file()}
+    for package, globs in patterns.items():
+        folder = ROOT / package.replace("preflight.", "", 1).replace(".", "/")
+        packaged |= {p for glob in globs for p in folder.glob(glob)}
+    assert not [shown(p) for p in data if p not in packaged]
