@@ -62,7 +62,7 @@ MINDSPEED.add(
     refuse(
         "fb-overlap-expert-tensor",
         ON & (a.expert_tensor_parallel_size != 1),
-        upstream=f"{CHECK}:92",
+        upstream=f"{CHECK}:91",
         at=(a.expert_tensor_parallel_size, ON),
         message="--moe-fb-overlap needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),

@@ -25,13 +25,13 @@ from collections.abc import Iterator
 
 from preflight.rules.mindspeed.numbers import entries
 
-from preflight import Finding, Job, Severity, known, rule
+from preflight import Finding, Job, Severity, Unverified, known, rule
 
 FILE = "mindspeed/features_manager/moe/fb_overlap.py"
 
 
 @rule(id="mindspeed/fb-overlap-layers", severity=Severity.ERROR, frameworks=("mindspeed",), upstream=(f"{FILE}:65", f"{FILE}:135"))
-def check(job: Job) -> Iterator[Finding]:
+def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every chunk needs a real layer."""
     arguments = job.arguments
     if (on := known(arguments.get("moe_fb_overlap"))) is None or not on[0]:
@@ -44,7 +44,10 @@ def check(job: Job) -> Iterator[Finding]:
         return
     if (noop := arguments.given("noop_layers")) is None or arguments.get("schedules_method").raw == "dualpipev":
         return
-    if (sizes := known(noop, arguments.get("num_layers"), arguments.get("num_layers_per_virtual_pipeline_stage"))) is None:
+    values = (noop, arguments.get("num_layers"), arguments.get("num_layers_per_virtual_pipeline_stage"))
+    if (sizes := known(*values)) is None:
+        if unknown := next((value for value in values if not value.known), None):
+            yield Unverified(unknown.because)
         return
     text, layers, virtual = sizes
     numbers = entries(text) or ()

@@ -12,7 +12,7 @@ CHECK = f"{LLM}high_availability/high_availability.py"
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
 REPAIR = "states are repaired from replicas, which it keeps from existing; dies at launch"
 REGROUP = "ranks that leave are replaced by data-parallel ones; dies at launch"
-LDT_DOC = "docs/zh/pytorch/features/mcore/layerwise_disaggregated_training.md:113"
+LDT_DOC = "docs/zh/pytorch/features/mcore/layerwise_disaggregated_training.md"
 ASYNC_DOC = "docs/zh/pytorch/features/mcore/async_save_torch_dist.md:45"
 LORA = a.lora_target_modules.length > 0
 
@@ -64,7 +64,7 @@ MINDSPEED_LLM.add(
         "disaggregated-virtual-stages",
         SPLIT & (a.num_virtual_stages_per_pipeline_rank != 2),
         severity=Severity.WARNING,
-        upstream=LDT_DOC,
+        upstream=f"{LDT_DOC}:130",
         at=(a.num_virtual_stages_per_pipeline_rank, SPLIT),
         message="--layerwise-disaggregated-training is made for --num-virtual-stages-per-pipeline-rank 2",
         why="the documents demand it, no validator checks it",
@@ -74,7 +74,7 @@ MINDSPEED_LLM.add(
         "disaggregated-experts",
         SPLIT & a.num_experts.is_set,
         severity=Severity.WARNING,
-        upstream=LDT_DOC,
+        upstream=f"{LDT_DOC}:125",
         at=(SPLIT, a.num_experts),
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training is not made for mixtures of experts",
@@ -84,7 +84,7 @@ MINDSPEED_LLM.add(
         "disaggregated-lora",
         SPLIT & LORA,
         severity=Severity.WARNING,
-        upstream=LDT_DOC,
+        upstream=f"{LDT_DOC}:129",
         at=(SPLIT, a.lora_target_modules),
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training is not made for LoRA",

@@ -35,7 +35,7 @@ MINDSPEED.add(
     refuse(
         "tp-extend-ep-async",
         EXTEND & ~a.moe_permutation_async_comm,
-        upstream=f"{EXTEND_FILE}:25",
+        upstream=f"{EXTEND_FILE}:24",
         at=(EXTEND,),
         fixes=(put(a.moe_permutation_async_comm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-permutation-async-comm",

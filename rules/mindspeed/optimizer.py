@@ -30,7 +30,7 @@ MINDSPEED.add(
     refuse(
         "ema-decay-negative",
         EMA & (a.ema_decay < 0),
-        upstream=f"{EMA_FILE}:19",
+        upstream=f"{EMA_FILE}:18",
         at=(a.ema_decay,),
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",

@@ -93,7 +93,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-micro-batches-edge",
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
-        upstream="docs/zh/features/dualpipev.md:59",
+        upstream=f"{DUAL}:47",
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
         message="{count} micro-batches are one fewer than the documents of dualpipev ask for: {least}",

@@ -39,7 +39,7 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-layers-per-rank",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
-        upstream=f"{RIPIPE}:62",
+        upstream=f"{RIPIPE}:61",
         at=(a.recompute_num_layers, BUBBLE),
         message="--recompute-in-bubble chooses the recomputed layers itself, not {recompute_num_layers}",
         why="the schedule chooses the layers itself; dies at launch",
