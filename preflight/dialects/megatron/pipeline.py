@@ -8,6 +8,8 @@ from preflight.dialects.megatron_hybrid import parse_hybrid
 from preflight.dialects.megatron_layout import parse_layout
 
 OLD = "0.12.1"
+MOST_CHUNKS = 100_000
+"""More chunks than any machine has are not written out."""
 Chunks = tuple[tuple[int, ...], ...]
 """Layers by pipeline rank, then virtual stage."""
 
@@ -128,6 +130,8 @@ def layers_per_chunk(run: Run) -> None:
 def chunks(run: Run) -> Chunks:
     """Decoder layers by pipeline rank and virtual stage. Raises NotKnown where upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
+    if not 0 < pipeline * virtual <= MOST_CHUNKS:
+        raise NotKnown(f"nobody has {pipeline} x {virtual} stages")
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))

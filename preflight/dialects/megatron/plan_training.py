@@ -148,6 +148,6 @@ def unmodelled(source: Source) -> tuple[str, ...]:
         try:
             if present(source.run):
                 found.append(name)
-        except NotKnown:
+        except (NotKnown, TypeError):
             continue
     return tuple(found)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from preflight.dialects.megatron.run import NotKnown, Run, derives
 
 GPT2_VOCABULARY = 50257
+MOST_LAYERS = 100_000
 
 
 @derives("ffn_hidden_size")
@@ -63,6 +64,8 @@ def expert_layers(run: Run) -> None:
         run.derive("moe_layer_pattern", None, "no experts")
         return
     frequency, layers = run.moe_layer_freq, run.num_layers
+    if layers > MOST_LAYERS:
+        raise NotKnown(f"nobody has {layers} layers")
     pattern = _pattern(frequency, layers)
     dense = run.first_k_dense_replace
     if dense is not None:
