@@ -45,7 +45,16 @@ def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Pl
             grouped_gemm=run.value("mcore.moe_grouped_gemm" if run.kind == "mcore" else "moe_config.use_gmm"),
         ),
         inference=_inference(run),
+        unmodelled=switched_off(run),
     )
+
+
+def switched_off(run: Run) -> tuple[str, ...]:
+    """A layout for many devices under use_parallel: False is usually switched on by the command line: say nothing about memory."""
+    off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
+    sizes = [run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")]
+    many = any(size is not None and isinstance(size.raw, int) and size.raw > 1 for size in sizes)
+    return ("the layout that use_parallel: False switches off",) if off and many else ()
 
 
 def degree(run: Run, name: str, mode: object) -> Value:
