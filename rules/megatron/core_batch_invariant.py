@@ -2,7 +2,8 @@
 
 from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, inference_optimized, moe, quantized
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.arguments import REMOVE
+from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -18,8 +19,8 @@ MEGATRON.add(
         why=WHY,
         upstream=at(3212),
         versions=NEW,
-        at=(MODE,),
-        fixes=(put(a.bf16),),
+        at=(MODE, a.fp16),
+        fixes=(Repair((Change(a.bf16, True), Change(a.fp16, REMOVE, True))),),
     ),
     refuse(
         "invariant-attention-backend",
