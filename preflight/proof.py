@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from preflight.document import Document
+from preflight.document import Document, walk
 from preflight.finding import Edit, Key
 from preflight.loaders import load
 from preflight.loaders.yaml_edit import dotted
@@ -41,8 +41,9 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
     for edit in edits:
         if edit.action == "splice" and edit.key:
             _copy(want, have, edit.key)
-        elif edit.action != "splice":
-            want = _carry_out(want, edit)
+        elif edit.action != "splice" and edit.key:
+            for key in _places(old, edit.key):
+                want = _carry_out(want, edit._replace(key=key))
     if not same(want, have):
         raise NotProven("a setting would change that was not meant to")
     spliced = [edit.span for edit in edits if edit.action == "splice" and edit.span is not None]
@@ -52,6 +53,14 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
     written = _comments("\n".join(str(edit.value) for edit in edits if edit.action == "splice"))
     if before - dropped - after or after - before - written:
         raise NotProven("a comment would be lost or changed")
+
+
+def _places(old: Document, key: Key) -> list[Key]:
+    """Where the value of a setting stands: at its key, and wherever an alias repeats the anchor that is edited."""
+    node = old.tree.get(*key) if old.tree is not None else None
+    if node is None or not node.anchor:
+        return [key]
+    return [place for place, other, _ in walk(old.tree) if other is node] if old.tree is not None else [key]
 
 
 def same(left: Any, right: Any) -> bool:

@@ -16,7 +16,7 @@ Use instead:
     runner_config: {batch_size: 1, epochs: 2}
 
 ## Fix safety
-No fix: which of the two is meant cannot be told.
+Safe: the first one, which never counted, is removed; the run stays the same. Look at which of the two was meant.
 
 ## References
 PyYAML, SafeConstructor.construct_mapping; YAML 1.1, section 3.2.1.3 asks for unique keys
@@ -24,7 +24,7 @@ PyYAML, SafeConstructor.construct_mapping; YAML 1.1, section 3.2.1.3 asks for un
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Related, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Related, Safety, Severity, rule
 
 
 @rule(severity=Severity.WARNING)
@@ -34,4 +34,5 @@ def check(job: Job) -> Iterator[Finding]:
             if problem.kind == "duplicate-key":
                 equal = "with the same value" in problem.message
                 related = tuple(Related(span, "the one that counts") for span in problem.related)
-                yield Finding(problem.message, problem.span, related, severity=Severity.NOTE if equal else None)
+                fix = Fix("remove the one that does not count", (Edit("remove", (), span=problem.span),), Safety.SAFE)
+                yield Finding(problem.message, problem.span, related, fix, severity=Severity.NOTE if equal else None)

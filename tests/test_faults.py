@@ -76,8 +76,10 @@ def world_of(text: str) -> int:
 
 
 PARALLEL = r"^use_parallel: *True"
+OTHERS = r"ChatGLM|GLM4|glm4|Mixtral|mixtral"
 MINDFORMERS = (
-    Fault("misspelt boolean", swap(r"^( +enable_parallel_optimizer: *)(True|False)\b", r"\1Flase"), ("misspelt-boolean",), "enable_parallel_optimizer"),
+    Fault("misspelt True", swap(r"^( +enable_parallel_optimizer: *)True\b", r"\1Ture"), ("misspelt-boolean",), "enable_parallel_optimizer"),
+    Fault("misspelt False", swap(r"^( +gradients_mean: *)False\b", r"\1Flase"), ("misspelt-boolean",), "gradients_mean"),
     Fault(
         "wrong data parallel", swap(r"^( +data_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>97"), ("device-count",),
         "data_parallel|micro_batch_num|gradient_accumulation_steps",
@@ -88,13 +90,13 @@ MINDFORMERS = (
         "micro-batches below stages", swap(r"^( +micro_batch_num: *(?:&\S+ +)?)([2-9]|\d\d+)\b", r"\g<1>1", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"),
         ("too-few-micro-batches",), "micro_batch_num",
     ),
-    Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]]*\])", r"\g<1>[7, 5]", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
+    Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]\n]*\]) *(#.*)?$", r"\g<1>[7, 5] \3", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
     Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"), ("heads-not-divisible",), ".*", lambda text, world: world_of(text)),
     Fault(
-        "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']"), ("select-recompute-no-match",),
+        "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']", unless=OTHERS), ("select-recompute-no-match",),
         "select_recompute",
     ),
-    Fault("wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\\\.Mul']"), ("select-recompute-no-match",), "select_recompute"),
+    Fault("wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\\\.Mul']", unless=OTHERS), ("select-recompute-no-match",), "select_recompute"),
 )  # fmt: skip
 LAST_FLAG = r"(?P<all>(?:.|\n)*MODEL_ARGS:\n)"
 MEGATRON = (
@@ -130,7 +132,9 @@ def check_fixed(config: Config, fault: Fault) -> str:
         return Workspace([Source(text, str(config.path.name), path=config.path)], installed(), request)
 
     before = workspace(broken).check()
-    seen = [f for f in before.findings if f.rule.rpartition("/")[2] in [rule.rpartition("/")[2] for rule in fault.rules]]
+    usual = {f.message for f in workspace(config.text).check().findings}
+    rules = [rule.rpartition("/")[2] for rule in fault.rules]
+    seen = [f for f in before.findings if f.rule.rpartition("/")[2] in rules and f.message not in usual]
     if not seen:
         return "not found" if before.jobs and not silent(config, fault) else "-"
     result = fix(workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest)
@@ -147,7 +151,9 @@ def again(workspace: Workspace, seen: list) -> bool:  # type: ignore[type-arg]
 def silent(config: Config, fault: Fault) -> bool:
     """Whether the rule has a reason to be silent on this config: no parallelism, an unknown family, a prediction run."""
     text = config.text
-    quiet = not re.search(PARALLEL, text, re.M) or re.search(r"^run_mode: *['\"]?(predict|eval)", text, re.M)
+    if "MODEL_ARGS" in text:
+        return False
+    quiet = not re.search(PARALLEL, text, re.M) or re.search(r"^run_mode: *['\"]?(predict|eval)|^ +parallel_mode: *[02]", text, re.M)
     return bool(quiet) or fault.rules[0] in ("select-recompute-no-match", "heads-not-divisible", "bad-offset")
 
 

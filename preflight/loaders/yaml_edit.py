@@ -27,7 +27,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
         if edit.span is None:
             raise CannotEdit("the edit has no place")
         return [(edit.span, str(edit.value))]
-    parent, entry = _find(document, edit.key)
+    parent, entry = _find(document, edit.key) if edit.key else _standing_at(document, edit.span)
     if edit.action == "set":
         if entry is not None:
             return [_replace(document, entry, edit.value)]
@@ -55,6 +55,18 @@ def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
     if entry is not None and entry.merged:
         raise CannotEdit(f"{dotted(key)} comes in by a merge key")
     return parent, entry
+
+
+def _standing_at(document: Document, span: Span | None) -> tuple[Node | None, Entry | None]:
+    """The entry whose key stands at a place, a shadowed one too."""
+    stack = [document.tree] if document.tree is not None else []
+    while stack:
+        node = stack.pop()
+        for entry in node.entries:
+            if entry.key.span == span and not entry.merged:
+                return node, entry
+        stack += [*node.items, *(entry.value for entry in node.entries)]
+    return None, None
 
 
 def _replace(document: Document, entry: Entry, value: object) -> Splice:
