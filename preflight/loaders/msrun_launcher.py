@@ -38,6 +38,7 @@ def arguments(words: Sequence[Word]) -> Arguments:
         message = f"{_NAME} takes 1, 2, 6 or 9 arguments and is given {len(given)}; it prints its usage and stops"
         problems.append(Problem("msrun-launcher-arguments", message, words[0].span))
     elif len(given) > 1 and world.value == 1:
+        world = world._replace(value=Unknown("nothing is started"))
         problems.append(Problem("msrun-launcher-single-worker", f"{_NAME} with 1 worker prints a hint and exits 0 without running anything", given[1].span))
     elif len(given) > 1 and given[1].text is not None and not given[1].text.isdigit():
         message = f"{_NAME} wants the number of workers as its second argument, not {given[1].text!r}"

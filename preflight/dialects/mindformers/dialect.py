@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.kinds import VERSIONS, kind_of, looks_like
+from preflight.dialects.mindformers.launched import is_launch, read_launch
 from preflight.document import Document
 from preflight.request import Request, Target
 
@@ -19,7 +20,9 @@ class MindFormersDialect:
         return tuple(Target("mindformers", version) for version in reversed(VERSIONS))
 
     def claims(self, document: Document, request: Request) -> bool:
-        """A YAML mapping with the sections of a MindFormers config; with a target said, one such section is enough."""
+        """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said, one section is enough."""
+        if document.launch is not None:
+            return is_launch(document) and (request.target is None or request.target.framework == self.name)
         if document.kind != "yaml" or document.tree is None:
             return False
         wanted = request.target.framework if request.target else ""
@@ -27,6 +30,8 @@ class MindFormersDialect:
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
         """Translate; the kind of config decides how."""
+        if document.launch is not None:
+            return read_launch(document, surroundings)
         assert document.tree is not None
         if kind_of(document.tree) == "pynative":
             from preflight.dialects.mindformers.pynative import read_pynative
