@@ -33,9 +33,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not written or job.versions["megatron"] == "0.12.1":
         return
     scope = job.arguments.given("inference_cuda_graph_scope")
-    values = read(job, "enable_cuda_graph", "external_cuda_graph")
-    if not written[0].known or (scope is not None and not scope.known) or isinstance(values, Unverified):
-        yield Unverified(written[0].because)
+    if isinstance(values := read(job, "enable_cuda_graph", "external_cuda_graph"), Unverified):
+        yield values
+        return
+    if (unknown := next((v for v in (written[0], scope) if v is not None and not v.known), None)) is not None:
+        yield Unverified(unknown.because)
         return
     given = job.arguments.given("cuda_graph_impl")
     impl = "local" if values[0] else "transformer_engine" if values[1] else given.raw if given is not None and given.known else "none"

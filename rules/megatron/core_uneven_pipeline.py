@@ -55,18 +55,18 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     places = typed(job, FIRST, LAST, "num_layers", "pipeline_model_parallel_size")
     related = tuple(place for value in places[1:] for place in value.related)
     ends = " and ".join(f"{count} in the {name} stage" for name, count in (("first", first), ("last", last)) if count is not None)
-    text = f"of {layers} layers {ends}, which leaves {message}"
+    text = f"with {ends}, {middle} of {layers} layers are left for {stages} stages in between{message}"
     yield Finding(text, span=job.place(*places), related=related, key=places[0].key, upstream=f"{CONFIG}:{line}", layout=True)
 
 
 def _fault(middle: int, stages: int, virtual: int | None, lines: tuple[int, int, int], zero: bool) -> tuple[str, int] | None:
     """What is wrong with the layers and stages in the middle, and where upstream says so."""
     if zero and stages == 0:
-        return f"no stage for the other {middle} layers; this version cannot do without stages in between", lines[0]
+        return ", and this version cannot do without any", lines[0]
     if not zero and bool(middle) != bool(stages):
-        return f"{middle} layers for {stages} stages in between", lines[0]
+        return "", lines[0]
     if stages and middle % stages:
-        return f"{middle} layers, which {stages} stages in between cannot share evenly", lines[1]
+        return ", which cannot share them evenly", lines[1]
     if stages and virtual is not None and (middle // stages) % virtual:
-        return f"{middle // stages} layers for each stage in between, which do not divide over {virtual} virtual stages", lines[2]
+        return f": {middle // stages} each do not divide over {virtual} virtual stages", lines[2]
     return None

@@ -35,7 +35,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         written = typed(job, shards, size)
         if not typed(job, shards):
             continue
-        if isinstance(values := read(job, size), Unverified) or not written[0].known:
+        if isinstance(values := read(job, size), Unverified):
+            yield values
+            continue
+        if not written[0].known:
             yield Unverified(written[0].because)
             continue
         count, parts = written[0].raw, values[0]
