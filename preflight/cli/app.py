@@ -6,10 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import get_args, get_type_hints
 
 import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.models import ArgumentInfo
 
 from preflight.cli.stream import say
 from preflight.report.plain import plain
@@ -34,6 +36,16 @@ COMMANDS = {
 TAKES_COMMAND = ("check", "show", "memory")
 
 
+class Command(TyperCommand):
+    """A command whose help is plain text: typer escapes brackets for rich even where rich is off."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        return super().get_help(ctx).replace("\\[", "[")
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: typer lists the arguments beside the options."""
+
+
 class Commands(TyperGroup):
     """The commands by name; a module of this package each, with a function of the same name."""
 
@@ -45,8 +57,15 @@ class Commands(TyperGroup):
             return None
         module = import_module(f"preflight.cli.{COMMANDS[cmd_name]}")
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cmd_name, context_settings=_CONTEXT)(getattr(module, COMMANDS[cmd_name]))
-        return typer.main.get_command(app)
+        function = getattr(module, COMMANDS[cmd_name])
+        app.command(cmd_name, cls=Command, context_settings=_CONTEXT)(function)
+        command = typer.main.get_command(app)
+        hints = get_type_hints(function, include_extras=True)
+        for param in command.params:  # click 8.4 and later take away the help that typer gave to an argument
+            if isinstance(param, TyperArgument) and not param.help:
+                info = get_args(hints.get(param.name or ""))
+                param.help = next((part.help for part in info if isinstance(part, ArgumentInfo)), None)
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
