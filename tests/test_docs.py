@@ -41,3 +41,12 @@ def test_every_hook_and_every_setting_is_in_the_guide() -> None:
         assert f"| `{hook}` |" in plugins, hook
     for setting in json.loads((ROOT / "schemas" / "settings.json").read_text(encoding="utf-8"))["properties"]:
         assert setting in settings, setting
+
+
+def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index, page.name
+    formats = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    for name in load().reporters():
+        assert f"| `{name}` |" in formats, name
