@@ -1,0 +1,114 @@
+"""What parses and does nothing, and what quietly costs memory, time or data."""
+
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, OPTIMIZER, each, new
+
+from preflight.constraints.shapes import ConstraintSet, drop, refuse
+from preflight.finding import Safety, Severity
+
+MEGATRON = ConstraintSet("megatron")
+NOTICE = "only a notice is printed, among thousands of lines"
+TRAINS = all_of(a.train_iters.written, ~a.skip_train)
+
+MEGATRON.add(
+    refuse(
+        "ramp-ignored",
+        a.rampup_batch_size.is_set,
+        message="--rampup-batch-size parses and does nothing in this release: the batch is {global_batch_size} from the first step",
+        why="the value is not handed on since April 2026 (NVIDIA/Megatron-LM#4411); --step-batch-size-schedule took its place",
+        severity=Severity.WARNING,
+        upstream="megatron/training/global_vars.py:148",
+        versions=NEW,
+        at=(a.rampup_batch_size,),
+        fixes=(drop(a.rampup_batch_size, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "old-checkpoint-switch",
+        a.use_dist_ckpt_deprecated,
+        message="--use-dist-ckpt does nothing; --ckpt-format says it, and it is {ckpt_format}",
+        why=NOTICE,
+        severity=Severity.NOTE,
+        fixes=(drop(a.use_dist_ckpt_deprecated, safety=Safety.SAFE),),
+        **each(1778, 918),
+    ),
+    refuse(
+        "old-checkpoint-format",
+        a.dist_ckpt_format_deprecated.is_set,
+        message="--dist-ckpt-format does nothing; --ckpt-format says it, and it is {ckpt_format}",
+        why=NOTICE,
+        severity=Severity.NOTE,
+        at=(a.dist_ckpt_format_deprecated,),
+        fixes=(drop(a.dist_ckpt_format_deprecated, safety=Safety.SAFE),),
+        **each(1781, 921),
+    ),
+    refuse(
+        "old-parallel-save",
+        a.ckpt_fully_parallel_save_deprecated,
+        message="--ckpt-fully-parallel-save does nothing; saving in parallel is the default",
+        why=NOTICE,
+        severity=Severity.NOTE,
+        fixes=(drop(a.ckpt_fully_parallel_save_deprecated, safety=Safety.SAFE),),
+        **each(1766, 906),
+    ),
+    refuse(
+        "checkpoint-bound-to-layout",
+        all_of(a.use_dist_ckpt, ~a.ckpt_fully_parallel_save, a.use_distributed_optimizer, a.save.is_set),
+        message="checkpoints saved with --no-ckpt-fully-parallel-save only load into the same parallel layout",
+        why="the distributed optimizer's states are written as they lie; resuming on other ranks fails after the queue wait",
+        severity=Severity.NOTE,
+        at=(a.ckpt_fully_parallel_save,),
+        fixes=(drop(a.ckpt_fully_parallel_save, safety=Safety.SAFE),),
+        **each(1770, 910),
+    ),
+    refuse(
+        "split-left-to-upstream",
+        all_of(a.data_path.given, ~a.split.given),
+        message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
+        why="an old default; --split says how much goes to training, validation and test",
+        severity=Severity.NOTE,
+        at=(a.data_path,),
+        **each(668, 397),
+    ),
+    refuse(
+        "mxfp8-holds-more-memory",
+        all_of(a.fp8.is_set, a.fp8_recipe == "mxfp8", ~a.reuse_grad_buf_for_mxfp8_param_ag, ~a.use_megatron_fsdp),
+        message="mxfp8 without --reuse-grad-buf-for-mxfp8-param-ag and --fp8-param-gather keeps the weights in bf16 as well",
+        why="upstream warns of significantly more memory",
+        severity=Severity.NOTE,
+        at=(a.fp8_recipe, a.fp8),
+        **new(416, OPTIMIZER),
+    ),
+    refuse(
+        "decay-ends-early",
+        all_of(TRAINS, a.lr_decay_iters.given, a.lr_decay_iters > 0, a.lr_decay_iters < a.train_iters, ~a.lr_decay_style.is_in("constant", "WSD")),
+        message="the learning rate is at its minimum from iteration {lr_decay_iters} of {train_iters}",
+        why="--lr-decay-iters counts from the start, warm-up included; taking the warm-up off it cuts the end short (NVIDIA/Megatron-LM#2258)",
+        severity=Severity.NOTE,
+        at=(a.lr_decay_iters, a.train_iters),
+        **each(2559, 1055, "megatron/training/training.py"),
+    ),
+    refuse(
+        "fewer-samples-than-a-batch",
+        all_of(a.train_samples > 0, a.step_batch_size_schedule.is_none, a.train_samples < a.global_batch_size),
+        message="{train_samples} samples are less than one global batch of {global_batch_size}: the run trains 0 steps",
+        why="samples become whole steps, rounded down; the run ends at once and reports success",
+        severity=Severity.WARNING,
+        at=(a.train_samples, a.global_batch_size),
+        **new(2174, "megatron/training/training.py"),
+    ),
+    refuse(
+        "fsdp-with-model-parallel",
+        all_of(
+            any_of(a.use_torch_fsdp2, a.use_megatron_fsdp),
+            any_of(a.tensor_model_parallel_size > 1, a.context_parallel_size > 1),
+            a.device_architecture < 10,
+            a.device_architecture > 0,
+        ),
+        message="sharded data parallelism wants CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context parallelism want 1: one of them is slow",
+        why="on devices before Blackwell both need the order of their kernels",
+        severity=Severity.NOTE,
+        at=(a.use_megatron_fsdp, a.use_torch_fsdp2),
+        upstream=f"{ARGUMENTS}:1458",
+        versions=NEW,
+    ),
+)

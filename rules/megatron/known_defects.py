@@ -1,0 +1,72 @@
+"""Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
+
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of
+
+from preflight.constraints.shapes import ConstraintSet, put, refuse
+from preflight.finding import Severity
+
+MEGATRON = ConstraintSet("megatron")
+ISSUES = "https://github.com/NVIDIA/Megatron-LM"
+EXPERTS = a.num_experts.is_set
+TENSOR, EXPERT = a.tensor_model_parallel_size, a.expert_model_parallel_size
+DELTA_NET = a.experimental_attention_variant.is_in("gdn", "gated_delta_net")
+
+MEGATRON.add(
+    refuse(
+        "expert-gradients-in-wrong-group",
+        all_of(EXPERTS, EXPERT == 1, a.expert_tensor_parallel_size != TENSOR),
+        message="expert tensor parallel {expert_tensor_parallel_size} beside tensor parallel {tensor_model_parallel_size} needs expert parallelism: "
+        "at expert parallel 1 this release adds up expert gradients over the wrong ranks",
+        why=f"experts count as dense weights; the loss curve is wrong and nothing says so ({ISSUES}/issues/1628, fixed by {ISSUES}/pull/5916)",
+        severity=Severity.WARNING,
+        upstream=f"{ISSUES}/issues/1628",
+        versions=OLD,
+        at=(a.expert_tensor_parallel_size, EXPERT, TENSOR),
+        fixes=(put(a.expert_tensor_parallel_size, TENSOR),),
+    ),
+    refuse(
+        "expert-norm-undercounted",
+        all_of(EXPERTS, EXPERT > 1, a.expert_tensor_parallel_size > 1, a.moe_grouped_gemm),
+        message="with expert parallel {expert_model_parallel_size}, expert tensor parallel {expert_tensor_parallel_size} and grouped GEMM, "
+        "this release leaves some experts out of the gradient norm",
+        why=f"gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 goes around it (fixed by {ISSUES}/pull/5916)",
+        severity=Severity.WARNING,
+        upstream=f"{ISSUES}/pull/5916",
+        versions=OLD,
+        unless_framework="mindspeed",
+        at=(a.moe_grouped_gemm, EXPERT, TENSOR),
+        fixes=(put(a.expert_tensor_parallel_size, 1),),
+    ),
+    refuse(
+        "sinks-outside-the-norm",
+        all_of(a.softmax_type == "learnable", TENSOR > 1),
+        message="with tensor parallel {tensor_model_parallel_size}, learnable attention sinks are counted on one rank only when gradients are clipped",
+        why=f"a defect reported of this release, found by fuzzing: the norm is too small ({ISSUES}/issues/7452)",
+        severity=Severity.NOTE,
+        upstream=f"{ISSUES}/issues/7452",
+        versions=NEW,
+        at=(a.softmax_type, TENSOR),
+    ),
+    refuse(
+        "delta-net-norm-drifts",
+        all_of(DELTA_NET, TENSOR > 1, ~a.sequence_parallel),
+        message="gated delta net with tensor parallel {tensor_model_parallel_size} and without --sequence-parallel lets the output norm "
+        "drift apart between ranks",
+        why=f"a defect reported of this release: its gradient is not added up over tensor parallel ranks ({ISSUES}/issues/7452)",
+        severity=Severity.WARNING,
+        upstream=f"{ISSUES}/issues/7452",
+        versions=NEW,
+        at=(a.experimental_attention_variant, TENSOR),
+        fixes=(put(a.sequence_parallel),),
+    ),
+    refuse(
+        "sharded-checkpoint-names-layers-locally",
+        all_of(a.use_megatron_fsdp, a.ckpt_format == "fsdp_dtensor", a.pipeline_model_parallel_size > 1, a.save.is_set),
+        message="fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with pipeline parallel {pipeline_model_parallel_size}",
+        why=f"another pipeline size loads without an error and puts layers in the wrong place ({ISSUES}/issues/7452)",
+        severity=Severity.NOTE,
+        upstream=f"{ISSUES}/issues/7452",
+        versions=NEW,
+        at=(a.pipeline_model_parallel_size, a.ckpt_format),
+    ),
+)
