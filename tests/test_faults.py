@@ -41,13 +41,12 @@ class Config(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """How a fault is put into a text (None: not possible there), the rules that see it, the keys a fix may touch, the world size."""
+    """How a fault is put into a text (None: not possible there), the rules that see it, the keys a fix may touch."""
 
     name: str
     inject: Callable[[str], str | None]
     rules: tuple[str, ...]
     keys: str
-    world: Callable[[str, int], int] = lambda text, world: world
 
 
 def swap(pattern: str, replacement: str, *, unless: str = "") -> Callable[[str], str | None]:
@@ -60,19 +59,6 @@ def swap(pattern: str, replacement: str, *, unless: str = "") -> Callable[[str],
         return new if count else None
 
     return inject
-
-
-def number(text: str, key: str, default: int = 1) -> int:
-    found = re.search(rf"^ +{key}: *(?:&\S+ +)?(\d+)", text, re.M)
-    return int(found[1]) if found else default
-
-
-def world_of(text: str) -> int:
-    degrees = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel")
-    world = 1
-    for key in degrees:
-        world *= number(text, key)
-    return world
 
 
 PARALLEL = r"^use_parallel: *True"
@@ -91,7 +77,7 @@ MINDFORMERS = (
         ("too-few-micro-batches",), "micro_batch_num",
     ),
     Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]\n]*\]) *(#.*)?$", r"\g<1>[7, 5] \3", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
-    Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"), ("heads-not-divisible",), ".*", lambda text, world: world_of(text)),
+    Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"), ("heads-not-divisible", "device-count"), ".*"),
     Fault(
         "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']", unless=OTHERS), ("select-recompute-no-match",),
         "select_recompute",
@@ -126,15 +112,16 @@ def check_fixed(config: Config, fault: Fault) -> str:
     broken = fault.inject(config.text)
     if broken is None or broken == config.text:
         return "-"
-    request = Request(world_size=fault.world(broken, config.world), target=Target.parse(config.target))
+    request = Request(world_size=config.world, target=Target.parse(config.target))
 
     def workspace(text: str) -> Workspace:
         return Workspace([Source(text, str(config.path.name), path=config.path)], installed(), request)
 
     before = workspace(broken).check()
-    usual = {f.message for f in workspace(config.text).check().findings}
     rules = [rule.rpartition("/")[2] for rule in fault.rules]
-    seen = [f for f in before.findings if f.rule.rpartition("/")[2] in rules and f.message not in usual]
+    if any(f.rule.rpartition("/")[2] in rules for f in workspace(config.text).check().findings):
+        return "-"  # the published file has this fault already
+    seen = [f for f in before.findings if f.rule.rpartition("/")[2] in rules]
     if not seen:
         return "not found" if before.jobs and not silent(config, fault) else "-"
     result = fix(workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest)
@@ -162,7 +149,7 @@ def compare(broken: str, fixed: str, fault: Fault) -> str:
     if _comments(broken) != _comments(fixed):
         return "a comment changed"
     lines = [line[2:] for line in difflib.ndiff(broken.splitlines(), fixed.splitlines()) if line[:2] in ("- ", "+ ")]
-    keys = re.compile(rf"\s*['\"]?(?:{fault.keys}|sequence_parallel|use_seq_parallel)['\"]?\s*:|\s*-")
+    keys = re.compile(rf"\s*['\"]?(?:{fault.keys}|sequence_parallel|use_seq_parallel)['\"]?\s*:|\s*-|\s*#")
     strange = [line for line in lines if not keys.match(line)]
     return f"lines that should not change: {strange[:3]}" if strange else ""
 
