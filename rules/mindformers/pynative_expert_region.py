@@ -29,7 +29,7 @@ def check(job: Job) -> Iterator[Finding]:
     a, layout = job.arguments, job.plan.layout
     if a.get("distributed").raw is not True:
         return
-    shard, expert = a.get("parallelism.data_parallel_shard"), a.get("parallelism.expert_parallel")
+    shard, expert = a.get("parallelism.data_parallel_shard"), layout.expert
     data, replicas = known(layout.data), known(a.get("data_parallel_replicate"))
     written = a.given("parallelism.data_parallel_shard")
     if data and replicas and written is not None and not shard.known and data[0] % replicas[0]:
@@ -37,7 +37,7 @@ def check(job: Job) -> Iterator[Finding]:
         yield Finding(message, job.place(written), layout.data.related, key=written.key, upstream=f"{_DIMS}:128", layout=True)
         return
     values = known(shard, layout.context, layout.tensor, expert)
-    if values is None or values[3] < 1:
+    if values is None:
         return
     region = values[0] * values[1] * values[2]
     if region % values[3]:

@@ -89,6 +89,24 @@ def test_our_walk_agrees_with_jsonschema(fields: list[tuple[tuple[str, str], Any
     assert places(config) == expected(config)
 
 
+ODD = st.one_of(ANY, st.sampled_from([10**9, float("inf"), ["0-3"], [[1]], {"a": ["0"]}, "auto", "(a*)*", {"mlp": True}]))
+MODEL = ("num_hidden_layers", "num_attention_heads", "n_routed_experts", "num_nextn_predict_layers", "first_k_dense_replace", "moe_layer_freq", "model_type")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([*NAMES, *(("model", name) for name in MODEL)]), ODD), max_size=5), st.sampled_from([None, 1, 8, 12]))
+def test_no_value_makes_a_rule_crash(fields: list[tuple[tuple[str, str], Any]], world: int | None) -> None:
+    config = json.loads(json.dumps(SOUND))
+    for (section, name), value in fields:
+        if not isinstance(config.get(section), dict):
+            config[section] = {}
+        config[section][name] = value
+    import yaml
+
+    report = preflight.check_text(yaml.safe_dump(config), world_size=world, target="mindformers@2.1.0")
+    assert not [crash for crash in report.crashes if "pynative" in crash.rule]
+
+
 @pytest.mark.skipif(not PUBLISHED, reason="the published configs are not here")
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)
 def test_published_configs_are_sound(path: Path) -> None:

@@ -140,14 +140,14 @@ def _stages(get: Callable[[str], Value]) -> Value:
     """Layers by chunk and stage, as built; unknown where the config is refused."""
     pipeline, chunks = whole(get("parallelism.pipeline_parallel")), whole(get("parallelism.pipeline_parallel_interleave_num"))
     layers, given = whole(get("net.num_layers")), get("parallelism.pipeline_parallel_layers_per_stage")
-    if layers is None or pipeline is None or pipeline < 1:
+    if layers is None or pipeline is None or pipeline < 1 or not 0 < layers <= MOST_LAYERS:
         return unknown("the number of layers or stages is not known")
     if pipeline == 1:
         return derived(((layers,),), "one stage")
     if chunks is None or chunks < 1:
         return unknown("pipeline_parallel_interleave_num is not a positive integer")
-    if layers > MOST_LAYERS or pipeline * chunks > MOST_LAYERS:
-        return unknown("there are too many layers or stages")
+    if pipeline * chunks > MOST_LAYERS:
+        return unknown("there are too many stages")
     if given.raw == "auto":
         if layers % (pipeline * chunks):
             return unknown(f"{layers} layers do not divide over {pipeline * chunks} virtual stages")

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from preflight.arguments import Arguments
-from preflight.dialects.mindformers.pynative_derive import MOST_LAYERS, Derived, whole
-from preflight.document import Unknown
-from preflight.plan import Batch, Inference, Layout, Loss, Model, Optimizer, Plan, Precision, Recompute
+from preflight.dialects.mindformers.pynative_derive import Derived, whole
+from preflight.dialects.mindformers.pynative_shape import make_model, net, sound
+from preflight.plan import Batch, Inference, Layout, Loss, Optimizer, Plan, Precision, Recompute
 from preflight.request import Target
 from preflight.value import Value, default, derived, unknown
 
 _DTYPES = {"float32": "fp32", "fp32": "fp32", "bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16"}
-_SIZES = frozenset(
-    (
-        *("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "ffn_hidden_size", "vocab_size", "seq_length"),
-        *("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim", "num_moe_experts", "moe_router_topk"),
-        *("moe_ffn_hidden_size", "shared_expert_num", "mtp_num_layers"),
-    )
-)
 _SCHEDULES = {"1f1b": "1f1b", "interleaved_1f1b": "interleaved", "gpipe": "gpipe"}
 
 
@@ -28,7 +20,7 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
     mode = arguments.get("run_mode")
     return Plan(
         target=target,
-        model=_model(arguments),
+        model=make_model(arguments),
         layout=_layout(arguments, found),
         batch=Batch(micro=sound(arguments.get("training.local_batch_size")), count=found.values["micro_batches"], total=sound(found.values["first_batch"])),
         recompute=_recompute(arguments),
@@ -38,111 +30,6 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
         inference=Inference(enabled=mode.derived(mode.raw == "predict", "run_mode")),
         unmodelled=_unmodelled(arguments),
     )
-
-
-def _net(arguments: Arguments, field: str) -> Value:
-    """A field of the network; a size that is no integer is refused elsewhere, and not known here."""
-    value = arguments.get(f"net.{field}")
-    return sound(value) if field in _SIZES else value
-
-
-def sound(value: Value) -> Value:
-    """A size, or unknown where something else was typed."""
-    return value if value.raw is None or isinstance(value.raw, Unknown) or whole(value) is not None else unknown(f"{value.raw!r} is no integer")
-
-
-def _model(a: Arguments) -> Model:
-    return _experts(a, _attention(a, _shape(a)))
-
-
-def _shape(a: Arguments) -> Model:
-    heads, hidden = whole(_net(a, "num_attention_heads")), whole(_net(a, "hidden_size"))
-    width = _net(a, "kv_channels")
-    if whole(width) is None and heads and hidden:
-        width = derived(hidden // heads, "hidden / heads")
-    return Model(
-        family=a.get("model.model_type"),
-        layers=_net(a, "num_layers"),
-        hidden=_net(a, "hidden_size"),
-        heads=_net(a, "num_attention_heads"),
-        head_dim=width,
-        ffn=_net(a, "ffn_hidden_size"),
-        gated=_gated(a),
-        vocab=_net(a, "vocab_size"),
-        sequence=_sequence(a),
-        positions=default(0),
-        tied=_net(a, "tie_word_embeddings"),
-        bias=_net(a, "add_bias_linear"),
-        norm=default("rms"),
-        hidden_dropout=_net(a, "hidden_dropout"),
-        lora_rank=a.get("lora_config.lora_rank") if "lora_config" in a.written else default(None),
-    )
-
-
-def _attention(a: Arguments, model: Model) -> Model:
-    latent, groups = _net(a, "multi_latent_attention"), _net(a, "num_query_groups")
-    return replace(
-        model,
-        query_groups=model.heads if latent.raw is True or groups.raw is None else groups,
-        qkv_bias=_net(a, "add_qkv_bias"),
-        qk_norm=_net(a, "qk_layernorm"),
-        attention_dropout=_net(a, "attention_dropout"),
-        attention=derived("flash" if _net(a, "use_flash_attention").raw is True else "unfused", "use_flash_attention"),
-        latent=latent,
-        q_lora_rank=_net(a, "q_lora_rank"),
-        kv_lora_rank=_net(a, "kv_lora_rank"),
-        qk_nope_dim=_net(a, "qk_head_dim"),
-        qk_rope_dim=_net(a, "qk_pos_emb_head_dim"),
-        v_dim=_net(a, "v_head_dim"),
-    )
-
-
-def _experts(a: Arguments, model: Model) -> Model:
-    experts = _net(a, "num_moe_experts")
-    return replace(
-        model,
-        experts=experts,
-        top_k=_net(a, "moe_router_topk"),
-        expert_ffn=_net(a, "moe_ffn_hidden_size"),
-        shared_ffn=_shared(a),
-        expert_layers=_mixture(a, whole(model.layers), experts),
-        capacity=default(None),
-        mtp=_net(a, "mtp_num_layers"),
-    )
-
-
-def _gated(a: Arguments) -> Value:
-    gated = _net(a, "gated_linear_unit")
-    return derived(True, "qwen3 is gated") if a.get("model.model_type").raw == "qwen3" and not gated.written else gated
-
-
-def _sequence(a: Arguments) -> Value:
-    own = a.given("net.seq_length") or a.given("train_dataset.dataloader.config.seq_length")
-    return sound(own) if own is not None else unknown("seq_length is not given")
-
-
-def _shared(a: Arguments) -> Value:
-    given = a.given("net.moe_shared_expert_intermediate_size")
-    if given is not None and given.raw is not None:
-        return sound(given)
-    count, width = whole(_net(a, "shared_expert_num")), whole(_net(a, "moe_ffn_hidden_size"))
-    return derived(count * width, "shared experts x expert width") if count is not None and width is not None else unknown("not given")
-
-
-def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
-    """Which decoder layers hold experts."""
-    if layers is None or not 0 < layers <= MOST_LAYERS:
-        return unknown("the number of layers is not known")
-    if experts.raw in (None, 0):
-        return derived((False,) * layers, "dense")
-    dense, each = whole(_net(a, "first_k_dense_replace")), _net(a, "moe_layer_freq").raw
-    if isinstance(experts.raw, Unknown):
-        return unknown("the number of experts is not known")
-    if dense:
-        return derived(tuple(i >= dense for i in range(layers)), "first_k_dense_replace")
-    if isinstance(each, list) and len(each) == layers:
-        return derived(tuple(bool(n) for n in each), "moe_layer_freq")
-    return derived(tuple(i % each == 0 for i in range(layers)), "moe_layer_freq") if isinstance(each, int) and each > 0 else unknown("moe_layer_freq")
 
 
 def _layout(a: Arguments, found: Derived) -> Layout:
@@ -182,7 +69,9 @@ def _recompute(a: Arguments) -> Recompute:
     names = {"None": "none", "full": "full", "select": "selective"}
     modules = a.get("recompute.select_module").raw
     return Recompute(
-        mode=mode.derived(names[mode.raw], "recompute.mode") if mode.raw in names else unknown("recompute.mode is none that is known"),
+        mode=mode.derived(names[mode.raw], "recompute.mode")
+        if isinstance(mode.raw, str) and mode.raw in names
+        else unknown("recompute.mode is none that is known"),
         method=default(None),
         layers=default(None),
         modules=derived(tuple(str(name) for name in modules), "select_module") if isinstance(modules, dict) else default(()),
@@ -193,7 +82,7 @@ def _recompute(a: Arguments) -> Recompute:
 
 def _precision(a: Arguments) -> Precision:
     def kind(field: str) -> Value:
-        value = _net(a, field)
+        value = net(a, field)
         raw: Any = value.raw
         return value.derived(_DTYPES[raw], field) if isinstance(raw, str) and raw in _DTYPES else unknown(f"{field} is not known")
 
@@ -218,7 +107,9 @@ def _optimizer(a: Arguments) -> Optimizer:
     tensor, expert = whole(a.get("parallelism.tensor_parallel")), whole(a.get("parallelism.expert_parallel"))
     experts = region * tensor // expert if region is not None and tensor and expert and expert > 0 else None
     return Optimizer(
-        name=kind.derived(names[kind.raw], "optimizer.type") if kind.raw in names else unknown("optimizer.type is none that is known"),
+        name=kind.derived(names[kind.raw], "optimizer.type")
+        if isinstance(kind.raw, str) and kind.raw in names
+        else unknown("optimizer.type is none that is known"),
         zero=derived(3, "FSDP"),
         shards=derived(limit or region, "FSDP shard x context") if region is not None else unknown("the shard degree is not known"),
         expert_shards=derived(experts, "FSDP shard x context x tensor / expert") if experts else unknown("the expert shard degree is not known"),
@@ -240,7 +131,7 @@ def _loss(a: Arguments) -> Loss:
 
 
 def _unmodelled(a: Arguments) -> tuple[str, ...]:
-    found = ["hyper connections"] if _net(a, "enable_hyper_connections").raw is True else []
-    if isinstance(variant := _net(a, "experimental_attention_variant").raw, str):
+    found = ["hyper connections"] if net(a, "enable_hyper_connections").raw is True else []
+    if isinstance(variant := net(a, "experimental_attention_variant").raw, str):
         found.append(variant)
     return tuple(found)

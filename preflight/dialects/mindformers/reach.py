@@ -55,7 +55,8 @@ def _reach(item: Item, here: frozenset[int], layout: Stages, found: Layers) -> R
     hit: set[int] = set()
     for layer in here:
         for kind in found.kind(layer):
-            reached = [one.path for one in match(item.pattern, kind).hits if not one.conditional and not (operators_only and one.cell)]
+            all_hits = [one for one in match(item.pattern, kind).hits if not (operators_only and one.cell)]
+            reached = [one.path for one in all_hits if not one.conditional] or [one.path for one in all_hits]
             paths.update(dict.fromkeys(reached))
             if reached:
                 hit.add(layer)
