@@ -1,0 +1,33 @@
+"""The shipped examples: those with faults keep them, the sound one has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import preflight
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+EXPECTED = {
+    "mindformers/run_llama2_7b.yaml": {"heads-not-divisible", "too-few-micro-batches", "select-recompute-no-match", "wrong-type"},
+    "megatron/model_config.yaml": {
+        "batch-not-divisible",
+        "megatron/layers-over-stages",
+        "megatron/positions-below-sequence",
+        "megatron/query-groups-over-tensor",
+        "megatron/recompute-full-without-method",
+    },
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_faults_are_found(name: str) -> None:
+    report = preflight.check(EXAMPLES / name, world_size=32 if "megatron" in name else 16)
+    assert EXPECTED[name] <= {finding.rule for finding in report.findings}
+    assert not report.accepted
+
+
+def test_the_sound_example_is_sound() -> None:
+    report = preflight.check(EXAMPLES / "megatron" / "sound_8b.yaml", world_size=32, device="h100")
+    assert (report.findings, report.accepted, report.fits) == ((), True, True)
