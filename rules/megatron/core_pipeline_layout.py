@@ -15,6 +15,7 @@ The layout holds 11 decoder layers. Use instead `Etttttt|ttttttL`.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/pipeline_parallel_layer_layout.py:86, validate_layer_layout
+MindSpeed 028de58, mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py:95, the same for Megatron 0.12.1
 """
 
 from collections.abc import Iterator
@@ -26,12 +27,18 @@ from preflight.dialects.megatron_layout import LETTERS, Layout, parse_layout
 
 FILE = "megatron/core/transformer/pipeline_parallel_layer_layout.py"
 LINES = (95, 98, 103, 106, 107, 112, 117, 123, 129, 315)
+ASCEND = "mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py"
+ASCEND_LINES = dict(zip(LINES, (101, 104, 109, 110, 111, 116, 121, 127, 133, 310), strict=True))
 NAME = "pipeline_model_parallel_layout"
+MINDSPEED = "mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py"  # brings the layout to core 0.12.1
+MINDSPEED_LINES = (101, 104, 109, 110, 111, 116, 121, 127, 133, 310)
+OWNED = (*(f"{FILE}:{line}" for line in LINES), *(f"{MINDSPEED}:{line}" for line in MINDSPEED_LINES))
 
 
-@rule(severity=Severity.ERROR, id="megatron/pipeline-layout", frameworks=("megatron",), upstream=tuple(f"{FILE}:{line}" for line in LINES))
+@rule(severity=Severity.ERROR, id="megatron/pipeline-layout", frameworks=("megatron",), upstream=OWNED)
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    if not typed(job, NAME) or job.versions["megatron"] == "0.12.1":
+    mindspeed = "mindspeed" in job.versions
+    if not typed(job, NAME) or (job.versions["megatron"] == "0.12.1" and not mindspeed):
         return
     if isinstance(values := read(job, NAME, "num_layers", "mtp_num_layers", "pipeline_model_parallel_size"), Unverified):
         yield values
@@ -43,7 +50,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     message, line = said
     value = typed(job, NAME)[0]
-    yield Finding(message, span=job.place(value), key=value.key, upstream=f"{FILE}:{line}", layout=True)
+    place = f"{MINDSPEED}:{MINDSPEED_LINES[LINES.index(line)]}" if mindspeed else f"{FILE}:{line}"
+    yield Finding(message, span=job.place(value), key=value.key, upstream=place, layout=True)
 
 
 def _spelling(layout: Layout) -> tuple[str, int] | None:
