@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
-from preflight.constraints.expressions import total
+from preflight.constraints.expressions import any_of, total
 from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
 
 LAYOUT = f"{CORE}pipeline_parallel/pipeline_model_parallel_layout_feature.py"
@@ -14,6 +14,12 @@ VPP = a.num_layers_per_virtual_pipeline_stage
 CUSTOM = a.pipeline_model_parallel_layout.is_set
 
 MINDSPEED = ConstraintSet("mindspeed")
+SPLITS = (
+    a.decoder_first_pipeline_num_layers,
+    a.decoder_last_pipeline_num_layers,
+    a.account_for_embedding_in_pipeline_split,
+    a.account_for_loss_in_pipeline_split,
+)
 BY_HAND = "the layout says by itself which layers a stage holds; dies at launch"
 MINDSPEED.add(
     refuse(
@@ -96,5 +102,14 @@ MINDSPEED.add(
         message="virtual stages on pipeline 2 need overlapped communication",
         why="two ranks would send and receive twice at once; dies at launch",
         fixes=(drop(a.overlap_p2p_comm),),
+    ),
+    refuse(
+        "layout-other-splits",
+        CUSTOM & any_of(*(handle.given for handle in SPLITS)),
+        upstream="mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/adaptor.py:57",
+        at=SPLITS,
+        fixes=(drop(also=SPLITS, title="let the layout say the split"),),
+        message="--pipeline-model-parallel-layout and the first, last, embedding or loss stage both say how the layers are split",
+        why=BY_HAND,
     ),
 )
