@@ -50,22 +50,6 @@ MEGATRON.add(
         **new(266, BATCHES),
     ),
     refuse(
-        "train-batch-not-divisible",
-        all_of(
-            a.eval_global_batch_size.given | a.eval_micro_batch_size.given,
-            a.step_batch_size_schedule.is_none,
-            ~a.decrease_batch_size_if_needed,
-            a.global_batch_size % PER_RANK != 0,
-        ),
-        message="a global batch of {global_batch_size} is not a multiple of {per_step} = micro-batch {micro_batch_size} x data parallel {data_parallel_size}",
-        why=REFUSED,
-        shows={"per_step": PER_RANK},
-        at=(a.global_batch_size, a.micro_batch_size),
-        fixes=(put(a.global_batch_size, (a.global_batch_size // PER_RANK + 1) * PER_RANK),),
-        after=("batch-not-divisible",),
-        **new(381, BATCHES),
-    ),
-    refuse(
         "eval-batch-not-divisible",
         all_of(
             any_of(a.eval_global_batch_size.given, a.eval_micro_batch_size.given, a.decrease_batch_size_if_needed),

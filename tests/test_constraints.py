@@ -1,0 +1,62 @@
+"""Every check of Megatron's training arguments: a run that it refuses, with a message full of numbers, and one that it accepts."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import preflight
+from preflight import Severity, collect
+from preflight.rule import Checkable
+
+TABLE = yaml.safe_load((Path(__file__).parent / "constraints" / "megatron-training.yaml").read_text(encoding="utf-8"))
+CASES = TABLE["cases"]
+ELSEWHERE = ("core_", "parsing_", "changed_silently")
+"""Topic files whose rules have their fixtures elsewhere."""
+
+
+def check(case: dict[str, Any], side: str) -> preflight.Report:
+    """The report on one side of a pair."""
+    entry = "pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py"
+    argv = [entry, *shlex.split(TABLE["bases"][case.get("base", "dense")]), *shlex.split(case[side])]
+    env = {} if case.get("unset") else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+    env.update(case.get("env" if side == "rejected" else "accepted_env", {}))
+    target = case.get("target", "megatron@0.20.0")
+    return preflight.check_command(argv, world_size=case.get("devices", 1), env=env, device=case.get("device", "h100"), target=target)
+
+
+def rules() -> Iterator[Checkable]:
+    """The rules whose pairs stand in the table."""
+    package = importlib.import_module("preflight.rules.megatron")
+    for info in pkgutil.iter_modules(package.__path__):
+        if not info.name.startswith(ELSEWHERE):
+            yield from (rule for rule in collect(importlib.import_module(f"{package.__name__}.{info.name}")) if rule.id.startswith("megatron/"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['rule']}" for number, case in enumerate(CASES)])
+def test_pair(case: dict[str, Any]) -> None:
+    rule = f"megatron/{case['rule']}"
+    rejected = check(case, "rejected")
+    assert not rejected.crashes, rejected.crashes
+    said = [f for f in rejected.findings if f.rule == rule]
+    others = [f"{f.rule}: {f.message}" for f in rejected.findings if f.severity is Severity.ERROR]
+    if case.get("alone"):
+        assert not said and len(others) == 1, others
+    else:
+        assert said, others
+    assert all("?" not in f.message for f in said), "a placeholder of the message has no value"
+    accepted = check(case, "accepted")
+    assert rule not in {f.rule for f in accepted.findings}
+    errors = [f"{f.rule}: {f.message}" for f in accepted.findings if f.severity is Severity.ERROR and f.rule != "predicted-oom"]
+    assert not errors
+
+
+def test_every_rule_over_training_arguments_has_a_pair() -> None:
+    assert {rule.id for rule in rules()} == {f"megatron/{case['rule']}" for case in CASES}
