@@ -10,7 +10,7 @@ import preflight
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 EXPECTED = {
-    "mindformers/run_llama2_7b.yaml": {"heads-not-divisible", "too-few-micro-batches", "select-recompute-no-match", "wrong-type"},
+    "mindformers/run_llama2_7b.yaml": {"bad-offset", "too-few-micro-batches", "select-recompute-no-match", "float-as-string"},
     "megatron/model_config.yaml": {
         "batch-not-divisible",
         "megatron/layers-over-stages",
