@@ -1,7 +1,7 @@
 """Checks that the network's configuration makes in pynative mode, before anything is built."""
 
 from preflight.constraints.expressions import Handles, all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, one_of, put, refuse
+from preflight.constraints.shapes import ConstraintSet, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
 
 a = Handles(names())
@@ -97,6 +97,7 @@ PYNATIVE.add(
         message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
         why=WHY,
         upstream=f"{NETWORK}:2506",
+        after=("pynative/router-group-choice",),
         at=(
             a["net.moe_router_topk"],
             chosen,
@@ -134,15 +135,6 @@ PYNATIVE.add(
 )
 
 PYNATIVE.add(
-    one_of(
-        "position-type",
-        a["net.position_embedding_type"],
-        ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope"),
-        when=a["net.position_embedding_type"].given,
-        message="position_embedding_type {net.position_embedding_type} is none of rope, yarn, none, relative, learned_absolute and partial_rope",
-        why=WHY,
-        upstream=f"{NETWORK}:2590",
-    ),
     refuse(
         "dense-deepseek",
         a["model.model_type"].is_in("deepseek_v3") & experts.given & any_of(experts.is_none, experts == 0),

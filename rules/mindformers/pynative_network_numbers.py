@@ -1,7 +1,8 @@
-"""A number of the network is of a type or in a range that pynative mode refuses.
+"""A value of the network is of a type or in a range that pynative mode refuses.
 
 ## What it does
-Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), and sizes of the network that are written as text.
+Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), sizes of the network that are written as
+text, kinds of position embedding, and names of number types: bfloat16, float16, float32 or their short forms.
 
 ## Why is this bad?
 The network's configuration or the first layer raises while the model is made.
@@ -24,6 +25,12 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Safety, Severity, rule
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
+_TYPES = ("params_dtype", "compute_dtype", "layernorm_compute_dtype", "rotary_dtype", "moe_router_dtype")
+_NAMES = (
+    *("float64", "fp64", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
+)
+_POSITIONS = ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")
 _EMBEDDING = "mindformers/pynative/base_models/common/embeddings/vocab_embedding.py:57"
 
 
@@ -37,6 +44,19 @@ def check(job: Job) -> Iterator[Finding]:
         fix = Fix("write 0.0", value.becomes(0.0), Safety.SAFE) if whole else None
         why = "the integer 0; it must be written as a float" if whole else f"{value.raw!r}; it must be a float in [0, 1)"
         yield Finding(f"{field} is {why}", job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:{line}")
+    for field in _TYPES:
+        value = job.arguments.given(f"net.{field}")
+        if value is not None and isinstance(value.raw, str) and value.raw not in _NAMES:
+            message = f"{field} is {value.raw}; the types are called bfloat16, float16 and float32, or bf16, fp16 and fp32"
+            yield Finding(message, job.place(value), key=value.key, upstream=f"{_CONFIG}:75")
+    kind = job.arguments.given("net.position_embedding_type")
+    if kind is not None and isinstance(kind.raw, str) and kind.raw not in _POSITIONS:
+        message = f"position_embedding_type {kind.raw} is none of {', '.join(_POSITIONS)}"
+        yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_CONFIG}:2590")
+    yield from _texts(job)
+
+
+def _texts(job: Job) -> Iterator[Finding]:
     for field in ("hidden_size", "vocab_size", "num_layers", "num_attention_heads", "ffn_hidden_size"):
         value = job.arguments.given(f"net.{field}")
         if value is not None and isinstance(value.raw, str):
