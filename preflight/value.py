@@ -78,14 +78,17 @@ class Value:
 
 
 def default(raw: object, note: str = "") -> Value:
+    """The value that holds because nobody said otherwise; note: whose default it is."""
     return Value(raw, Origin.DEFAULT, note=note)
 
 
 def derived(raw: object, note: str = "") -> Value:
+    """A value that was computed; note: from what."""
     return Value(raw, Origin.DERIVED, note=note)
 
 
 def unknown(because: str = "") -> Value:
+    """A value that is not known, and because of what."""
     return Value(Unknown(because), Origin.UNKNOWN, note=because)
 
 

@@ -168,10 +168,12 @@ class Handles:
 
 
 def any_of(*conditions: Expression) -> Expression:
+    """True as soon as one condition is."""
     return Expression("or", *conditions)
 
 
 def all_of(*conditions: Expression) -> Expression:
+    """True when every condition is."""
     return Expression("and", *conditions)
 
 
@@ -181,8 +183,10 @@ def total(*conditions: Expression) -> Expression:
 
 
 def minimum(*values: object) -> Expression:
+    """The least of the values."""
     return Expression("min", *values)
 
 
 def maximum(*values: object) -> Expression:
+    """The greatest of the values."""
     return Expression("max", *values)

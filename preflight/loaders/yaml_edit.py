@@ -44,6 +44,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
 
 
 def dotted(key: Key) -> str:
+    """A key path as people write it."""
     return ".".join(map(str, key))
 
 

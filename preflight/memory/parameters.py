@@ -53,6 +53,7 @@ def norms(s: Shape) -> float:
 
 
 def dense_layer(s: Shape) -> float:
+    """Parameters per rank of a layer without experts."""
     return attention(s) + mlp(s, s.ffn, s.tensor) + norms(s)
 
 

@@ -35,6 +35,7 @@ def _layer(s: Shape, v: int, rank: int, layer: int, index: int) -> dict[str, flo
 
 
 def routed(s: Shape, layer: int) -> bool:
+    """Whether a layer is a mixture of experts."""
     return s.experts is not None and layer < len(s.experts.layers) and s.experts.layers[layer]
 
 

@@ -38,6 +38,7 @@ class Space:
 
 
 def divisors(number: int) -> list[int]:
+    """Every divisor of a number, ascending."""
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
