@@ -44,7 +44,7 @@ def check(job: Job) -> Iterator[Finding]:
     if arguments.get("training").raw is not True or arguments.get("parallel_mode").raw not in AUTOMATIC:
         return
     full, strategy, data = arguments.get("parallel.full_batch"), arguments.get(_NAME), arguments.get("parallel_config.data_parallel")
-    if not (full.known and strategy.known and data.known):
+    if not (full.known and strategy.known and data.known) or not (full.written or strategy.written or matches(job.target.version, ">=1.5")):
         return
     new = matches(job.target.version, ">=2")
     if (full.raw and not new) or (new and (strategy.raw in (None, "full_batch") or not strategy.written)):

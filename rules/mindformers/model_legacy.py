@@ -21,19 +21,19 @@ splits = a["parallel_config.seq_split_num"]
 MINDFORMERS.add(
     refuse(
         "no-heads",
-        all_of(legacy, heads == 0),
+        all_of(legacy, a[f"{model}.num_heads"] == 0),
         message="the model has 0 attention heads",
         why="the head size is the hidden size over the heads; the network cannot be built",
         upstream=at(_MODEL, 88, 93, 93),
-        at=(heads,),
+        at=(a[f"{model}.num_heads"],),
     ),
     refuse(
         "no-key-value-heads",
-        all_of(llama, groups == 0),
+        all_of(llama, a[f"{model}.n_kv_heads"] == 0),
         message="the model has 0 key/value heads",
         why="the heads are divided by them; the network cannot be built",
         upstream=at(_LLAMA, 148, 145),
-        at=(groups,),
+        at=(a[f"{model}.n_kv_heads"],),
     ),
     divides(
         "hidden-over-heads",

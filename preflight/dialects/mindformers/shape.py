@@ -46,7 +46,7 @@ def legacy(run: Run) -> Model:
         if known is not None and name not in known and f"{_LEGACY}{name}" not in run.written:
             return unknown(f"{run.model} has no {name}")
         value = run.value(f"{_LEGACY}{name}")
-        return whole(value) if known is not None or value.written else unknown("the model's type is not known")
+        return whole(value, 1) if known is not None or value.written else unknown("the model's type is not known")
 
     heads, groups, experts = get("heads"), get("query_groups"), run.value("moe_config.expert_num")
     if groups.known and groups.raw is None:
@@ -92,7 +92,7 @@ def mcore(run: Run, family: str) -> Model:
 
     def get(name: str) -> Value:
         value = run.value(f"mcore.{name}")
-        return whole(value) if name in _NUMBERS else value
+        return whole(value, int(name not in _MAY_BE_0)) if name in _NUMBERS else value
 
     heads, hidden, groups, channels = get("num_attention_heads"), get("hidden_size"), get("num_query_groups"), get("kv_channels")
     experts, layers, act = get("num_moe_experts"), get("num_layers"), get("hidden_act")
@@ -132,18 +132,19 @@ def mcore(run: Run, family: str) -> Model:
     )
 
 
+_MAY_BE_0 = ("num_moe_experts", "mtp_num_layers")
 _NUMBERS = (
     *("num_attention_heads", "hidden_size", "num_query_groups", "kv_channels", "num_moe_experts", "num_layers", "ffn_hidden_size", "vocab_size", "seq_length"),
     *("moe_router_topk", "moe_ffn_hidden_size", "mtp_num_layers"),
 )
 
 
-def whole(value: Value) -> Value:
+def whole(value: Value, least: int = 0) -> Value:
     """A size: a whole number or None; anything else is unknown, for another rule speaks of its type."""
     raw = value.raw
-    if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool)):
+    if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool) and raw >= least):
         return value
-    return unknown(f"{value.key[-1] if value.key else 'a size'} is {raw!r}, no whole number")
+    return unknown(f"{value.key[-1] if value.key else 'a size'} is {raw!r}, no size")
 
 
 def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, Value]:

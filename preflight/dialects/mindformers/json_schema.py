@@ -1,0 +1,122 @@
+"""JSON Schemas of graph-mode configs, made of the tables that the checks walk; editors and tests read the written files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers import mcore
+from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
+from preflight.dialects.mindformers.table import Table, folder, table
+from preflight.dialects.mindformers.types import MEMORY, SCHEDULERS, SORTS, WORDS
+
+VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
+_SHAPES: dict[str, dict[str, Any]] = {
+    "positive": {"type": "integer", "minimum": 1},
+    "positive int or bool": {"type": "integer", "minimum": 1},
+    "bool": {"type": "boolean"},
+    "coefficient": {"type": "number", "exclusiveMinimum": 0},
+    "accumulation": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 1}]},
+    "number": {"type": "integer"},
+    "bool or null": {"type": ["boolean", "null"]},
+    "bool, text or null": {"type": ["boolean", "string", "null"]},
+    "memory": {"type": "string", "pattern": f"^({MEMORY.pattern})$"},
+    "not negative": {"type": "integer", "minimum": 0},
+    "shard": {"anyOf": [{"const": -1}, {"type": "integer", "minimum": 1}]},
+    "level": {"enum": ["level1", "level2", "level3"]},
+    "search": {"enum": ["recursive_programming", "dynamic_programming", "sharding_propagation"]},
+    "scheduler": {"enum": list(SCHEDULERS)},
+    "type": {"enum": ["float16", "float32", "bfloat16"]},
+    "fraction": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+}
+
+
+@lru_cache(maxsize=1)
+def descriptions() -> Mapping[str, str]:
+    """What settings mean, by dotted name."""
+    found: dict[str, str] = json.loads((folder() / "descriptions.json").read_text(encoding="utf-8"))
+    return found
+
+
+def schema(kind: str, version: str) -> dict[str, Any]:
+    """The schema of one kind of config at one release."""
+    t = table(version)
+    properties: dict[str, Any] = {name: _key(name, default, version) for name, default in t.general.items()}
+    for name in SECTIONS:
+        properties.setdefault(name, _key(name, None, version))
+    for section in t.sections:
+        properties[section] = _section(section, t, kind)
+    properties["model"] = {"type": "object", "properties": {"model_config": _model(kind, t)}, "required": ["model_config"]} if t.templated else {}
+    properties["callbacks"] = {"type": ["array", "null"], "items": {"type": "object", "required": ["type"]}} if t.templated else {}
+    properties["run_mode"] = {"enum": ["train", "finetune", "eval", "predict", *(["predict_with_train_model"] if matches(version, ">=2") else [])]}
+    if kind == "mcore":
+        properties["use_legacy"] = {"const": False}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"MindFormers {version}, graph mode, {kind}",
+        "description": f"A YAML config for run_mindformer.py of MindFormers {version}",
+        "type": "object",
+        "properties": properties,
+    }
+
+
+def _section(section: str, t: Table, kind: str) -> dict[str, Any]:
+    keys: Mapping[str, Any] = t.sections[section]
+    if section in ("parallel", "context"):
+        keys = {**dict.fromkeys(sorted(PARALLEL if section == "parallel" else CONTEXT)), **keys}
+    made: dict[str, Any] = {
+        "type": ["object", "null"],
+        "description": descriptions().get(section, ""),
+        "properties": {key: _key(f"{section}.{key}", default, t.version) for key, default in keys.items()},
+    }
+    for name, inner in NESTED.items() if section == "parallel" else ():
+        made["properties"][name] = {"type": "object", "properties": {key: _key(f"parallel.{name}.{key}", None, t.version) for key in inner}}
+    if section in t.strict and not (section == "moe_config" and kind == "mcore"):
+        made["additionalProperties"] = False
+    if t.required.get(section):
+        made["required"] = list(t.required[section])
+    return made
+
+
+def _model(kind: str, t: Table) -> dict[str, Any]:
+    if kind == "legacy":
+        names = sorted({key for keys in t.models.values() for key in keys})
+        return {"type": "object", "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in names}}
+    known = mcore.names(t.version, "", t.mcore)
+    return {"type": "object", "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in sorted(known.targets)}}
+
+
+def _key(name: str, default: Any, version: str) -> dict[str, Any]:
+    """One setting: its form where the framework checks it always, its default, what it means."""
+    made: dict[str, Any] = {}
+    if (text := descriptions().get(name)) is not None:
+        made["description"] = text
+    sort = next((s for s in SORTS if s.name == name and not s.when and matches(version, s.versions)), None)
+    if sort is not None and sort.sort in _SHAPES and not (name == "parallel_config.vocab_emb_dp" or (sort.sort == "memory" and matches(version, ">=2"))):
+        made.update(_SHAPES[sort.sort])
+        made.setdefault("description", f"Must be {WORDS[sort.sort]}.")
+    if default is not None:
+        made["default"] = default
+    if name in DEPRECATED and matches(version, DEPRECATED[name]):
+        made["deprecated"] = True
+    return made
+
+
+DEPRECATED = {
+    "parallel_config.optimizer_shard": "",
+    "ckpt_use_legacy_format": ">=2.0",
+    "parallel.full_batch": ">=2.0",
+    "resume_training": ">=2.0",
+    "load_checkpoint": ">=2.0",
+}
+"""Settings without effect, or replaced, and since when."""
+
+
+def files() -> dict[str, str]:
+    """Every schema as it is written, by file name."""
+    return {
+        f"{kind}-{version}.json": json.dumps(schema(kind, version), indent=1, ensure_ascii=True) + "\n" for kind, versions in VERSIONS.items() for version in versions
+    }
