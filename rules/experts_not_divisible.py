@@ -21,6 +21,7 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/moe/moe_
 """
 
 from collections.abc import Iterator
+from math import gcd
 
 from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
 
@@ -39,7 +40,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if not experts.raw or (numbers := known(experts, parallel)) is None or numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
         return
-    nearest = max((size for size in range(1, numbers[1]) if numbers[0] % size == 0 and numbers[1] % size == 0), default=1)
+    nearest = gcd(*numbers)
     edits = parallel.becomes(nearest)
     yield Finding(
         f"{numbers[0]} experts do not divide over {numbers[1]} expert parallel ranks",
