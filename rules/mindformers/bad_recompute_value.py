@@ -46,7 +46,7 @@ UPSTREAM = {
 }
 
 
-READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Config", "ChatGLM2Config", "TelechatConfig", "QwenConfig")
+READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Config", "ChatGLM2Config", "TelechatConfig", "QwenConfig", "YiZhaoConfig")
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))

@@ -20,8 +20,9 @@ _LEGACY = {
     "DeepseekV2Config": "deepseek",
     "DeepseekV3Config": "deepseek",
     "ChatGLM2Config": "glm",
+    "YiZhaoConfig": "glm",
 }
-_LOOSE = ("InternLM2Config", "DeepseekV2Config")  # own attention: its operators are not listed
+_LOOSE = ("InternLM2Config", "DeepseekV2Config", "YiZhaoConfig")  # own attention: its operators are not listed
 
 
 class Layers(NamedTuple):
