@@ -102,7 +102,7 @@ def entry_points() -> list[tuple[str, str, str, str]]:
     """Distribution, version, name and target of each entry point of the group, sorted by distribution and name."""
     from importlib.metadata import distributions
 
-    found = {}
+    found: dict[tuple[str, str], tuple[str, str, str, str]] = {}
     for dist in distributions():
         for point in dist.entry_points:
             if point.group == GROUP:
