@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["MindFormersDialect"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name == "MindFormersDialect":
         from preflight.dialects.mindformers.dialect import MindFormersDialect
 
