@@ -153,6 +153,7 @@ MEGATRON.add(
         why="the model configuration is refused at start-up",
         upstream=at(1879),
         versions=NEW,
+        after=("megatron/two-flex-backends",),
         at=(a.moe_expert_rank_capacity_factor,),
     ),
     refuse(

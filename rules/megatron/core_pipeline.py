@@ -129,6 +129,15 @@ MEGATRON.add(
         layout=True,
     ),
     refuse(
+        "virtual-stages-not-positive",
+        a.num_virtual_stages_per_pipeline_rank <= 0,
+        message="--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}, at least 1 is needed",
+        why="layers are divided by it when the model is built",
+        upstream={"0.20.0": f"{BLOCK}:176", "0.12.1": f"{BLOCK}:137"},
+        fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),
+        layout=True,
+    ),
+    refuse(
         "no-layers",
         a.num_layers == 0,
         message="a model needs at least one layer",

@@ -67,6 +67,6 @@ def _fault(middle: int, stages: int, virtual: int | None, lines: tuple[int, int,
         return "", lines[0]
     if stages and middle % stages:
         return ", which cannot share them evenly", lines[1]
-    if stages and virtual is not None and (middle // stages) % virtual:
+    if stages and virtual and (middle // stages) % virtual:
         return f": {middle // stages} each do not divide over {virtual} virtual stages", lines[2]
     return None
