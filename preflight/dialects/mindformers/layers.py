@@ -22,6 +22,11 @@ _LEGACY = {
     "ChatGLM2Config": "glm",
     "YiZhaoConfig": "glm",
 }
+_NETWORKS = (
+    *("LlamaForCausalLM", "InternLM2ForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "TrainingDeepseekV3ForCausalLM"),
+    *("ChatGLM2ForConditionalGeneration", "ChatGLM3ForConditionalGeneration", "GLM4ForConditionalGeneration", "ChatGLM4ForConditionalGeneration"),
+    "YiZhaoForCausalLM",
+)
 _LOOSE = ("InternLM2Config", "DeepseekV2Config", "YiZhaoConfig")  # own attention: its operators are not listed
 
 
@@ -43,12 +48,20 @@ def layers(arguments: Arguments, plan: Plan) -> Layers | None:
         return _mcore(arguments, plan)
     type_name = _given(arguments, "model.model_config.type")
     family = _LEGACY.get(type_name) if isinstance(type_name, str) else None
-    if family is None:
+    if family is None or not _plain_layers(arguments):
         return None
     attention, kinds = _legacy(arguments, family)
     if type_name in _LOOSE:
         attention = ""
     return _sorted(family, attention, kinds, plan)
+
+
+def _plain_layers(arguments: Arguments) -> bool:
+    """Whether the network is built of its family's own layers: no other class on the same configuration, no interleaved layers."""
+    interleaved, kind = _given(arguments, "model.model_config.fine_grain_interleave"), _given(arguments, "model.arch.type")
+    if arguments.versions.get("mindformers", "").startswith("1.0"):
+        return False
+    return kind in (None, *_NETWORKS) and not (isinstance(interleaved, int) and interleaved > 1)
 
 
 def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
