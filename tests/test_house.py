@@ -19,7 +19,7 @@ else:
 ROOT = Path(__file__).parent.parent
 FLOORS = [
     ("source", "spelling", "versions"),
-    ("finding",),
+    ("finding", "word"),
     ("document", "request", "atomic"),
     ("value", "suppression"),
     ("sizes",),

@@ -9,13 +9,17 @@ from typing import NamedTuple
 from preflight.document import Piece, Word
 from preflight.loaders.counts import Allocation
 from preflight.loaders.launchers import Taken, command_name, take_apart
+from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
-from preflight.loaders.shell.fields import Field, Value, fields, merged, text_of, word
+from preflight.loaders.shell.fields import Field, Value, text_of, word
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.follow import Follower
+from preflight.loaders.shell.heredocs import heredoc, read
 from preflight.loaders.shell.nested import UNKNOWN, Nested, Texts, nested
+from preflight.loaders.shell.positional import set_options, shift
 from preflight.loaders.shell.settle import Settled, settle
 from preflight.loaders.shell.state import State, Variable
+from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source import Source, Span
@@ -25,7 +29,6 @@ MAX_CALLS = 12
 _QUIET = frozenset(
     "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split()  # noqa: SIM905
 )
-_NO_WORDS = frozenset(["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"])
 _SHELLS = frozenset(["sbatch", "bash", "sh"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 _COMMAND_STRING = re.compile(r"-[a-z]*c")
@@ -44,7 +47,7 @@ class Commands:
 
     def __init__(self, source: Source, environment: Mapping[str, str], asked: Allocation, given: Mapping[str, Word]) -> None:
         self.files, self.asked, self.given, self.environment = Files(source), asked, given, environment
-        self.expander = Expander(State(), self._unset, self._substitute)
+        self.expander = Expander(State(), self._unset, self._substituted)
         self.state = self.expander.state
         self.follower = Follower(self.expander, self)
         self.found: list[Found] = []
@@ -72,56 +75,8 @@ class Commands:
             return (Piece(given.text, given.span, (span,) if span else (), exact=False, because=given.because),)
         return (Piece(None, span or self.files.source.span(0), exact=False, because=f"${name}"),)
 
-    def _substitute(self, tree: Tree, node: Node) -> str | None:
-        """The output of $(echo …), $(expr …) and $(cat <<EOF …), else None."""
-        inner = node.named_children
-        if len(inner) != 1 or inner[0].type != "command":
-            return None
-        words = self._words(tree, inner[0])
-        texts = [text_of(field.pieces) for field in words]
-        if not texts or any(text is None for text in texts):
-            return None
-        if texts[0] == "echo" and not str(texts[1:2]).startswith("['-"):
-            return " ".join(str(text) for text in texts[1:])
-        if texts[0] == "expr" and len(texts) == 4:
-            piece = _expr([str(text) for text in texts[1:]])
-            return piece
-        return None
-
-    def _words(self, tree: Tree, node: Node) -> list[Field]:
-        parts = []
-        for child in node.children:
-            if child.type == "command_name" and child.named_children:
-                parts.append(child.named_children[0])
-            elif child.is_named and child.type not in _NO_WORDS:
-                parts.append(child)
-        found = [field for part in parts for field in fields(self.expander.bits(tree, part))]
-        self.expander.spend(len(found))
-        return found
-
-    def declare(self, tree: Tree, node: Node) -> None:
-        """export, declare, local, readonly with their assignments."""
-        keyword = tree.text(node.children[0])
-        exported = keyword == "export" or any(c.type == "word" and re.match(r"-\w*x", tree.text(c)) for c in node.named_children)
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                self.follower.assign(tree, child, exported)
-            elif child.type == "variable_name" and exported:
-                old = self.state.get(tree.text(child))
-                if old is not None:
-                    self.state.put(tree.text(child), old._replace(exported=True))
-            elif child.type in ("concatenation", "string", "simple_expansion", "expansion"):
-                for field in fields(self.expander.bits(tree, child)):
-                    self._export(field, exported)
-
-    def _export(self, field: Field, exported: bool) -> None:
-        """export "NAME=value", where the grammar sees a word."""
-        text = text_of(field.pieces)
-        name, equals, value = (text or "").partition("=")
-        if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
-            whole = word(field, field.pieces[0].span)
-            piece = Piece(value, whole.span, whole.uses, exact=False)
-            self.state.put(name, Variable(((piece,),), False, whole.span, exported))
+    def _substituted(self, tree: Tree, node: Node) -> str | None:
+        return substitute(self.expander, tree, node)
 
     def command(self, tree: Tree, node: Node, document: Node | None) -> None:
         """A simple command with its redirections."""
@@ -129,7 +84,7 @@ class Commands:
         name = node.child_by_field_name("name")
         if name is None:
             for child in before:
-                self.follower.assign(tree, child)
+                assign(self.expander, tree, child)
             return
         plain = tree.text(name)
         if plain in _QUIET:
@@ -141,16 +96,16 @@ class Commands:
             self.broken.append(tree.span(node))
             return
         if plain in _READS:
-            self._reads(tree, node, document)
+            read(self.expander, tree, node, document)
             return
-        words = self._words(tree, node)
+        words = words_of(self.expander, tree, node)
         if not words:
             return
         own: dict[str, Variable | None] = {}
         if before:
             with self.state.frame() as changes:
                 for child in before:
-                    self.follower.assign(tree, child, exported=True)
+                    assign(self.expander, tree, child, exported=True)
             own = dict(self.state.undo(changes))
         self._execute(tree, node, words, own)
 
@@ -161,9 +116,9 @@ class Commands:
         elif name in ("exit", "return", "break", "continue"):
             self.follower.stop.at = name
         elif name == "set":
-            self._set(words[1:])
+            self.nounset = set_options(self.expander, words[1:]) or self.nounset
         elif name == "shift":
-            self._shift(words[1:])
+            shift(self.expander, words[1:])
         elif name in (".", "source"):
             self._source(words[1:])
         elif name == "eval":
@@ -259,7 +214,7 @@ class Commands:
         body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
         if body is None:
             return
-        text = nested([Field(list(self._heredoc(tree, document, body)))])
+        text = nested([Field(list(heredoc(self.expander, tree, document, body)))])
         outer, given = self.asked, self.given
         if name == "sbatch" and text is not None:
             self.asked, _ = sbatch(text.source)
@@ -272,35 +227,6 @@ class Commands:
         groups = tuple((name, self.texts.span(span)) for name, span in found.settled.groups)
         unset = tuple((name, flag, self.texts.span(span)) for name, flag, span in found.settled.unset)
         return Found(self.texts.taken(found.taken), self.texts.span(found.statement), found.settled._replace(groups=groups, unset=unset))
-
-    def _set(self, words: list[Field]) -> None:
-        texts = [text_of(field.pieces) or "" for field in words]
-        for at, text in enumerate(texts):
-            if text == "--":
-                self.expander.arguments = [tuple(field.pieces) for field in words[at + 1 :]]
-                return
-            if re.fullmatch(r"-\w*u\w*", text) or text == "nounset":
-                self.nounset = True
-
-    def _shift(self, words: list[Field]) -> None:
-        count = text_of(words[0].pieces) if words else "1"
-        if self.expander.arguments is not None:
-            self.expander.arguments = self.expander.arguments[int(count) :] if count is not None and count.isdigit() and len(count) < 6 else None
-
-    def _reads(self, tree: Tree, node: Node, document: Node | None) -> None:
-        names = [child for child in node.named_children if child.type == "word" and re.fullmatch(r"[A-Za-z_]\w*", tree.text(child))]
-        body = next((c for c in document.named_children if c.type == "heredoc_body"), None) if document is not None else None
-        for name in names:
-            self.follower.forget(tree, name)
-        if names and body is not None and re.search(r"-\w*d", tree.text(node)):
-            self.state.put(tree.text(names[-1]), Variable((self._heredoc(tree, document, body),), False, tree.span(names[-1])))
-
-    def _heredoc(self, tree: Tree, document: Node, body: Node) -> Value:
-        start = next((tree.text(c) for c in document.named_children if c.type == "heredoc_start"), "")
-        span = Span(tree.source, body.start_byte, body.end_byte)
-        if start[:1] in "'\"\\":
-            return (Piece(span.text, span),)
-        return merged([bit.piece for bit in self.expander.document(tree, span, body)])
 
 
 def _value(given: Word) -> Value:
@@ -318,11 +244,3 @@ def _string_at(words: list[Field]) -> tuple[int, int] | None:
                 options += 1
             return None
     return None
-
-
-def _expr(words: list[str]) -> str | None:
-    left, sign, right = words
-    if sign not in "+-*/%" or not re.fullmatch(r"-?\d{1,18}", left) or not re.fullmatch(r"-?\d{1,18}", right) or (sign in "/%" and not int(right)):
-        return None
-    a, b = int(left), int(right)
-    return str({"+": a + b, "-": a - b, "*": a * b}.get(sign, (abs(a) // abs(b or 1)) * (1 if a * b >= 0 else -1) if sign == "/" else a % (b or 1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from preflight.loaders.shell.expand import Expander
+from preflight.loaders.shell.numbers import arithmetic as computed
 from preflight.loaders.shell.parameters import glob
 from preflight.loaders.shell.syntax import Node, Tree
 
@@ -36,7 +37,7 @@ def test(expander: Expander, tree: Tree, node: Node, depth: int = 0) -> bool | N
 
 def arithmetic(expander: Expander, tree: Tree, node: Node) -> bool | None:
     """Whether (( … )) is not zero."""
-    piece = expander.arithmetic(tree, node, tree.span(node))
+    piece = computed(expander, tree, node, tree.span(node))
     return piece.text != "0" if piece.text is not None else None
 
 

@@ -11,8 +11,10 @@ from preflight.loaders.shell.fields import Bit, Bits, Value, joined, merged, tex
 from preflight.loaders.shell.forms import (
     BARE,
     DOUBLE,
+    EXPANSIONS,
     HERE,
     NOWHERE,
+    QUOTES,
     Form,
     ansi,
     elements,
@@ -25,13 +27,12 @@ from preflight.loaders.shell.forms import (
     shown,
     unknown,
 )
+from preflight.loaders.shell.numbers import arithmetic, number
 from preflight.loaders.shell.parameters import substring, transform
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.source import Span
 
-EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"])
-QUOTES = frozenset(["string", "raw_string", "ansi_c_string", "translated_string"])
 _SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40
 MAX_WORK = 60_000
@@ -119,55 +120,12 @@ class Expander:
         self.depth += 1
         try:
             if node.type == "arithmetic_expansion":
-                return [Bit(self.arithmetic(tree, node, span))]
+                return [Bit(arithmetic(self, tree, node, span))]
             if node.type in ("simple_expansion", "expansion"):
                 return self._parameter(tree, node, span, quoted)
             text = self.substitute(tree, node)
             because = "" if text is not None else shown(span)
             return [Bit(Piece(text, span, exact=False, because=because), not quoted)]
-        finally:
-            self.depth -= 1
-
-    def arithmetic(self, tree: Tree, node: Node, span: Span) -> Piece:
-        """$(( … )), (( … )) or the parts of them: a number, or unknown."""
-        try:
-            return Piece(str(evaluate(self._plain(tree, node), lambda name: self.number(name, span))), span, exact=False)
-        except NotKnown as cause:
-            return Piece(None, span, exact=False, because=str(cause))
-
-    def _plain(self, tree: Tree, node: Node) -> str:
-        """The expression's text with the expansions inside it replaced by their values. Raises NotKnown."""
-        span = tree.span(node)
-        parts, at = [], span.start
-        stack = list(reversed(node.named_children))
-        while stack:
-            child = stack.pop()
-            if child.type not in EXPANSIONS and child.type not in QUOTES:
-                stack += reversed(child.named_children)
-                continue
-            place, value = tree.span(child), self.value(tree, child)
-            if (text := text_of(value)) is None:
-                raise NotKnown(why(value))
-            parts += [tree.source.text[at : place.start], f" {text or 0} "]
-            at = place.end
-        whole = "".join([*parts, tree.source.text[at : span.end]])
-        return whole[3:-2] if whole.startswith("$((") else whole[2:-2] if whole.startswith(("((", "$[")) and whole.endswith("))") else whole
-
-    def number(self, name: str, span: Span) -> int:
-        """A variable as arithmetic reads it. Raises NotKnown."""
-        variable = self.state.get(name)
-        value = variable.scalar if variable is not None else self.unset(name, span)
-        if (text := text_of(value)) is None:
-            raise NotKnown(why(value) or f"${name}")
-        if not text.strip():
-            return 0
-        if not re.fullmatch(r"\s*[-+]?\w{1,20}\s*", text):
-            raise NotKnown(f"${name}")
-        self.depth += 1
-        try:
-            if self.depth > MAX_DEPTH:
-                raise NotKnown(f"${name}")
-            return evaluate(text, lambda inner: self.number(inner, span))
         finally:
             self.depth -= 1
 
@@ -210,7 +168,7 @@ class Expander:
             other = self.state.get(name) if text.startswith("$") else None
             return (text_of(other.scalar) or text) if other is not None else text
         try:
-            return str(evaluate(text, lambda name: self.number(name, span)))
+            return str(evaluate(text, lambda name: number(self, name, span)))
         except NotKnown:
             return text
 

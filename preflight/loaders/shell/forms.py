@@ -11,6 +11,8 @@ from preflight.loaders.shell.fields import BREAK, Bit, Bits, Break, Value
 from preflight.loaders.shell.state import Variable
 from preflight.source import Source, Span
 
+EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"])
+QUOTES = frozenset(["string", "raw_string", "ansi_c_string", "translated_string"])
 DOUBLE = re.compile(r'\\\r?\n|\\([$`"\\])')
 BARE = re.compile(r"\\\r?\n|\\(.)", re.DOTALL)
 HERE = re.compile(r"\\\r?\n|\\([$`\\])")
@@ -36,6 +38,7 @@ NOWHERE = Source("", "")
 
 
 def read_form(text: str) -> Form | None:
+    """The form of an expansion as typed; None when it has none that is read here."""
     if not text.startswith("${"):
         return Form("", text[1:], "", "", 0)
     inner = text[2:-1]
@@ -48,6 +51,7 @@ def read_form(text: str) -> Form | None:
 
 
 def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
+    """The values that a form takes from a variable."""
     if form.whole or not form.subscript:
         chosen = variable.items if form.whole and variable.array else variable.items[:1]
     elif variable.keys:
@@ -71,23 +75,28 @@ def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bit
 
 
 def is_list(text: str) -> bool:
+    """Whether an expansion in quotes can be no word at all."""
     return text == "$@" or text.endswith(("[@]}", "${@}"))
 
 
 def perhaps(bit: Bit | Break) -> Bit | Break:
+    """A bit that may be there."""
     return bit if isinstance(bit, Break) else bit._replace(piece=bit.piece._replace(maybe=True))
 
 
 def unknown(span: Span, because: str, quoted: bool) -> Bit:
+    """A bit whose value is not known."""
     return Bit(Piece(None, span, exact=False, because=because), not quoted)
 
 
 def shown(span: Span) -> str:
+    """A text, shortened for a message."""
     text = span.text
     return text if len(text) <= 40 else text[:37] + "…"
 
 
 def literal(span: Span) -> Bit:
+    """Text as it is typed."""
     return Bit(Piece(span.text, span))
 
 
@@ -112,6 +121,7 @@ def literals(span: Span, escape: re.Pattern[str], loose: bool = False) -> Bits:
 
 
 def ansi(span: Span) -> Bit:
+    """The text of $'…'."""
     inner = Span(span.source, span.start + 2, max(span.start + 2, span.end - 1))
     if "\\" not in inner.text:
         return literal(inner)

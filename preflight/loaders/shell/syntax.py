@@ -50,7 +50,7 @@ def _parser() -> Any:
 
 def parse(source: Source) -> Tree:
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters."""
-    data = _INNER.sub(lambda m: m[1] or "%", _FOREIGN.sub("%", source.text)).replace("\r", " ").encode("ascii")
+    data = _INNER.sub(lambda m: m[1] or "%", _FOREIGN.sub("%", source.text)).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
     deadline, cut = thread_time() + _SECONDS, False
 
     def read(offset: int, _point: object) -> bytes:

@@ -1,0 +1,85 @@
+"""Assignments: plain, appending, of arrays and of their elements."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.document import Piece
+from preflight.loaders.shell.expand import Expander
+from preflight.loaders.shell.fields import Field, Value, fields, text_of, word
+from preflight.loaders.shell.state import Variable, bounded
+from preflight.loaders.shell.syntax import Node, Tree
+
+
+def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, local: bool = False) -> None:
+    """NAME=value, NAME+=value, NAME=( … ), NAME[i]=value."""
+    target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if target is None or node.type != "variable_assignment":
+        return
+    appends = any(child.type == "+=" for child in node.children)
+    name = tree.text(target).partition("[")[0]
+    old = expander.state.get(name)
+    exported = exported or (old is not None and old.exported)
+    place = tree.span(target)
+    if target.type == "subscript":
+        forget(expander, tree, target.named_children[0])
+    elif value is not None and value.type == "array":
+        items, keys = _array(expander, tree, value)
+        before = old.items if appends and old is not None else ()
+        expander.state.put(name, Variable((*before, *items), True, place, exported, keys))
+    else:
+        made = expander.value(tree, value) if value is not None else (Piece("", place._replace(start=place.end + 1, end=place.end + 1)),)
+        if appends and old is not None and old.array:
+            expander.state.put(name, old._replace(items=(old.scalar + made, *old.items[1:])))
+            return
+        before_value = (old.scalar if old is not None else expander.unset(name, place)) if appends else ()
+        expander.state.put(name, Variable((bounded((*before_value, *made)),), False, place, exported))
+
+
+def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...], tuple[str, ...]]:
+    items: list[Value] = []
+    keys: list[str] = []
+    for child in node.named_children:
+        if child.type == "comment":
+            continue
+        text = tree.text(child)
+        if child.type == "concatenation" and text.startswith("[") and "]=" in text:
+            keys.append(text[1 : text.index("]=")].strip("\"'"))
+            value = expander.value(tree, child)
+            items.append(tuple(value))
+            continue
+        for field in fields(expander.bits(tree, child)):
+            items.append(tuple(field.pieces) if not field.loose else tuple(p._replace(exact=False) for p in field.pieces))
+    return tuple(items), tuple(keys)
+
+
+def forget(expander: Expander, tree: Tree, node: Node) -> None:
+    """A variable gets a value that is not computed here."""
+    name, span = tree.text(node), tree.span(node)
+    expander.state.put(name, Variable(((Piece(None, span, exact=False, because=f"${name}"),),), False, span))
+
+
+def declare(expander: Expander, tree: Tree, node: Node) -> None:
+    """export, declare, local, readonly with their assignments."""
+    keyword = tree.text(node.children[0])
+    exported = keyword == "export" or any(c.type == "word" and re.match(r"-\w*x", tree.text(c)) for c in node.named_children)
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            assign(expander, tree, child, exported)
+        elif child.type == "variable_name" and exported:
+            old = expander.state.get(tree.text(child))
+            if old is not None:
+                expander.state.put(tree.text(child), old._replace(exported=True))
+        elif child.type in ("concatenation", "string", "simple_expansion", "expansion"):
+            for field in fields(expander.bits(tree, child)):
+                _export(expander, field, exported)
+
+
+def _export(expander: Expander, field: Field, exported: bool) -> None:
+    """export "NAME=value", where the grammar sees a word."""
+    text = text_of(field.pieces)
+    name, equals, value = (text or "").partition("=")
+    if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
+        whole = word(field, field.pieces[0].span)
+        piece = Piece(value, whole.span, whole.uses, exact=False)
+        expander.state.put(name, Variable(((piece,),), False, whole.span, exported))

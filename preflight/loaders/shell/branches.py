@@ -1,0 +1,84 @@
+"""Branches of a script: if and case, one way where the outcome is known, else every way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from preflight.loaders.shell import conditions
+from preflight.loaders.shell.parameters import glob
+from preflight.loaders.shell.syntax import Node, Tree
+
+if TYPE_CHECKING:
+    from preflight.loaders.shell.follow import Follower
+
+
+def follow_if(follower: Follower, tree: Tree, node: Node) -> None:
+    """An if with its elif and else."""
+    possible: list[list[Node]] = []
+    because, texts = "", ""
+    for tests, body in _branches(node):
+        value: bool | None = True
+        for test in tests:
+            value = follower.status(tree, test, testing=True)
+        if value is False:
+            continue
+        possible.append(body)
+        if value:
+            break
+        texts += " ".join(tree.text(test) for test in tests)
+        because = because or f"the condition {texts[:60]}"
+    else:
+        possible.append([])
+    if len(possible) == 1:
+        follower.block(tree, possible[0])
+    else:
+        follower.either(tree, possible, because, conditions.asked_for(texts))
+
+
+def follow_case(follower: Follower, tree: Tree, node: Node) -> None:
+    """A case."""
+    subject = node.child_by_field_name("value")
+    text = follower.expander.text(tree, subject) if subject is not None else None
+    possible: list[list[Node]] = []
+    for item in (child for child in node.named_children if child.type == "case_item"):
+        patterns = [child for index, child in enumerate(item.children) if item.field_name_for_child(index) == "value"]
+        body = [c for c in item.named_children if c not in patterns]
+        matched = [_matches(follower, tree, text, pattern) for pattern in patterns]
+        if any(m is True for m in matched):
+            possible.append(body)
+            break
+        if any(m is None for m in matched):
+            possible.append(body)
+    else:
+        possible.append([])
+    if len(possible) == 1:
+        follower.block(tree, possible[0])
+    else:
+        follower.either(tree, possible, f"case {tree.text(subject)}" if subject is not None else "case")
+
+
+def _matches(follower: Follower, tree: Tree, text: str | None, pattern: Node) -> bool | None:
+    wanted = follower.expander.text(tree, pattern)
+    if wanted == "*" and tree.text(pattern) == "*":
+        return True
+    found = glob(wanted) if wanted is not None else None
+    return None if text is None or found is None or len(text) > 200 else bool(found.fullmatch(text))
+
+
+def _branches(node: Node) -> list[tuple[list[Node], list[Node]]]:
+    """Tests and body of each branch of an if; no tests for else."""
+    found: list[tuple[list[Node], list[Node]]] = []
+    tests: list[Node] = []
+    body: list[Node] = []
+    in_body = False
+    for child in node.children:
+        if child.type == "then":
+            in_body = True
+        elif child.type in ("elif_clause", "else_clause"):
+            if child.type == "elif_clause":
+                found += _branches(child)
+            else:
+                found.append(([], [c for c in child.named_children]))
+        elif child.is_named and child.type != "comment":
+            (body if in_body else tests).append(child)
+    return [(tests, body), *found]

@@ -1,0 +1,71 @@
+"""Loops of a script: item by item where the items are known, else once, with what the body changes unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from preflight.document import Piece
+from preflight.loaders.shell.assignments import forget
+from preflight.loaders.shell.fields import fields, text_of
+from preflight.loaders.shell.state import Variable
+from preflight.loaders.shell.syntax import Node, Tree
+
+if TYPE_CHECKING:
+    from preflight.loaders.shell.follow import Follower
+
+MAX_ROUNDS = 16
+
+
+def follow_for(follower: Follower, tree: Tree, node: Node) -> None:
+    """for, and select."""
+    name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+    if name is None or body is None:
+        return
+    listed = [child for index, child in enumerate(node.children) if node.field_name_for_child(index) == "value"]
+    items = [field for child in listed for field in fields(follower.expander.bits(tree, child))]
+    known = listed and len(items) <= MAX_ROUNDS and all(text_of(field.pieces) is not None for field in items)
+    if not known or tree.text(node).startswith("select"):
+        forget(follower.expander, tree, name)
+        _repeat(follower, tree, body)
+        return
+    for field in items:
+        follower.state.put(tree.text(name), Variable((tuple(field.pieces),), False, tree.span(name)))
+        follower.statement(tree, body)
+        follower.stop.reached("continue")
+        if follower.stop.at:
+            break
+    follower.stop.reached("break")
+
+
+def follow_while(follower: Follower, tree: Tree, node: Node) -> None:
+    """while, until and for (( … ))."""
+    body = node.child_by_field_name("body")
+    test = next((c for index, c in enumerate(node.children) if node.field_name_for_child(index) == "condition" and c.is_named), None)
+    if body is None:
+        return
+    start = node.child_by_field_name("initializer")
+    for name in start.named_children[:1] if start is not None else []:
+        forget(follower.expander, tree, name)
+    value = follower.status(tree, test) if test is not None and node.type == "while_statement" and test.type == "command" else None
+    until = tree.text(node).startswith("until")
+    if value is not None and tree.text(test).strip() in ("true", "false", ":") and value is until:
+        return
+    _repeat(follower, tree, body)
+
+
+def _repeat(follower: Follower, tree: Tree, body: Node) -> None:
+    """A body that runs an unknown number of times: what it changes is unknown from its start on."""
+    if not follower.dry:
+        follower.dry += 1
+        with follower.state.frame() as changes:
+            follower.statement(tree, body)
+        new = follower.state.undo(changes)
+        follower.dry -= 1
+        follower.stop.at = ""
+        for name, variable in new.items():
+            before = changes[name]
+            if variable is not None and before is not None and variable.items != before.items:
+                unknown = Piece(None, variable.place, exact=False, because=f"${name}, which a loop changes")
+                follower.state.put(name, before._replace(items=((unknown,),), array=False))
+    follower.either(tree, [[body], []], "a loop")
+    follower.stop.reached("break", "continue")

@@ -1,0 +1,49 @@
+"""The words of a command, and the few command substitutions whose output can be known."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.loaders.shell.expand import Expander
+from preflight.loaders.shell.fields import Field, fields, text_of
+from preflight.loaders.shell.syntax import Node, Tree
+
+_NO_WORDS = frozenset(["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"])
+
+
+def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
+    """The words of a command: its name and its arguments."""
+    parts = []
+    for child in node.children:
+        if child.type == "command_name" and child.named_children:
+            parts.append(child.named_children[0])
+        elif child.is_named and child.type not in _NO_WORDS:
+            parts.append(child)
+    found = [field for part in parts for field in fields(expander.bits(tree, part))]
+    expander.spend(len(found))
+    return found
+
+
+def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
+    """The output of $(echo …), $(expr …) and $(cat <<EOF …), else None."""
+    inner = node.named_children
+    if len(inner) != 1 or inner[0].type != "command":
+        return None
+    words = words_of(expander, tree, inner[0])
+    texts = [text_of(field.pieces) for field in words]
+    if not texts or any(text is None for text in texts):
+        return None
+    if texts[0] == "echo" and not str(texts[1:2]).startswith("['-"):
+        return " ".join(str(text) for text in texts[1:])
+    if texts[0] == "expr" and len(texts) == 4:
+        piece = _expr([str(text) for text in texts[1:]])
+        return piece
+    return None
+
+
+def _expr(words: list[str]) -> str | None:
+    left, sign, right = words
+    if sign not in "+-*/%" or not re.fullmatch(r"-?\d{1,18}", left) or not re.fullmatch(r"-?\d{1,18}", right) or (sign in "/%" and not int(right)):
+        return None
+    a, b = int(left), int(right)
+    return str({"+": a + b, "-": a - b, "*": a * b}.get(sign, (abs(a) // abs(b or 1)) * (1 if a * b >= 0 else -1) if sign == "/" else a % (b or 1)))
