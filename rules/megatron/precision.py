@@ -49,7 +49,7 @@ MEGATRON.add(
     ),
     refuse(
         "fp8-gather-without-sharding",
-        all_of(a.fp8_param_gather, ~distributed_at_first, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp),
+        all_of(a.fp8_param_gather, ~distributed_at_first, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp, a.entry_is_known),
         message="--fp8-param-gather needs weights that are gathered: --use-distributed-optimizer or an FSDP",
         why=REFUSED,
         at=(a.fp8_param_gather,),
