@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 from preflight import Severity
@@ -14,7 +16,7 @@ QAD = f"{CORE}qad/qad_quant_engine.py"
 QAD_ON = a.qad_enable.given & (a.qad_enable.written == True)  # noqa: E712  (an expression, not a comparison)
 
 
-def _basic(core: int, llm: int) -> dict[str, object]:
+def _basic(core: int, llm: int) -> dict[str, Any]:
     """The two copies of one check."""
     places = {"mindspeed": f"{CORE}{BASIC}:{core}", "mindspeed-llm": f"{LLM}{BASIC}:{llm}"}
     return {"upstream": places, "also": tuple(places.values())}

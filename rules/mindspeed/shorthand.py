@@ -27,6 +27,7 @@ def flag(handle: Expression) -> str:
 def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any, **more: Any) -> Constraint:
     """Two switches that cannot be on together."""
     message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
+    more.setdefault("at", (*other.handles(), *one.handles()))  # the fix that is offered first removes the other
     return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
 
 

@@ -178,7 +178,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.tp_2d, a.tensor_model_parallel_size),
         message="--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large dense models, smaller ones tend to lose",
-        upstream=f"{DOCUMENT}:92",
+        upstream=f"{DOCUMENT}:90",
         why="the split in two directions pays where one-dimensional communication is the bottleneck",
     ),
 )
