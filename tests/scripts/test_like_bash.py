@@ -13,7 +13,6 @@ from preflight.loaders.shell import load_script
 from preflight.source import Source
 
 
-
 def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:
     """The command lines that the documents stand for; None for a word that is not known."""
     found = []
