@@ -57,19 +57,19 @@ def layers(arguments: Arguments, plan: Plan) -> Layers | None:
 
 
 def _plain_layers(arguments: Arguments) -> bool:
-    """Whether the network is built of its family's own layers: no other class on the same configuration, no interleaved layers."""
-    interleaved, kind = _given(arguments, "model.model_config.fine_grain_interleave"), _given(arguments, "model.arch.type")
+    """Whether the network is built of its family's own layers, and not another class on the same configuration."""
     if arguments.versions.get("mindformers", "").startswith("1.0"):
         return False
-    return kind in (None, *_NETWORKS) and not (isinstance(interleaved, int) and interleaved > 1)
+    return _given(arguments, "model.arch.type") in (None, *_NETWORKS)
 
 
 def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
     """The variant of the attention and of the MLPs; () where the variant cannot be told."""
     concat = _given(arguments, "model.model_config.qkv_concat")
     experts = _given(arguments, "moe_config.expert_num")
-    if concat not in (None, True, False):
-        return "", ()
+    interleaved = _given(arguments, "model.model_config.fine_grain_interleave")
+    if concat not in (None, True, False) or (isinstance(interleaved, int) and interleaved > 1):
+        return "", ()  # interleaved layers have other operators below the same cells
     if family == "glm":
         split = _given(arguments, "model.model_config.mlp_concat") is False
         return "plain", ("dense-split",) if split else ("dense",)
