@@ -170,7 +170,7 @@ MINDFORMERS.add(
         all_of(mcore, training, c["recompute_slice_activation"]),
         message="recompute_slice_activation is not supported by mcore models",
         why="the transformer config refuses it",
-        upstream=core(699, 2674),
+        upstream=core(699, 2709),
         versions=MCORE,
         at=(a["recompute_config.recompute_slice_activation"],),
         fixes=(put(a["recompute_config.recompute_slice_activation"], False),),

@@ -84,7 +84,8 @@ _OPEN = (
     *("model.model_config.offset", "model.model_config.pp_interleave_num", "model.model_config.architectures", "model.model_config.quantization_config.quant_method"),
     *("lr_schedule.warmup_epochs", "lr_schedule.warmup_ratio", "model.model_config.rope_scaling", "model.model_config.tp_x", "model.model_config.tp_y"),
     *("model.model_config.tp_z", "model.model_config.use_3d_tensor_parallel", "model.model_config.checkpoint_name_or_path", "model.model_config.use_past"),
-    *("processor.tokenizer", "model", "model.model_config", "train_dataset", "train_dataset.data_loader", "mcore.rope_scaling"),
+    *("processor.tokenizer", "model", "model.model_config", "train_dataset", "train_dataset.data_loader", "mcore.rope_scaling", "model.model_config.input_sliced_sig"),
+    *("train_precision_sync", "model.model_config.use_attn_mask_compression", "mcore.window_size", "mcore.model_architecture", "mcore.moe_layer_freq"),
 )
 
 
