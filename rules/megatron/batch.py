@@ -94,6 +94,7 @@ MEGATRON.add(
         why=REFUSED,
         shows={"steps": STEPS},
         at=(a.exit_interval,),
+        fixes=(put(a.exit_interval, (a.exit_interval // STEPS + 1) * STEPS),),
         **new(735),
     ),
     divides(
@@ -105,6 +106,7 @@ MEGATRON.add(
         why=REFUSED,
         shows={"steps": STEPS},
         at=(a.save_interval,),
+        fixes=(put(a.save_interval, (a.save_interval // STEPS + 1) * STEPS),),
         **new(738),
     ),
     refuse(

@@ -3,7 +3,7 @@
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, each, new
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse, requires
+from preflight.constraints.shapes import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -73,6 +73,7 @@ MEGATRON.add(
         message="--save-retain-interval {save_retain_interval} is not a multiple of --save-interval {save_interval}",
         why=REFUSED,
         at=(a.save_retain_interval, a.save_interval),
+        fixes=(put(a.save_retain_interval, (a.save_retain_interval // a.save_interval + 1) * a.save_interval),),
         **new(1366),
     ),
     conflicts(
@@ -119,7 +120,7 @@ MEGATRON.add(
         message="--logits-save-dir needs --async-save and --use-persistent-ckpt-worker",
         why="logits are written by the checkpoint worker; " + REFUSED,
         at=(a.logits_save_dir,),
-        fixes=(put(a.async_save), put(a.use_persistent_ckpt_worker)),
+        fixes=(Repair((Change(a.async_save, True), Change(a.use_persistent_ckpt_worker, True))),),
         **new(1827),
     ),
     conflicts(

@@ -4,7 +4,7 @@ from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, each, new, separate_data
 
 from preflight.constraints.expressions import total
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -81,6 +81,7 @@ MEGATRON.add(
         message="--log-memory-interval {log_memory_interval} is not a multiple of --log-interval {log_interval}",
         why=REFUSED,
         at=(a.log_memory_interval, a.log_interval),
+        fixes=(put(a.log_memory_interval, (a.log_memory_interval // a.log_interval + 1) * a.log_interval, safety=Safety.SAFE),),
         **new(1370),
     ),
 )

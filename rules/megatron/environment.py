@@ -77,6 +77,7 @@ MEGATRON.add(
         message="--deterministic-mode excludes --use-flash-attn",
         why=REFUSED,
         at=(a.use_flash_attn, DETERMINISTIC),
+        fixes=(drop(a.use_flash_attn),),
         **old(877),
         unless_framework="mindspeed",
     ),

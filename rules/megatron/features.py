@@ -184,6 +184,7 @@ MEGATRON.add(
         message="{num_experts} experts bring their own layer specification, so --spec cannot be given",
         why=REFUSED,
         at=(a.spec, a.num_experts),
+        fixes=(drop(a.spec),),
         unless_framework="mindspeed-llm",
         **old(840),
     ),

@@ -3,7 +3,7 @@
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, each, new, old
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -69,7 +69,15 @@ MEGATRON.add(
         why=REFUSED,
         **each(1044, 523),
     ),
-    conflicts("torch-fsdp-in-fp16", TORCH, a.fp16, message="Torch FSDP2 does not train in fp16", why=REFUSED, fixes=(), **each(1046, 525)),
+    conflicts(
+        "torch-fsdp-in-fp16",
+        TORCH,
+        a.fp16,
+        message="Torch FSDP2 does not train in fp16",
+        why=REFUSED,
+        fixes=(Repair((Change(a.fp16, REMOVE), Change(a.bf16, True))),),
+        **each(1046, 525),
+    ),
     refuse(
         "torch-fsdp-with-one-connection",
         all_of(TORCH, ONE_CONNECTION),

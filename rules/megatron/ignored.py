@@ -85,6 +85,7 @@ MEGATRON.add(
         why="--lr-decay-iters counts from the start, warm-up included; taking the warm-up off it cuts the end short (NVIDIA/Megatron-LM#2258)",
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
+        fixes=(drop(a.lr_decay_iters),),
         **each(2559, 1055, "megatron/training/training.py"),
     ),
     refuse(

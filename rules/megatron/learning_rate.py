@@ -18,6 +18,7 @@ MEGATRON.add(
         message="--min-lr {min_lr} is above --lr {lr}",
         why=REFUSED,
         at=(a.min_lr, a.lr),
+        fixes=(drop(a.min_lr),),
         **each(1360, 702),
     ),
     refuse(

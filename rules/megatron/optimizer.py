@@ -3,7 +3,7 @@
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import OPTIMIZER, REFUSED, distributed_at_first, each, gather_at_first, new
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -157,6 +157,7 @@ MEGATRON.add(
         message="the optimizer {optimizer} does not train in fp16",
         why=BUILT,
         at=(a.optimizer, a.fp16),
+        fixes=(Repair((Change(a.fp16, REMOVE), Change(a.bf16, True))),),
         **new(775, INIT),
     ),
     refuse(

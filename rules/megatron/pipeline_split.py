@@ -123,6 +123,7 @@ MEGATRON.add(
         message="without overlapped communication, virtual stages need a pipeline of 3 or more, not {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
+        fixes=(drop(a.overlap_p2p_comm),),
         layout=True,
         unless_framework="mindspeed-llm",
         upstream=f"{ARGUMENTS}:438",

@@ -78,6 +78,7 @@ MEGATRON.add(
         message="hybrid context parallelism has no pipeline, it is {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(HYBRID, a.pipeline_model_parallel_size),
+        fixes=(drop(HYBRID),),
         **new(1445),
     ),
     conflicts(
@@ -94,7 +95,7 @@ MEGATRON.add(
         a.use_megatron_fsdp,
         message="hybrid context parallelism does not work with Megatron-FSDP",
         why=REFUSED,
-        fixes=(),
+        fixes=(drop(HYBRID),),
         **new(1447),
     ),
     refuse(
@@ -195,6 +196,7 @@ MEGATRON.add(
         message="--fake-process-group does not work with the flex dispatcher",
         why=REFUSED,
         at=(a.moe_token_dispatcher_type, a.fake_process_group),
+        fixes=(put(a.moe_token_dispatcher_type, "alltoall"),),
         **new(1757),
     ),
     refuse(
