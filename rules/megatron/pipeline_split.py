@@ -27,6 +27,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout),
         fixes=(drop(PER_CHUNK), drop(CHUNKS)),
+        after=("mindspeed/layout-virtual-stages",),
         **each(928, 429),
     ),
     divides(
@@ -71,6 +72,7 @@ MEGATRON.add(
         shows={"layers": LAYERS // STAGES},
         at=(PER_CHUNK, a.num_layers, STAGES),
         layout=True,
+        after=("mindspeed-llm/virtual-stage-divides",),
         **each(972, 461),
     ),
     divides(
