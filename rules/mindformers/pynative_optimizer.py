@@ -59,9 +59,7 @@ PYNATIVE.add(
         why=WHY,
         upstream=f"{MUON}:2320",
     ),
-    refuse(
-        "muon-swap", muon & (a["optimizer.swap"] == YES), message="Muon does not support swap", why=WHY, upstream=f"{MUON}:2223", at=(a["optimizer.swap"],)
-    ),
+    refuse("muon-swap", muon & (a["optimizer.swap"] == YES), message="Muon does not support swap", why=WHY, upstream=f"{MUON}:2223", at=(a["optimizer.swap"],)),
     refuse(
         "muon-communication",
         muon & ~a["optimizer.comm_strategy"].is_none & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),

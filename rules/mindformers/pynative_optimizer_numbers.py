@@ -1,9 +1,8 @@
-"""A number of the optimizer or of the schedule is written in a way its class refuses.
+"""A number of the optimizer is one that its class refuses.
 
 ## What it does
 For AdamW: `betas` must be two floats in [0, 1), `eps` and `weight_decay` floats: an integer such as `weight_decay: 0`
-is refused. For Muon: flat `ns_coefficients` must be three numbers. For the schedule: extra numbers such as
-`warmup_ratio` must be numbers, and `1e-1` is a text in YAML 1.1.
+is refused. For Muon: flat `ns_coefficients` must be three numbers, and memory budgets positive numbers.
 
 ## Why is this bad?
 The file loads, the model is built and sharded, and then the optimizer raises on every rank.
@@ -17,7 +16,7 @@ Use instead:
 Safe: the same number.
 
 ## References
-MindFormers 2.1.0, mindformers/pynative/optimizer/adamw.py:72-88, _check_param_value; muon.py:2346; tools/register/register.py:398
+MindFormers 2.1.0, mindformers/pynative/optimizer/adamw.py:72-88, _check_param_value; muon.py:205, :2346
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,8 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
 
 _ADAMW = "mindformers/pynative/optimizer/adamw.py"
-_SCHEDULE = ("warmup_ratio", "warmup_lr_init", "lr_end", "warmup_steps", "decay_steps", "decay_ratio", "power", "num_cycles")
+_MUON = "mindformers/pynative/optimizer/muon.py"
+_BUDGETS = ("ns_batch_memory_gb", "phase0_batch_memory_gb", "phase4_batch_memory_gb")
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
@@ -41,7 +41,7 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _betas(job)
     elif kind == "Muon":
         yield from _coefficients(job)
-    yield from _schedule(job)
+        yield from _budgets(job)
 
 
 def _whole(job: Job, value: Value, message: str, line: int) -> Finding:
@@ -74,20 +74,16 @@ def _coefficients(job: Job) -> Iterator[Finding]:
             f"ns_coefficients has {len(value.raw)} numbers; a flat list has three",
             job.place(value),
             key=value.key,
-            upstream="mindformers/pynative/optimizer/muon.py:2346",
+            upstream=f"{_MUON}:2346",
         )
 
 
-def _schedule(job: Job) -> Iterator[Finding]:
-    for name in _SCHEDULE:
-        value = job.arguments.given(f"lr_scheduler.{name}")
-        if value is None or not isinstance(value.raw, str):
+def _budgets(job: Job) -> Iterator[Finding]:
+    for name in _BUDGETS:
+        value = job.arguments.given(f"optimizer.{name}")
+        if value is None:
             continue
-        try:
-            number = float(value.raw)
-        except ValueError:
-            continue
-        plain = repr(number) if "." in repr(number) or "e" not in repr(number) else repr(number).replace("e", ".0e")
-        fix = Fix(f"write {plain}", value.becomes(number), Safety.SAFE)
-        message = f"{name} {value.raw} is a text in YAML 1.1, and the schedule takes only a number; write it with a dot"
-        yield Finding(message, job.place(value), key=value.key, fix=fix, upstream="mindformers/tools/register/register.py:398")
+        if isinstance(value.raw, bool) or not isinstance(value.raw, (int, float)):
+            yield Finding(f"{name} is {value.raw!r}; it must be a number of GB", job.place(value), key=value.key, upstream=f"{_MUON}:205")
+        elif value.raw <= 0:
+            yield Finding(f"{name} is {value.raw}; a memory budget must be positive", job.place(value), key=value.key, upstream=f"{_MUON}:207")
