@@ -85,9 +85,10 @@ MINDFORMERS = (
     Fault("wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\\\.Mul']", unless=OTHERS), ("select-recompute-no-match",), "select_recompute"),
 )  # fmt: skip
 LAST_FLAG = r"(?P<all>(?:.|\n)*MODEL_ARGS:\n)"
+TWO_D = r"  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"
 MEGATRON = (
-    Fault("2-D tensor parallel beside sequence parallel", swap(LAST_FLAG, r"\g<all>  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"), ("tp-2d-sequence-parallel",), "--sequence-parallel|--tp-2d|--tp-x|--tp-y"),
-    Fault("two exclusive overlaps", swap(LAST_FLAG, r"\g<all>  --enable-overlap-ag-with-matmul: true\n  --enable-overlap-matmul-with-rs: true\n"), ("overlap-flags-exclusive",), "--enable-overlap.*|--tp-2d|--tp-x|--tp-y"),
+    Fault("2-D tensor parallel beside sequence parallel", swap(LAST_FLAG, rf"\g<all>{TWO_D}  --sequence-parallel: true\n", unless="--sequence-parallel"), ("tp-2d-sequence-parallel",), "--sequence-parallel|--tp-2d|--tp-x|--tp-y"),
+    Fault("two exclusive overlaps", swap(LAST_FLAG, rf"\g<all>{TWO_D}  --enable-overlap-ag-with-matmul: true\n  --enable-overlap-matmul-with-rs: true\n", unless="--sequence-parallel"), ("overlap-flags-exclusive",), "--enable-overlap.*|--tp-2d|--tp-x|--tp-y"),
     Fault("x times y is not tensor parallel", swap(LAST_FLAG, r"\g<all>  --tp-2d: true\n  --tp-x: 3\n  --tp-y: 5\n"), ("tp-2d-sizes",), "--tp-.*|--sequence-parallel"),
 )  # fmt: skip
 
