@@ -82,31 +82,41 @@ class Case:
 
     def verify(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> None:
         """Raises AssertionError, with a diff, where findings, unknowns or the fixed text differ. rules: ids to compare."""
+        for name, actual in self.outcome(folder, rules, plugins).items():
+            if (expected := getattr(self, name)) is not None:
+                _same(name, expected, actual)
+
+    def outcome(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> dict[str, str]:
+        """What really comes out, by the names `found`, `unknown`, `fixed` (where the case asks for it).
+
+        Raises AssertionError for a crash, a text that nobody claims, a fix that is not final or brings a new error.
+        """
         plugins = plugins or installed()
         wanted = frozenset(self.rules or rules)
-        policy = Policy(options=self.options)
-        report = self.check(folder, plugins, policy)
-        _no_crash(report)
+        report = self.check(folder, plugins, Policy(options=self.options))
+        if report.crashes:
+            raise AssertionError("\n".join(f"{crash.rule} crashed\n{crash.trace}" for crash in report.crashes))
         if not report.jobs:
             raise AssertionError("no dialect claims the text, so nothing was checked")
         found = "".join(line(f).replace(f"{folder}/", "") + "\n" for f in report.findings if f.rule in wanted)
-        _same("found", self.found, found)
-        if self.unknown is not None:
-            _same("unknown", self.unknown, "".join(f"{u.because} [{u.rule}]\n" for u in report.unknown if u.rule in wanted))
-        if self.fixed is not None:
-            self._verify_fix(folder, plugins, wanted, report)
+        unknown = "".join(f"{u.because} [{u.rule}]\n" for u in report.unknown if u.rule in wanted)
+        fixed = {"fixed": self._fixed(folder, plugins, wanted, report)} if self.fixed is not None else {}
+        return {"found": found, "unknown": unknown, **fixed}
 
-    def _verify_fix(self, folder: Path, plugins: Plugins, wanted: frozenset[str], before: Report) -> None:
-        policy = Policy(lambda rule, path: rule in wanted, self.options)
-        result = fix(self.workspace(folder, plugins, policy), unsafe=True)
+    def _fixed(self, folder: Path, plugins: Plugins, wanted: frozenset[str], before: Report) -> str:
+        policy = Policy(options=self.options)
+
+        def run(source: Source) -> Fixed:
+            return fix(Workspace([source], plugins, self.request, policy), unsafe=True, wanted=lambda rule, path: rule in wanted)
+
+        result = run(Source.read(folder / self.file, self.file))
         text = result.edited[self.file].text if self.file in result.edited else self.text
-        _same("fixed", str(self.fixed), text, "".join(f"{o.state}: {o.detail} [{o.finding.rule}]\n" for o in result.outcomes))
-        again: Fixed = fix(Workspace([Source(text, self.file, path=folder / self.file)], plugins, self.request, policy), unsafe=True)
+        again = run(Source(text, self.file, path=folder / self.file))
         if again.edited:
             raise AssertionError("a second fix changes the text again")
-        after = Workspace([Source(text, self.file, path=folder / self.file)], plugins, self.request, Policy(options=self.options)).check()
-        if new := _errors(after) - _errors(before):
+        if new := _errors(again.report) - _errors(before):
             raise AssertionError(f"the fixed text has new errors: {', '.join(sorted(new))}")
+        return text
 
 
 def load(path: str | Path) -> list[Case]:
@@ -130,12 +140,7 @@ def _errors(report: Report) -> set[str]:
     return {f.rule for f in report.findings if f.severity is Severity.ERROR}
 
 
-def _no_crash(report: Report) -> None:
-    if report.crashes:
-        raise AssertionError("\n".join(f"{crash.rule} crashed\n{crash.trace}" for crash in report.crashes))
-
-
-def _same(what: str, expected: str, actual: str, more: str = "") -> None:
+def _same(what: str, expected: str, actual: str) -> None:
     if expected.rstrip("\n") != actual.rstrip("\n"):
         diff = difflib.unified_diff(expected.splitlines(), actual.splitlines(), f"{what}, expected", f"{what}, actual", lineterm="", n=99)
-        raise AssertionError("\n".join(["", *diff, *([more] if more else [])]))
+        raise AssertionError("\n".join(["", *diff]))
