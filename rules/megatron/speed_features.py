@@ -1,4 +1,4 @@
-"""Recomputation, overlap, CUDA graphs, offloading and context parallelism as the validator sees them."""
+"""Recomputation, overlap, CUDA graphs and offloading as the validator sees them."""
 
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, each, new
@@ -8,7 +8,6 @@ from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 SPREAD = a.distribute_saved_activations
-HYBRID = a.hybrid_context_parallel
 GRAPHS = a.cuda_graph_impl
 DELAYED = all_of(a.delay_wgrad_compute, a.transformer_impl == "transformer_engine", a.overlap_grad_reduce)
 ATTENTION = a.cuda_graph_modules.has("attn")
@@ -62,58 +61,6 @@ MEGATRON.add(
         at=(a.tp_comm_overlap,),
         fixes=(drop(a.tp_comm_overlap, safety=Safety.SAFE),),
         **each(1442, 764),
-    ),
-    requires(
-        "two-level-context-without-sizes",
-        a.cp_comm_type.has("a2a+p2p"),
-        a.hierarchical_context_parallel_sizes.is_set,
-        message="--cp-comm-type a2a+p2p needs --hierarchical-context-parallel-sizes, the size of each level",
-        why=REFUSED,
-        at=(a.cp_comm_type,),
-        **each(584, 355),
-    ),
-    refuse(
-        "hybrid-context-with-pipeline",
-        all_of(HYBRID, a.pipeline_model_parallel_size > 1),
-        message="hybrid context parallelism has no pipeline, it is {pipeline_model_parallel_size}",
-        why=REFUSED,
-        at=(HYBRID, a.pipeline_model_parallel_size),
-        fixes=(drop(HYBRID),),
-        **new(1445),
-    ),
-    conflicts(
-        "hybrid-context-with-graph",
-        HYBRID,
-        a.enable_cuda_graph,
-        message="hybrid context parallelism does not work with --enable-cuda-graph",
-        why=REFUSED,
-        **new(1446),
-    ),
-    conflicts(
-        "hybrid-context-with-fsdp",
-        HYBRID,
-        a.use_megatron_fsdp,
-        message="hybrid context parallelism does not work with Megatron-FSDP",
-        why=REFUSED,
-        fixes=(drop(HYBRID),),
-        **new(1447),
-    ),
-    refuse(
-        "hybrid-context-loader",
-        all_of(HYBRID, a.dataloader_type != "single"),
-        message="hybrid context parallelism needs --dataloader-type single, not {dataloader_type}",
-        why=REFUSED,
-        at=(a.dataloader_type, HYBRID),
-        fixes=(put(a.dataloader_type, "single"),),
-        **new(1448),
-    ),
-    requires(
-        "hybrid-context-without-token-loss",
-        HYBRID,
-        a.calculate_per_token_loss,
-        message="hybrid context parallelism needs --calculate-per-token-loss",
-        why=REFUSED,
-        **new(1449),
     ),
     requires(
         "delayed-wgrad-implementation",
