@@ -28,7 +28,7 @@ def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[D
         if launcher != _texts(after.launch.launcher_words) and meant.isdisjoint(map(str, launcher)):
             raise NotProven("the launcher's options would change as well")
         variables = [{name: word.text for name, word in d.launch.environment.items()} for d in (before, after) if d.launch]
-        if variables[0] != variables[1] and meant.isdisjoint(variables[0]):
+        if {name for name in {**variables[0], **variables[1]} if variables[0].get(name) != variables[1].get(name)} - meant:
             raise NotProven("the environment would change as well")
 
 

@@ -15,6 +15,9 @@ Use instead:
     export CUDA_DEVICE_MAX_CONNECTIONS=1
     torchrun pretrain_gpt.py $GPT_ARGS
 
+## Fix safety
+Unsafe: the processes see a variable that they did not see before.
+
 ## References
 GNU Bash Reference Manual, section 3.7.4, Environment
 """

@@ -136,7 +136,10 @@ def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
     used = _referenced(commands)
     for name, variable in commands.state.variables.items():
         if variable.items and not variable.exported and name not in used and name.isupper() and not variable.array and variable.place.source is tree.source:
-            yield Problem("not-exported", f"{name} is assigned but not exported, so the launched processes do not see it", variable.place)
+            place = variable.place
+            alone = re.fullmatch(r"[ \t]*\w+=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)[ \t]*(?:#.*)?", tree.source.line(place.line))
+            fix = ("export it", place._replace(end=place.start), "export ") if alone else None
+            yield Problem("not-exported", f"{name} is assigned but not exported, so the launched processes do not see it", place, (), fix, (name,))
 
 
 def _placeholder(word: Word) -> Iterator[Problem]:
