@@ -85,7 +85,8 @@ _OPEN = (
     *("lr_schedule.warmup_epochs", "lr_schedule.warmup_ratio", "model.model_config.rope_scaling", "model.model_config.tp_x", "model.model_config.tp_y"),
     *("model.model_config.tp_z", "model.model_config.use_3d_tensor_parallel", "model.model_config.checkpoint_name_or_path", "model.model_config.use_past"),
     *("processor.tokenizer", "model", "model.model_config", "train_dataset", "train_dataset.data_loader", "mcore.rope_scaling", "model.model_config.input_sliced_sig"),
-    *("train_precision_sync", "model.model_config.use_attn_mask_compression", "mcore.window_size", "mcore.model_architecture", "mcore.moe_layer_freq"),
+    *("train_precision_sync", "model.model_config.use_attn_mask_compression", "mcore.window_size", "mcore.model_architecture", "mcore.moe_layer_freq", "metric"),
+    *("train_dataset.max_source_length", "train_dataset.max_target_length"),
 )
 
 

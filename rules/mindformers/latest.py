@@ -1,0 +1,114 @@
+"""What DeepSeek-V4 attention, hash routing and older data checks of graph-mode MindFormers refuse."""
+
+from preflight.constraints.expressions import all_of, any_of
+from preflight.constraints.shapes import ConstraintSet, divides, refuse
+from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, a, at, legacy, mcore, training
+
+MINDFORMERS = ConstraintSet("mindformers")
+hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")
+ratios, layers, mtp = a["mcore.csa_compress_ratios"], a["mcore.num_layers"], a["mcore.mtp_num_layers"]
+tokens = a["model.model_config.seq_length"]
+asked, answered = a["train_dataset.max_source_length"], a["train_dataset.max_target_length"]
+
+MINDFORMERS.add(
+    refuse(
+        "sparse-hybrid-latent",
+        all_of(hybrid, ~a["mcore.multi_latent_attention"]),
+        message="experimental_attention_variant dsv4_hybrid needs multi_latent_attention",
+        why="the transformer config refuses it",
+        upstream=f"{CONFIG}:3210",
+        versions=NEW,
+        at=(a["mcore.multi_latent_attention"], a["mcore.experimental_attention_variant"]),
+    ),
+    refuse(
+        "sparse-hybrid-ratios",
+        all_of(hybrid, ratios.is_none),
+        message="experimental_attention_variant dsv4_hybrid needs csa_compress_ratios",
+        why="every layer has a compression of its own",
+        upstream=f"{CONFIG}:3213",
+        versions=NEW,
+        at=(a["mcore.experimental_attention_variant"],),
+    ),
+    refuse(
+        "sparse-hybrid-length",
+        all_of(hybrid, ratios.is_set, any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp))),
+        message="csa_compress_ratios has {length} entries for {mcore.num_layers} layers and {mcore.mtp_num_layers} prediction layers",
+        why="every layer has a compression of its own, prediction layers included",
+        upstream=f"{CONFIG}:3217",
+        versions=NEW,
+        at=(ratios, layers),
+        shows={"length": ratios.length},
+    ),
+    divides(
+        "sparse-hybrid-groups",
+        a["mcore.o_groups"],
+        a["mcore.num_attention_heads"] * a["mcore.v_head_dim"],
+        when=hybrid,
+        message="{mcore.num_attention_heads} heads of {mcore.v_head_dim} do not divide into o_groups {mcore.o_groups}",
+        why="the output projection works group by group",
+        upstream=f"{CONFIG}:3225",
+        versions=NEW,
+        at=(a["mcore.o_groups"], a["mcore.num_attention_heads"]),
+    ),
+    refuse(
+        "sparse-hybrid-window",
+        all_of(hybrid, a["mcore.apply_dsa_kernel_fusion"], a["mcore.csa_window_size"] != 128),
+        message="fused sparse attention needs csa_window_size 128, not {mcore.csa_window_size}",
+        why="the fused kernel has one window size",
+        upstream=f"{CONFIG}:3230",
+        versions=NEW,
+        at=(a["mcore.csa_window_size"], a["mcore.apply_dsa_kernel_fusion"]),
+    ),
+    refuse(
+        "sparse-hybrid-dims",
+        all_of(hybrid, a["mcore.qk_head_dim"] + a["mcore.qk_pos_emb_head_dim"] != a["mcore.v_head_dim"]),
+        message="qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} is not v_head_dim {mcore.v_head_dim}",
+        why="keys and values share one cache",
+        upstream=f"{CONFIG}:3235",
+        versions=NEW,
+        at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
+    ),
+    refuse(
+        "hash-layers-vocabulary",
+        all_of(mcore, a["mcore.moe_n_hash_layers"] > 0, a["mcore.actual_vocab_size"].is_none),
+        message="moe_n_hash_layers {mcore.moe_n_hash_layers} needs actual_vocab_size",
+        why="hash routing looks tokens up in a table of that size",
+        upstream=f"{CONFIG}:2666",
+        versions=NEW,
+        at=(a["mcore.moe_n_hash_layers"],),
+    ),
+    refuse(
+        "question-answer-length",
+        all_of(legacy, training, a["train_dataset.data_loader.type"] == "ADGenDataLoader", a["metric"].given, asked + answered + 1 != tokens),
+        message="seq_length {model.model_config.seq_length} is not max_source_length {train_dataset.max_source_length} + max_target_length {train_dataset.max_target_length} + 1",
+        why="the data set pads to the sum; refused before training",
+        upstream=at(CHECKS, 220, 226, 250, old=182),
+        versions=">=1.3",
+        at=(tokens, asked, answered),
+    ),
+    refuse(
+        "resume-by-name",
+        all_of(a["use_legacy_format"].is_in(False), a["resume_training"].given, ~a["resume_training"].is_in(True, False)),
+        message="resume_training is {resume_training}; without the legacy format it must be True or False",
+        why="the new checkpoint format finds its file itself",
+        upstream=f"{RUN}:1530",
+        versions=NEW,
+        at=(a["resume_training"], a["use_legacy_format"]),
+    ),
+    refuse(
+        "expert-router",
+        all_of(
+            legacy,
+            training,
+            a["shape.family"] == "llama",
+            a["moe_config.expert_num"] > 1,
+            ~a["moe_config.use_gmm"],
+            a["moe_config.routing_policy"] != "TopkRouterV2",
+        ),
+        message="routing_policy is {moe_config.routing_policy}; the experts of this model need TopkRouterV2",
+        why="the layer of experts refuses to be built; the default is TopkRouterV1, so it must be stated",
+        upstream=at("mindformers/modules/transformer/moe.py", 679, 304),
+        versions=">=1.5",
+        at=(a["moe_config.routing_policy"], a["moe_config.expert_num"]),
+    ),
+)
