@@ -39,7 +39,8 @@ MINDFORMERS = {
 
 @rule(severity=Severity.ERROR)
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    heads, tensor = job.plan.model.heads, job.plan.layout.tensor
+    heads, layout = job.plan.model.heads, job.plan.layout
+    tensor = layout.tensor_x if known(layout.tensor_x) else layout.tensor  # 2-D tensor parallelism splits heads in one direction
     if (numbers := known(heads, tensor)) is None:
         yield Unverified(heads.because or tensor.because)
         return
