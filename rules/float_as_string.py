@@ -2,7 +2,8 @@
 
 ## What it does
 Finds plain YAML scalars such as `1e-5` that look like numbers but lack the decimal point, or the sign of the exponent,
-that YAML 1.1 asks for. JSON files are left alone.
+that YAML 1.1 asks for. JSON files are left alone, and so are Megatron's functional-test files, whose values reach the
+command line as text.
 
 ## Why is this bad?
 PyYAML, and so the framework, reads `1e-5` as the text "1e-5". Some settings are refused with a type error, others are
@@ -31,7 +32,7 @@ from preflight.document import walk
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"))
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.kind != "yaml" or document.tree is None or document.source.name.endswith(".json"):
