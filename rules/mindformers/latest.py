@@ -1,8 +1,9 @@
 """What DeepSeek-V4 attention, hash routing and older data checks of graph-mode MindFormers refuse."""
 
+from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, a, at, legacy, mcore, training
+
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, refuse
-from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, a, at, legacy, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")
@@ -80,7 +81,7 @@ MINDFORMERS.add(
     refuse(
         "question-answer-length",
         all_of(legacy, training, a["train_dataset.data_loader.type"] == "ADGenDataLoader", a["metric"].given, asked + answered + 1 != tokens),
-        message="seq_length {model.model_config.seq_length} is not max_source_length {train_dataset.max_source_length} + max_target_length {train_dataset.max_target_length} + 1",
+        message="seq_length {model.model_config.seq_length} is not source {train_dataset.max_source_length} + target {train_dataset.max_target_length} + 1",
         why="the data set pads to the sum; refused before training",
         upstream=at(CHECKS, 220, 226, 250, old=182),
         versions=">=1.3",
@@ -110,5 +111,23 @@ MINDFORMERS.add(
         upstream=at("mindformers/modules/transformer/moe.py", 679, 304),
         versions=">=1.5",
         at=(a["moe_config.routing_policy"], a["moe_config.expert_num"]),
+    ),
+    refuse(
+        "first-dense-layers",
+        all_of(mcore, a["mcore.first_k_dense_replace"] > a["mcore.num_layers"]),
+        message="first_k_dense_replace {mcore.first_k_dense_replace} is more than the {mcore.num_layers} layers",
+        why="the transformer config refuses it",
+        upstream={"1.7.0": f"{CONFIG}:628", "2.1.0": f"{CONFIG}:2545"},
+        versions=">=1.7",
+        at=(a["mcore.first_k_dense_replace"], a["mcore.num_layers"]),
+    ),
+    refuse(
+        "chunked-loss",
+        all_of(mcore, a["mcore.chunk_loss_num"] > 1, a["mcore.calculate_per_token_loss"]),
+        message="chunk_loss_num {mcore.chunk_loss_num} does not go with calculate_per_token_loss",
+        why="the transformer config refuses it",
+        upstream=f"{CONFIG}:2738",
+        versions=NEW,
+        at=(a["mcore.chunk_loss_num"], a["mcore.calculate_per_token_loss"]),
     ),
 )

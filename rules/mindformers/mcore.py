@@ -1,8 +1,9 @@
 """What the mcore transformer config refuses (use_legacy: False)."""
 
+from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, a, context, mcore, sequence_parallel, tensor, training
+
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
-from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, a, context, mcore, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
@@ -175,15 +176,6 @@ MINDFORMERS.add(
         at=(a["recompute_config.recompute_slice_activation"],),
         fixes=(put(a["recompute_config.recompute_slice_activation"], False),),
     ),
-    refuse(
-        "chunked-loss",
-        all_of(mcore, c["chunk_loss_num"] > 1, c["calculate_per_token_loss"]),
-        message="chunk_loss_num {mcore.chunk_loss_num} does not go with calculate_per_token_loss",
-        why="the transformer config refuses it",
-        upstream=f"{CONFIG}:2738",
-        versions=NEW,
-        at=(c["chunk_loss_num"], c["calculate_per_token_loss"]),
-    ),
     divides(
         "vocabulary-over-tensor",
         tensor,
@@ -240,14 +232,5 @@ MINDFORMERS.add(
         versions=MCORE,
         at=(c["moe_grouped_gemm"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.moe_grouped_gemm"], True),),
-    ),
-    refuse(
-        "first-dense-layers",
-        all_of(mcore, c["first_k_dense_replace"] > c["num_layers"]),
-        message="first_k_dense_replace {mcore.first_k_dense_replace} is more than the {mcore.num_layers} layers",
-        why="the transformer config refuses it",
-        upstream=core(628, 2545),
-        versions=MCORE,
-        at=(c["first_k_dense_replace"], c["num_layers"]),
     ),
 )

@@ -118,5 +118,7 @@ DEPRECATED = {
 def files() -> dict[str, str]:
     """Every schema as it is written, by file name."""
     return {
-        f"{kind}-{version}.json": json.dumps(schema(kind, version), indent=1, ensure_ascii=True) + "\n" for kind, versions in VERSIONS.items() for version in versions
+        f"{kind}-{version}.json": json.dumps(schema(kind, version), indent=1, ensure_ascii=True) + "\n"
+        for kind, versions in VERSIONS.items()
+        for version in versions
     }

@@ -126,7 +126,16 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
     if kind == "mcore":
         said = section.get("model_type") or (config.get("model_type") if config is not None else None)
         names = mcore.names(t.version, str(said.value) if said is not None else "", t.mcore)
-        known = {*names.targets, *names.ignored, *t.mcore_models.get(names.config, ()), "model_type", "architectures", "auto_map", "pet_config", "quantization_config"}
+        known = {
+            *names.targets,
+            *names.ignored,
+            *t.mcore_models.get(names.config, ()),
+            "model_type",
+            "architectures",
+            "auto_map",
+            "pet_config",
+            "quantization_config",
+        }
         if said is None:
             return  # the type stands in a config.json that is not read
         refused = matches(t.version, "<2")

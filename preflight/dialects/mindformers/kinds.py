@@ -18,7 +18,17 @@ VERSIONS = ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0")
 Kind = Literal["legacy", "mcore", "pynative"]
 _PYNATIVE = ("training", "parallelism", "lr_scheduler")
 _GRAPH = ("parallel_config", "runner_config", "runner_wrapper", "train_dataset_task", "use_legacy")
-_STRONG = ("parallel_config", "runner_config", "runner_wrapper", "moe_config", "recompute_config", "swap_config", "use_legacy", "train_dataset_task", "base_config")
+_STRONG = (
+    "parallel_config",
+    "runner_config",
+    "runner_wrapper",
+    "moe_config",
+    "recompute_config",
+    "swap_config",
+    "use_legacy",
+    "train_dataset_task",
+    "base_config",
+)
 _WEAK = (
     *("run_mode", "trainer", "use_parallel", "parallel", "context", "lr_schedule", "optimizer", "train_dataset", "eval_dataset", "callbacks", "metric"),
     *("model", "processor", "output_dir", "load_checkpoint", "auto_trans_ckpt", "pretrained_model_dir", "seed"),
@@ -51,7 +61,9 @@ def kind_of(tree: Node) -> Kind:
 
 def known_version(asked: str) -> str:
     """The release whose behaviour is described and that is nearest below the one asked for."""
-    return max((v for v in VERSIONS if numbers(v) <= numbers(asked)), key=numbers, default=VERSIONS[0]) if numbers(asked) else VERSIONS[-1]
+    if not numbers(asked):
+        return VERSIONS[-1]
+    return next((v for v in reversed(VERSIONS) if numbers(v) <= numbers(asked)), VERSIONS[0])
 
 
 def choose_version(tree: Node, kind: Kind, request: Request) -> str:

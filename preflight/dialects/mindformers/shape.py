@@ -76,7 +76,9 @@ def legacy(run: Run) -> Model:
         attention_dropout=derived(0.0),
         attention=_attention(run, f"{_LEGACY}use_flash_attention"),
         latent=derived(latent),
-        **_latent(run, _LEGACY, "qk_nope_head_dim", "qk_rope_head_dim") if latent else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
+        **_latent(run, _LEGACY, "qk_nope_head_dim", "qk_rope_head_dim")
+        if latent
+        else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
         **_experts(run, experts, get("layers"), get("ffn")),
         mtp=run.value(f"{_LEGACY}mtp_depth") if run.model == "DeepseekV3Config" else derived(0),
         lora_rank=run.value(f"{_LEGACY}pet_config.lora_rank"),
@@ -119,7 +121,9 @@ def mcore(run: Run, family: str) -> Model:
         attention_dropout=get("attention_dropout"),
         attention=_attention(run, "mcore.use_flash_attention"),
         latent=latent,
-        **_latent(run, "mcore.", "qk_head_dim", "qk_pos_emb_head_dim") if is_latent else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
+        **_latent(run, "mcore.", "qk_head_dim", "qk_pos_emb_head_dim")
+        if is_latent
+        else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
         experts=experts,
         top_k=get("moe_router_topk"),
         expert_ffn=get("moe_ffn_hidden_size"),

@@ -60,7 +60,9 @@ def table(version: str) -> Table:
     """The table of a release."""
     data = json.loads((folder() / "graph" / f"{version}.json").read_text(encoding="utf-8"))
     required = {section: tuple(keys) for section, keys in data["required"].items()}
-    return Table(data["version"], tuple(data["strict"]), required, data["general"], data["sections"], data["models"], data.get("mcore", {}), data.get("mcore_models", {}))
+    return Table(
+        data["version"], tuple(data["strict"]), required, data["general"], data["sections"], data["models"], data.get("mcore", {}), data.get("mcore_models", {})
+    )
 
 
 def folder() -> Path:
@@ -71,7 +73,18 @@ def folder() -> Path:
 
 
 DERIVED = (
-    *("kind", "training", "parallel_mode", "world_size", "pipeline_interleave", "ulysses_degree", "global_batch_size", "pipeline_layers", "layering", "clashes"),
+    *(
+        "kind",
+        "training",
+        "parallel_mode",
+        "world_size",
+        "pipeline_interleave",
+        "ulysses_degree",
+        "global_batch_size",
+        "pipeline_layers",
+        "layering",
+        "clashes",
+    ),
     *("shape.layers", "shape.hidden", "shape.heads", "shape.query_groups", "shape.ffn", "shape.experts", "shape.family", "shape.vocab"),
 )
 _OPEN = (
@@ -81,11 +94,31 @@ _OPEN = (
     *("context.jit_level", "context.jit_config.jit_level", "context.infer_boost", "context.jit_config.infer_boost", "context.memory_optimize_level"),
     *("context.dataset_broadcast_opt_level", "train_dataset.data_loader.type", "train_dataset.data_loader.packing", "runner_wrapper.calculate_per_token_loss"),
     *("checkpoint", "checkpoint.save_max", "checkpoint.save_interleaved_steps", "checkpoint.reshard_worker_num", "trainer.type"),
-    *("model.model_config.offset", "model.model_config.pp_interleave_num", "model.model_config.architectures", "model.model_config.quantization_config.quant_method"),
+    *(
+        "model.model_config.offset",
+        "model.model_config.pp_interleave_num",
+        "model.model_config.architectures",
+        "model.model_config.quantization_config.quant_method",
+    ),
     *("lr_schedule.warmup_epochs", "lr_schedule.warmup_ratio", "model.model_config.rope_scaling", "model.model_config.tp_x", "model.model_config.tp_y"),
     *("model.model_config.tp_z", "model.model_config.use_3d_tensor_parallel", "model.model_config.checkpoint_name_or_path", "model.model_config.use_past"),
-    *("processor.tokenizer", "model", "model.model_config", "train_dataset", "train_dataset.data_loader", "mcore.rope_scaling", "model.model_config.input_sliced_sig"),
-    *("train_precision_sync", "model.model_config.use_attn_mask_compression", "mcore.window_size", "mcore.model_architecture", "mcore.moe_layer_freq", "metric"),
+    *(
+        "processor.tokenizer",
+        "model",
+        "model.model_config",
+        "train_dataset",
+        "train_dataset.data_loader",
+        "mcore.rope_scaling",
+        "model.model_config.input_sliced_sig",
+    ),
+    *(
+        "train_precision_sync",
+        "model.model_config.use_attn_mask_compression",
+        "mcore.window_size",
+        "mcore.model_architecture",
+        "mcore.moe_layer_freq",
+        "metric",
+    ),
     *("train_dataset.max_source_length", "train_dataset.max_target_length"),
 )
 
@@ -97,5 +130,7 @@ def known_names() -> frozenset[str]:
     for version in ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"):
         t = table(version)
         names |= set(t.general) | {f"{section}.{key}" for section, keys in t.sections.items() for key in keys}
-        names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {f"{part}.{key}" for key in t.mcore for part in ("mcore", "model.model_config")}
+        names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {
+            f"{part}.{key}" for key in t.mcore for part in ("mcore", "model.model_config")
+        }
     return frozenset(names)

@@ -39,7 +39,10 @@ class Sort(NamedTuple):
 
 
 SORTS = (
-    *(Sort(f"parallel_config.{name}", "positive", at(_OP, line)) for name, line in (("data_parallel", 163), ("model_parallel", 164), ("context_parallel", 165))),
+    *(
+        Sort(f"parallel_config.{name}", "positive", at(_OP, line))
+        for name, line in (("data_parallel", 163), ("model_parallel", 164), ("context_parallel", 165))
+    ),
     Sort("parallel_config.expert_parallel", "positive", at(_OP, 65)),
     Sort("parallel_config.pipeline_stage", "positive", at(_OP, 265, old=261)),
     Sort("parallel_config.micro_batch_num", "positive", at(_OP, 266, old=262)),
@@ -71,7 +74,9 @@ SORTS = (
         for name in ("enable_alltoall", "enable_parallel_optimizer", "gradients_mean", "loss_repeated_mean", "pipeline_config.pipeline_interleave")
     ),
     Sort("parallel.parallel_optimizer_config.gradient_accumulation_shard", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
-    Sort("parallel.parallel_optimizer_config.parallel_optimizer_threshold", "not negative", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    Sort(
+        "parallel.parallel_optimizer_config.parallel_optimizer_threshold", "not negative", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"
+    ),
     Sort("parallel.parallel_optimizer_config.optimizer_weight_shard_size", "shard", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
     Sort("parallel.parallel_optimizer_config.optimizer_level", "level", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
     Sort("parallel.search_mode", "search", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
@@ -88,7 +93,9 @@ SORTS += (
     Sort("model.model_config.seq_length", "size", at("mindformers/modules/layers.py", 1258, 1185), "llama"),
     Sort("model.model_config.vocab_size", "size", at("mindformers/modules/layers.py", 84, 83), "llama"),
     Sort("model.model_config.theta", "real", at("mindformers/modules/layers.py", 1195, 1122), "llama"),
-    Sort("model.model_config.num_layers", "size", {"1.5.0": "mindformers/models/utils.py:566", "1.7.0": f"{_SETTING}:577", "2.1.0": f"{_SETTING}:565"}, "layered"),
+    Sort(
+        "model.model_config.num_layers", "size", {"1.5.0": "mindformers/models/utils.py:566", "1.7.0": f"{_SETTING}:577", "2.1.0": f"{_SETTING}:565"}, "layered"
+    ),
     Sort("model.model_config.scaling_factor", "mapping", at("mindformers/modules/layers.py", 1071, 998), "yarn", ">=1.5"),
     *(
         Sort(f"model.model_config.{name}", "fraction", {"1.7.0": f"{_CORE}:{old}", "2.1.0": f"{_CORE}:{new}"}, "mcore", ">=1.7")
@@ -179,7 +186,11 @@ def _other(sort: str, raw: Any, version: str) -> bool:
         return whole(raw) and raw >= 0
     if sort == "shard":
         return whole(raw) and (raw > 0 or raw == -1)
-    choices = {"level": ("level1", "level2", "level3"), "search": ("recursive_programming", "dynamic_programming", "sharding_propagation"), "scheduler": SCHEDULERS}
+    choices = {
+        "level": ("level1", "level2", "level3"),
+        "search": ("recursive_programming", "dynamic_programming", "sharding_propagation"),
+        "scheduler": SCHEDULERS,
+    }
     return isinstance(raw, str) and raw in choices[sort]
 
 
