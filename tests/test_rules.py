@@ -89,10 +89,19 @@ def owned(rule: Checkable) -> set[str]:
     return {f"{place}@{version}" for place in upstream_places(rule)}
 
 
+SHARED = {
+    "megatron/core/tensor_parallel/layers.py": "one line divides whatever is split: dense, expert and shared-expert sizes",
+    "mindformers/core/context/validators.py": "one validator compares every field of the section with its choices, which differ by release",
+    "mindformers/trainer/trainer.py": "one condition covers several switches that want a checkpoint",
+    "run_mindformer.py": "one list of choices, which differs by release",
+}
+"""Files upstream in which one line refuses several settings, so that several rules name it, and why."""
+
+
 def test_an_upstream_check_is_owned_by_one_rule() -> None:
     owners: dict[str, list[str]] = {}
     for rule in RULES:
         for place in owned(rule):
             owners.setdefault(place, []).append(rule.id)
-    twice = {place: ids for place, ids in owners.items() if len(ids) > 1 and ":" in place}
+    twice = {place: ids for place, ids in owners.items() if len(ids) > 1 and ":" in place and place.partition(":")[0] not in SHARED}
     assert not twice, "\n".join(f"{place}: {', '.join(ids)}" for place, ids in sorted(twice.items()))
