@@ -22,6 +22,7 @@ IDIOMS: dict[str, str] = {
     "substrings and patterns": "P=/a/b/model.tar.gz\ntorchrun t.py ${P##*/} ${P%.gz} ${P%%.*} ${P#*/} ${P:1:3} ${P: -2} ${P/a/A} ${P//\\//:} ${#P} ${P^^}\n",
     "arrays": 'A=(\n  --num-layers 32  # layers\n  # a comment\n  --name "a b"\n)\ntorchrun t.py "${A[@]}" ${A[@]} ${A} ${A[1]} ${#A[@]} ${A[-1]}\n',
     "array grows": 'A=(--a 1)\nA+=(--b "2 3")\nA+=(--c)\nA=("${A[@]}" --d)\ntorchrun t.py "${A[@]}" "${A[*]}"\n',
+    "empty in quotes": 'f() { torchrun t.py "$1" "${2}" "$3$4"; }\nf a\nL=()\nB="${L[@]}"\ntorchrun u.py "$B" "${B}x"\n',
     "empty array": 'A=()\ntorchrun t.py "${A[@]}" --x\n',
     "array of a string": 'A="--a 1 --b 2"\ntorchrun t.py ${A[@]}\n',
     "indices": 'H=(a b c)\ntorchrun t.py ${#H[@]} ${!H[@]}\nfor i in "${!H[@]}"; do torchrun r.py $i ${H[$i]}; done\n',

@@ -111,7 +111,7 @@ class Expander:
         nodes = [child for child in node.named_children if child.type in EXPANSIONS]
         found = self.mixed(tree, inner, nodes, DOUBLE, True)
         only_list = len(nodes) == 1 and tree.span(nodes[0])[1:] == inner[1:] and is_list(inner.text)
-        return found if found or only_list else [literal(inner)]
+        return found if found or only_list else [Bit(Piece("", inner, exact=inner.start == inner.end))]
 
     def _bounded(self, tree: Tree, node: Node, quoted: bool) -> Bits:
         span = tree.span(node)

@@ -66,6 +66,8 @@ def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
 
 def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bits:
     """Values as bits: each a word of its own for "${A[@]}", one word with blanks between for "${A[*]}", else cut at blanks."""
+    if quoted and whole == "@" and len(values) == 1 and len(values[0]) == 1 and values[0][0].text is None:
+        return [Bit(values[0][0], True)]
     found: Bits = []
     for index, value in enumerate(values):
         if index:
