@@ -21,6 +21,7 @@ from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import table
 from preflight.document import Document
 from preflight.finding import Edit
+from preflight.plan import Model
 from preflight.request import Target
 from preflight.value import Value, derived, unknown
 
@@ -40,11 +41,29 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         run.open = f"base_config {loaded.missing[0]} is not read"
     target = Target("mindformers", version)
     derive_parallel(run, request.devices)
-    documents = loaded.documents
+    model, layers, config = _shape(run, document, surroundings)
+    documents = (*loaded.documents, config) if config is not None else loaded.documents
+    laid = derive_layering(run, layers)
+    if laid is not None:
+        run.derive("layering", laid, of="model.model_config.offset")
+
+    def put(name: str, value: object) -> tuple[Edit, ...]:
+        if (have := typed.get(name)) is not None:
+            return have.becomes(value)
+        return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
+
+    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version})
+    arguments = replace(arguments, relayout=relayout(arguments))
+    plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
+    return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Model, int | None, Document | None]:
+    """The model's shape, the layers that the pipeline spreads, and the config.json that was read for it."""
     clashes: tuple[mcore.Clash, ...] = ()
-    if kind == "mcore":
+    config: Document | None = None
+    if run.kind == "mcore":
         config = mcore.below(run, document, surroundings)
-        documents = (*documents, config) if config is not None else documents
         below = config.tree if config is not None else None
         clashes = mcore.resolve(run, below)
         model = shape.mcore(run, mcore.model_type(run, below))
@@ -59,19 +78,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     run.derive("clashes", clashes)
     for part in SHAPE:
         run.effective[f"shape.{part}"] = getattr(model, part)
-    laid = derive_layering(run, layers)
-    if laid is not None:
-        run.derive("layering", laid, of="model.model_config.offset")
-
-    def put(name: str, value: object) -> tuple[Edit, ...]:
-        if (have := typed.get(name)) is not None:
-            return have.becomes(value)
-        return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
-
-    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version})
-    arguments = replace(arguments, relayout=relayout(arguments))
-    plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
-    return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+    return model, layers, config
 
 
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:

@@ -74,17 +74,18 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     """Put every value under "mcore.<field>"; returns the settings that are given twice."""
     known = names(run.table.version, model_type(run, config), run.table.mcore)
     for name, raw in _defaults(run, known, config):
-        target = known.targets.get(name, name)
-        if target in run.table.mcore:
-            run.effective[f"mcore.{target}"] = Value(raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}")
+        field = known.targets.get(name, name)
+        if field in run.table.mcore:
+            run.effective[f"mcore.{field}"] = Value(raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}")
     clashes: list[Clash] = []
     spelled: dict[str, str] = {}
     for name, value in _typed(run, config):
         target = known.targets.get(name)
         if target is None:
             continue
-        if target in spelled and spelled[target] != name:
-            clashes.append(Clash(target, spelled[target], name, run.effective[f"mcore.{target}"].raw == value.raw))
+        before = spelled.get(target, name)
+        if before != name:
+            clashes.append(Clash(target, before, name, run.effective[f"mcore.{target}"].raw == value.raw))
         spelled[target] = name
         run.effective[f"mcore.{target}"] = value
     if known.latent:
