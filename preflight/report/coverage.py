@@ -25,8 +25,10 @@ def coverage(rules: Iterable[Checkable], *, missing: bool = False) -> str:
     for name, catalogue in sorted(catalogues().items()):
         checks = [(file, line) for file, numbers in catalogue["checks"].items() for line in numbers]
         left = [(file, line) for file, line in checks if not any((file, line + off) in owned for off in range(-NEAR, NEAR + 1))]
-        share = 1 - len(left) / max(len(checks), 1)
-        lines.append(f"{name}: {len(checks) - len(left)} of {len(checks)} ({share:.0%})  {catalogue['source']}")
+        if not checks:
+            continue
+        covered = len(checks) - len(left)
+        lines.append(f"{name}: {covered} of {len(checks)} ({100 * covered // len(checks)} %)  {catalogue['source']}")
         lines += [f"  not covered: {file}:{line}" for file, line in left if missing]
     return "\n".join(lines) + "\n"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from preflight.dialects.megatron.names import DERIVED, megatron_names
 
 __all__ = ["DERIVED", "MegatronDialect", "megatron_names"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name == "MegatronDialect":
         from preflight.dialects.megatron.dialect import MegatronDialect
 
