@@ -39,7 +39,7 @@ def statement(random: Random, depth: int = 0) -> str:
             f"for {name} in {word(random)} {word(random)}; do\n{inner}\ndone",
             f'f() {{ torchrun f.py "$1" $2; {other}=done; }}\nf {word(random)} {word(random)}',
             f"case ${name} in\n  x|1) {inner};;\n  *) {other}=star;;\nesac",
-            f"({inner})",
+            f"( {inner} )",
         ]
     )
 
