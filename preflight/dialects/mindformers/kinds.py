@@ -84,7 +84,8 @@ def choose_version(tree: Node, kind: Kind, request: Request) -> str:
         unknown_keys = sum(1 for s, k in found & everywhere if s in t.strict and k not in t.sections[s])
         return unknown_keys + 10 * (bool(name) and name not in t.models and any(name in other.models for other in candidates))
 
-    return min(reversed(candidates), key=misfits).version
+    best: Table = min(reversed(candidates), key=misfits)
+    return best.version
 
 
 _FORMER = (("runner_config", "image_size"), ("parallel_config", "auto_parallel"))

@@ -38,8 +38,7 @@ _PRECISION = {"float32": "fp32", "fp32": "fp32", "float16": "fp16", "fp16": "fp1
 
 def legacy(run: Run) -> Model:
     """The shape of a legacy model, as far as its type's names are known."""
-    own = {**_NAMES[""], **_NAMES.get(run.model, {})}
-    known = run.table.models.get(run.model)
+    own, known = {**_NAMES[""], **_NAMES.get(run.model, {})}, run.table.models.get(run.model)
 
     def get(part: str) -> Value:
         name = own[part]
@@ -66,14 +65,7 @@ def legacy(run: Run) -> Model:
         gated=derived(family in ("llama", "glm", "deepseek")),
         vocab=get("vocab"),
         sequence=get("sequence"),
-        positions=derived(0),
-        tied=run.value(f"{_LEGACY}tie_word_embeddings") if family == "llama" else derived(False),
-        bias=derived(False),
-        qkv_bias=run.value(f"{_LEGACY}{'add_qkv_bias' if family == 'glm' else 'qkv_has_bias'}"),
-        norm=derived("rms"),
-        qk_norm=derived(False),
-        hidden_dropout=derived(0.0),
-        attention_dropout=derived(0.0),
+        **_plain_layer(run, family),
         attention=_attention(run, f"{_LEGACY}use_flash_attention"),
         latent=derived(latent),
         **_latent(run, _LEGACY, "qk_nope_head_dim", "qk_rope_head_dim")
@@ -84,6 +76,20 @@ def legacy(run: Run) -> Model:
         lora_rank=run.value(f"{_LEGACY}pet_config.lora_rank"),
         lora_targets=_targets(run),
     )
+
+
+def _plain_layer(run: Run, family: str) -> dict[str, Value]:
+    """What every legacy decoder layer has in common."""
+    return {
+        "positions": derived(0),
+        "tied": run.value(f"{_LEGACY}tie_word_embeddings") if family == "llama" else derived(False),
+        "bias": derived(False),
+        "qkv_bias": run.value(f"{_LEGACY}{'add_qkv_bias' if family == 'glm' else 'qkv_has_bias'}"),
+        "norm": derived("rms"),
+        "qk_norm": derived(False),
+        "hidden_dropout": derived(0.0),
+        "attention_dropout": derived(0.0),
+    }
 
 
 _PREFIXES = (("ViT", "vit"), ("CLIP", "clip"), ("Swin", "vit"), ("Sam", "sam"), ("SAM", "sam"), ("Bert", "bert"))
@@ -124,12 +130,7 @@ def mcore(run: Run, family: str) -> Model:
         **_latent(run, "mcore.", "qk_head_dim", "qk_pos_emb_head_dim")
         if is_latent
         else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
-        experts=experts,
-        top_k=get("moe_router_topk"),
-        expert_ffn=get("moe_ffn_hidden_size"),
-        shared_ffn=_shared(run),
-        expert_layers=_expert_layers(layers, experts, get("first_k_dense_replace")),
-        capacity=get("moe_expert_capacity_factor"),
+        **_core_experts(run, layers, experts),
         mtp=get("mtp_num_layers"),
         lora_rank=run.value("model.model_config.pet_config.lora_rank"),
         lora_targets=_targets(run),
@@ -165,6 +166,18 @@ def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, V
         "shared_ffn": derived(shared_size) if shared_size is not None else unknown("the size of the shared experts is not known"),
         "capacity": run.value("moe_config.capacity_factor"),
         "expert_layers": _expert_layers(layers, experts, dense if run.model.startswith("Deepseek") else derived(0)),
+    }
+
+
+def _core_experts(run: Run, layers: Value, experts: Value) -> dict[str, Value]:
+    """The mixture of an mcore model."""
+    return {
+        "experts": experts,
+        "top_k": whole(run.value("mcore.moe_router_topk")),
+        "expert_ffn": whole(run.value("mcore.moe_ffn_hidden_size")),
+        "shared_ffn": _shared(run),
+        "expert_layers": _expert_layers(layers, experts, run.value("mcore.first_k_dense_replace")),
+        "capacity": run.value("mcore.moe_expert_capacity_factor"),
     }
 
 
