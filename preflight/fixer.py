@@ -13,7 +13,8 @@ from preflight.engine import Report
 from preflight.finding import Edit, Finding, Fix, Safety, Severity
 from preflight.loaders import load
 from preflight.loaders.yaml_edit import CannotEdit, Splice
-from preflight.proof import NotProven, prove
+from preflight.proof import prove
+from preflight.refusal import NotProven
 from preflight.source import InputError, Source
 from preflight.workspace import Workspace
 

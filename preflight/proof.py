@@ -11,11 +11,9 @@ from preflight.document import Document, walk
 from preflight.finding import Edit, Key
 from preflight.loaders import load
 from preflight.loaders.yaml_edit import dotted
+from preflight.proof_script import prove_script
+from preflight.refusal import NotProven
 from preflight.source import InputError, Source
-
-
-class NotProven(Exception):
-    """The edit would change something it did not mean to; the message says what."""
 
 
 def prove(old: Sequence[Document], edits: Sequence[Edit], new: Source) -> tuple[Document, ...]:
@@ -29,8 +27,6 @@ def prove(old: Sequence[Document], edits: Sequence[Edit], new: Source) -> tuple[
     if old and old[0].kind == "yaml":
         _prove_yaml(old[0], edits, documents[0])
     else:
-        from preflight.proof_script import prove_script
-
         prove_script(old, edits, documents)
     return documents
 

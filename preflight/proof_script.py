@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from preflight.document import Document, Word
 from preflight.finding import Edit
+from preflight.refusal import NotProven
 
 Flags = dict[str, tuple[object, ...]]
 
 
 def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[Document]) -> None:
     """Raises NotProven unless each run's arguments, launcher and environment differ only in the flags of the edits."""
-    from preflight.proof import NotProven
-
     meant = {str(edit.key[0]) for edit in edits if edit.key} | {str(edit.value) for edit in edits if edit.action == "rename"}
     for before, after in zip(old, new, strict=True):
         if before.launch is None or after.launch is None:
@@ -33,8 +32,6 @@ def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[D
 
 
 def _carried_out(edit: Edit, now: Flags, document: Document) -> None:
-    from preflight.proof import NotProven
-
     if edit.action == "splice" or document.run != edit.run or not edit.key or not str(edit.key[0]).startswith("-"):
         return
     flag = str(edit.key[0])

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from preflight.constraints.expressions import Expression, Handle
 
-if TYPE_CHECKING:
-    from preflight.constraints.shapes import Constraint
+
+class Declared(Protocol):
+    """What a page says of a declared constraint."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def refuse(self) -> Expression: ...
+    @property
+    def framework(self) -> str: ...
+    @property
+    def versions(self) -> str: ...
+    @property
+    def upstream(self) -> str | Mapping[str, str]: ...
+    @property
+    def fixes(self) -> tuple[Any, ...]: ...
 
 _WORDS = {"is none": "is not set", "not": "not", "has": "contains", "startswith": "starts with"}
 
 
-def page(constraint: Constraint) -> str:
+def page(constraint: Declared) -> str:
     """Markdown with the headings that every rule's page has."""
     sources = [constraint.upstream] if isinstance(constraint.upstream, str) else [f"{place} ({version})" for version, place in constraint.upstream.items()]
     message = re.sub(r"\{([A-Za-z_][\w.]*)\}", r"‹\1›", constraint.message)

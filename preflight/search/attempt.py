@@ -7,7 +7,7 @@ from preflight.finding import Edit, Finding, Fix
 from preflight.fixer import apply
 from preflight.job import Job
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.proof import NotProven
+from preflight.refusal import NotProven
 from preflight.search.layouts import Try
 from preflight.source import InputError
 from preflight.workspace import Workspace

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import Run
 from preflight.plan import Model
-
-if TYPE_CHECKING:
-    from preflight.dialects.megatron.planning import Source
 
 FAMILIES = {
     "pretrain_bert.py": "bert",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from preflight.dialects.megatron.plan_model import FAMILIES
+from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import NotKnown, Run
 from preflight.plan import Loss, Optimizer, Precision, Recompute
 from preflight.value import default
-
-if TYPE_CHECKING:
-    from preflight.dialects.megatron.planning import Source
 
 ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 

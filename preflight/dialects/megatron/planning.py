@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Protocol
-
 from preflight.dialects.megatron import plan_model, plan_training
 from preflight.dialects.megatron.mindspeed import without_noop
-from preflight.dialects.megatron.run import NotKnown, Run
-from preflight.finding import Edit
+from preflight.dialects.megatron.plan_source import Puts, Source
+from preflight.dialects.megatron.run import Run
 from preflight.plan import Batch, Inference, Layout, Plan
 from preflight.request import Target
-from preflight.value import Value, default, derived, unknown
-
-
-class Puts(Protocol):
-    """Whatever makes the edits that write an argument."""
-
-    def put(self, name: str, value: object) -> tuple[Edit, ...]: ...
-
-
-class Source:
-    """Reads the plan's values: an argument's own value, or one computed from several."""
-
-    def __init__(self, run: Run, writer: Puts) -> None:
-        self.run, self.writer = run, writer
-
-    def take(self, name: str) -> Value:
-        """An argument as it is in effect, with the edits that would write another value."""
-        value = self.run.value(name)
-        if value.edits is None and self.run.table.flags(name):
-            return replace(value, edits=lambda raw: self.writer.put(name, raw))
-        return value
-
-    def compute(self, function: Callable[[Run], Any], of: str = "", note: str = "") -> Value:
-        """A value made from the run; unknown as soon as one of its arguments is. It points at the argument `of`."""
-        try:
-            raw = function(self.run)
-        except NotKnown as error:
-            return unknown(str(error))
-        except (TypeError, ValueError, ArithmeticError):
-            return unknown("an argument that it is computed from is not usable")
-        base = self.run.value(of) if of else None
-        return replace(base.derived(raw, note), edits=None) if base is not None and base.written else derived(raw, note)
+from preflight.value import Value, default
 
 
 def plan(run: Run, target: Target, writer: Puts) -> Plan:
