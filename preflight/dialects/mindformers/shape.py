@@ -21,7 +21,6 @@ _NAMES: dict[str, dict[str, str]] = {
         "sequence": "seq_length",
     },
     "ChatGLM2Config": {"heads": "num_attention_heads", "query_groups": "multi_query_group_num", "ffn": "ffn_hidden_size", "vocab": "padded_vocab_size"},
-    "QwenConfig": {"heads": "num_heads"},
 }
 _FAMILY = {
     **dict.fromkeys(("LlamaConfig", "InternLM2Config", "InternLMConfig", "QwenConfig", "YiZhaoConfig", "TelechatConfig", "MllamaConfig"), "llama"),
@@ -247,6 +246,4 @@ def _not(value: Value) -> Value:
 
 def precision(raw: Any) -> Value:
     """A MindSpore type name in the plan's short form."""
-    if isinstance(raw, Unknown):
-        return unknown(raw.because)
-    return derived(_PRECISION[raw]) if isinstance(raw, str) and raw in _PRECISION else unknown(f"{raw!r} is not a type that is known")
+    return unknown(raw.because) if isinstance(raw, Unknown) else derived(_PRECISION[raw]) if isinstance(raw, str) and raw in _PRECISION else unknown(f"{raw!r} is not a type that is known")
