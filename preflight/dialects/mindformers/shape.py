@@ -246,4 +246,5 @@ def _not(value: Value) -> Value:
 
 def precision(raw: Any) -> Value:
     """A MindSpore type name in the plan's short form."""
-    return unknown(raw.because) if isinstance(raw, Unknown) else derived(_PRECISION[raw]) if isinstance(raw, str) and raw in _PRECISION else unknown(f"{raw!r} is not a type that is known")
+    known = _PRECISION.get(raw) if isinstance(raw, str) else None
+    return derived(known) if known else unknown(f"{raw!r} is not a type that is known")
