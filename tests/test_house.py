@@ -78,6 +78,7 @@ def test_imports_go_down_only(path: Path) -> None:
         return
     assert name in FLOOR, f"{name} has no floor; give it one in FLOORS"
     used = {home(module) for module in imported(ast.parse(path.read_text(encoding="utf-8")))} - {name, "schemas", "__version__"}
+    assert used <= set(FLOOR), f"without a floor in FLOORS: {', '.join(sorted(used - set(FLOOR)))}"
     up = {other for other in used if FLOOR[other] >= FLOOR[name]}
     assert not up, f"{shown(path)} (floor {FLOOR[name]}) imports {', '.join(f'{o} ({FLOOR[o]})' for o in sorted(up))}"
 
