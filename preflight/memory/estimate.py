@@ -6,6 +6,7 @@ from preflight.cluster import Cluster
 from preflight.memory import inference, need, parameters, peak, states
 from preflight.memory.result import MemoryEstimate, Stage, Term
 from preflight.memory.shape import Missing, Shape, shape
+from preflight.memory.usable import MOST
 from preflight.plan import Plan
 from preflight.value import known
 
@@ -56,9 +57,10 @@ def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Sta
 def cached_tokens(plan: Plan) -> float | None:
     """Tokens the key-value cache holds: blocks x block size, else batch x length; None when neither is known."""
     i = plan.inference
-    blocks, batches = known(i.blocks, i.block_size), known(i.batch, i.length)
-    pair = blocks or batches
-    return float(pair[0] * pair[1]) if pair else None
+    for pair in (known(i.blocks, i.block_size), known(i.batch, i.length)):
+        if pair is not None and all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST for n in pair):
+            return float(pair[0] * pair[1])
+    return None
 
 
 def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: list[Term], copy: float, total_parameters: float) -> Stage:

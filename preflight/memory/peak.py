@@ -7,6 +7,8 @@ reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocate
 
 from __future__ import annotations
 
+from collections import Counter
+
 from preflight.memory import activations, loss, schedule
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
@@ -20,18 +22,26 @@ def kept_layers(s: Shape, rank: int) -> dict[str, float]:
     found: dict[str, float] = {}
     for v, alive in enumerate(schedule.in_flight(s, rank)):
         first, count = s.first_layer(v, rank), s.stages[v][rank]
-        for index in range(count):
-            for name, size in _layer(s, v, rank, first + index, index).items():
-                found[name] = found.get(name, 0.0) + alive * size
+        kinds = Counter(_kind(s, v, rank, first + index, index) for index in range(count))
+        for kind, layers in kinds.items():
+            for name, size in _layer(s, kind).items():
+                found[name] = found.get(name, 0.0) + alive * layers * size
     return found
 
 
-def _layer(s: Shape, v: int, rank: int, layer: int, index: int) -> dict[str, float]:
-    """One layer of a chunk: whole, or its input alone where it is recomputed."""
-    if recomputed(s, v, rank, index):
-        group = s.recompute_layers if s.method == "uniform" and s.recompute_layers else 1
-        return {"recomputed layers' inputs": activations.layer_input(s)} if index % group == 0 else {}
-    return activations.layer(s, routed(s, layer))
+def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> tuple[str, bool]:
+    """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed, else its operators; and whether it has experts."""
+    if not recomputed(s, v, rank, index):
+        return "operators", routed(s, layer)
+    group = s.recompute_layers if s.method == "uniform" and s.recompute_layers else 1
+    return ("nothing" if index % group else "input"), False
+
+
+def _layer(s: Shape, kind: tuple[str, bool]) -> dict[str, float]:
+    what, experts = kind
+    if what == "operators":
+        return activations.layer(s, experts)
+    return {"recomputed layers' inputs": activations.layer_input(s)} if what == "input" else {}
 
 
 def routed(s: Shape, layer: int) -> bool:

@@ -21,18 +21,16 @@ def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
         return tuple(min(s.count, 2 * s.pipeline - rank if v == 0 else rank + 1) for v in range(s.virtual))
     if s.virtual == 1:
         return (min(s.count, s.pipeline - rank),)
-    warm_up = min(s.count * s.virtual, 2 * (s.pipeline - rank - 1) + (s.virtual - 1) * s.group + 1)
-    alive = [0] * s.virtual
-    for step in range(warm_up):
-        alive[chunk_of(s, step)] += 1
+    return _interleaved(s, min(s.count * s.virtual, 2 * (s.pipeline - rank - 1) + (s.virtual - 1) * s.group + 1))
+
+
+def _interleaved(s: Shape, warm_up: int) -> tuple[float, ...]:
+    """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one after another."""
+    rounds, rest = divmod(warm_up, s.group * s.virtual)
+    left = s.count - rounds * s.group
+    group = min(s.group, left) if left > 0 else s.group
+    alive = [rounds * s.group + min(max(rest - v * group, 0), group) for v in range(s.virtual)]
+    alive[-1] += warm_up - sum(alive)
     if s.overlap_expert:
         alive[0] += 1
     return tuple(alive)
-
-
-def chunk_of(s: Shape, step: int) -> int:
-    """The virtual chunk that runs at a step of the interleaved schedule: groups of micro-batches walk through the chunks."""
-    in_group = step % (s.group * s.virtual)
-    left = s.count - (step // (s.group * s.virtual)) * s.group
-    group = min(s.group, left) if left > 0 else s.group
-    return min(in_group // group, s.virtual - 1)

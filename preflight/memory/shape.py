@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from preflight.memory.usable import BYTES, Missing, verify
 from preflight.plan import Plan
 from preflight.value import Value
 
-BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "none": 0}
+__all__ = ["Experts", "Latent", "Missing", "Shape", "shape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,37 +122,13 @@ class Shape:
 
     def first_layer(self, virtual: int, rank: int) -> int:
         """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r."""
-        before = [self.stages[v][r] for v in range(self.virtual) for r in range(self.pipeline)]
-        return sum(before[: virtual * self.pipeline + rank])
-
-
-class Missing(Exception):
-    """A number that the estimate needs is not known; the message names it and why."""
-
-
-_REQUIRED = {
-    "layout.stages": "layers per stage",
-    "model.hidden": "hidden size",
-    "model.heads": "attention heads",
-    "model.vocab": "vocabulary size",
-    "model.sequence": "sequence length",
-    "layout.tensor": "tensor parallel size",
-    "layout.pipeline": "pipeline parallel size",
-    "layout.context": "context parallel size",
-    "layout.data": "data parallel size",
-    "batch.micro": "micro batch size",
-    "precision.parameters": "parameter precision",
-    "optimizer.name": "optimizer",
-}
+        return sum(map(sum, self.stages[:virtual])) + sum(self.stages[virtual][:rank])
 
 
 def shape(plan: Plan, architecture: int = 0) -> Shape:
     """The numbers of a plan. Raises Missing when one that has no natural default is unknown."""
     values = plan.values()
-    for name, words in _REQUIRED.items():
-        value = values[name]
-        if not value.known or value.raw is None:
-            raise Missing(f"the {words} is not known{f' ({value.because})' if value.because else ''}")
+    verify(values)
 
     def get(name: str, fallback: Any = None) -> Any:
         value: Value = values[name]
