@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from preflight.arguments import REMOVE, Arguments
 from preflight.cluster import Cluster
@@ -55,7 +56,17 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version})
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
+    plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:
+    """The number of micro-batches, with the edits that set it where nobody has: the key depends on whether there is a pipeline."""
+    stages = run.number("parallel_config.pipeline_stage")
+    if count.edits is not None or stages is None:
+        return count
+    name = "parallel_config.micro_batch_num" if stages > 1 else "runner_config.gradient_accumulation_steps"
+    return replace(count, edits=partial(put, name))
 
 
 def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Model, int | None, Document | None]:
