@@ -58,8 +58,10 @@ def _rule(rule: Checkable) -> Any:
 
 
 def _sentence(text: str) -> str:
+    """A message as a sentence; a name such as learning_rate in front stays as it is written."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    start = text[:1].upper() if text.partition(" ")[0].isalpha() else text[:1]
+    return start + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _result(report: Report, finding: Finding, print_: str, rules: dict[str, int]) -> Any:
