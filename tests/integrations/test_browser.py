@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.integration
-FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture
@@ -33,7 +42,7 @@ def test_the_page_shows_findings_in_context(browse, reports: Path) -> None:
     page = browse(reports / "out.html.html", "--dump-dom")
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
     assert "32 layers over 2 stages leave 0 over, but offset sums to 1" in text
-    assert '<mark>[2, -1]</mark>' in page
+    assert "<mark>[2, -1]</mark>" in page
     assert "fix: set offset to 0 (unsafe)" in text
     assert page.count('class="finding') == len(re.findall(r'class="finding', (reports / "out.html.html").read_text()))
 
