@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from preflight.loaders.shell import conditions
+from preflight.loaders.shell.following import Follows
 from preflight.loaders.shell.parameters import glob
 from preflight.loaders.shell.syntax import Node, Tree
 
-if TYPE_CHECKING:
-    from preflight.loaders.shell.follow import Follower
 
-
-def follow_if(follower: Follower, tree: Tree, node: Node) -> None:
+def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
     """An if with its elif and else."""
     possible: list[list[Node]] = []
     because, texts = "", ""
@@ -35,7 +31,7 @@ def follow_if(follower: Follower, tree: Tree, node: Node) -> None:
         follower.either(tree, possible, because, conditions.asked_for(texts))
 
 
-def follow_case(follower: Follower, tree: Tree, node: Node) -> None:
+def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
     """A case."""
     subject = node.child_by_field_name("value")
     text = follower.expander.text(tree, subject) if subject is not None else None
@@ -57,7 +53,7 @@ def follow_case(follower: Follower, tree: Tree, node: Node) -> None:
         follower.either(tree, possible, f"case {tree.text(subject)}" if subject is not None else "case")
 
 
-def _matches(follower: Follower, tree: Tree, text: str | None, pattern: Node) -> bool | None:
+def _matches(follower: Follows, tree: Tree, text: str | None, pattern: Node) -> bool | None:
     wanted = follower.expander.text(tree, pattern)
     if wanted == "*" and tree.text(pattern) == "*":
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from preflight.loaders.shell import conditions
 from preflight.loaders.shell.assignments import assign, declare, forget
@@ -12,9 +11,7 @@ from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.loops import follow_for, follow_while
 from preflight.loaders.shell.state import Changes, Variable
 from preflight.loaders.shell.syntax import Node, Tree
-
-if TYPE_CHECKING:
-    from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.walking import RunsCommands
 
 MAX_DEPTH = 60
 _ASSIGNMENTS = ("variable_assignment", "variable_assignments")
@@ -37,7 +34,7 @@ class Stop:
 class Follower:
     """Walks statements. commands: what single commands do."""
 
-    def __init__(self, expander: Expander, commands: Commands) -> None:
+    def __init__(self, expander: Expander, commands: RunsCommands) -> None:
         self.expander, self.state, self.commands = expander, expander.state, commands
         self.stop = Stop()
         self.functions: dict[str, tuple[Tree, Node]] = {}

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from preflight.document import Piece
 from preflight.loaders.shell.assignments import forget
 from preflight.loaders.shell.fields import fields, text_of
+from preflight.loaders.shell.following import Follows
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Node, Tree
-
-if TYPE_CHECKING:
-    from preflight.loaders.shell.follow import Follower
 
 MAX_ROUNDS = 16
 
 
-def follow_for(follower: Follower, tree: Tree, node: Node) -> None:
+def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
     """for, and select."""
     name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if name is None or body is None:
@@ -37,7 +33,7 @@ def follow_for(follower: Follower, tree: Tree, node: Node) -> None:
     follower.stop.reached("break")
 
 
-def follow_while(follower: Follower, tree: Tree, node: Node) -> None:
+def follow_while(follower: Follows, tree: Tree, node: Node) -> None:
     """while, until and for (( … ))."""
     body = node.child_by_field_name("body")
     test = next((c for index, c in enumerate(node.children) if node.field_name_for_child(index) == "condition" and c.is_named), None)
@@ -53,7 +49,7 @@ def follow_while(follower: Follower, tree: Tree, node: Node) -> None:
     _repeat(follower, tree, body)
 
 
-def _repeat(follower: Follower, tree: Tree, body: Node) -> None:
+def _repeat(follower: Follows, tree: Tree, body: Node) -> None:
     """A body that runs an unknown number of times: what it changes is unknown from its start on."""
     if not follower.dry:
         follower.dry += 1

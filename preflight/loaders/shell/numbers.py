@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from preflight.document import Piece
 from preflight.loaders.shell.arithmetic import NotKnown, evaluate
 from preflight.loaders.shell.fields import text_of, why
 from preflight.loaders.shell.forms import EXPANSIONS, QUOTES
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.walking import Expands
 from preflight.source import Span
-
-if TYPE_CHECKING:
-    from preflight.loaders.shell.expand import Expander
 
 MAX_DEPTH = 40
 
 
-def arithmetic(expander: Expander, tree: Tree, node: Node, span: Span) -> Piece:
+def arithmetic(expander: Expands, tree: Tree, node: Node, span: Span) -> Piece:
     """$(( … )), (( … )) or the parts of them: a number, or unknown."""
     try:
         return Piece(str(evaluate(_plain(expander, tree, node), lambda name: number(expander, name, span))), span, exact=False)
@@ -26,7 +23,7 @@ def arithmetic(expander: Expander, tree: Tree, node: Node, span: Span) -> Piece:
         return Piece(None, span, exact=False, because=str(cause))
 
 
-def _plain(expander: Expander, tree: Tree, node: Node) -> str:
+def _plain(expander: Expands, tree: Tree, node: Node) -> str:
     """The expression's text with the expansions inside it replaced by their values. Raises NotKnown."""
     span = tree.span(node)
     parts, at = [], span.start
@@ -45,7 +42,7 @@ def _plain(expander: Expander, tree: Tree, node: Node) -> str:
     return whole[3:-2] if whole.startswith("$((") else whole[2:-2] if whole.startswith(("((", "$[")) and whole.endswith("))") else whole
 
 
-def number(expander: Expander, name: str, span: Span) -> int:
+def number(expander: Expands, name: str, span: Span) -> int:
     """A variable as arithmetic reads it. Raises NotKnown."""
     variable = expander.state.get(name)
     value = variable.scalar if variable is not None else expander.unset(name, span)
