@@ -53,7 +53,8 @@ class Model:
     capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
     mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
     lora_rank: Value = _NOT_GIVEN  # None without
-    lora_targets: Value = _NOT_GIVEN  # tuple of names
+    lora_targets: Value = _NOT_GIVEN  # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
+    gate_apart: Value = _NOT_GIVEN  # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class Layout:
     sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
     context_method: Value = _NOT_GIVEN
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
+    split: str = ""  # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class Recompute:
     modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
     full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
     patterns: Value = _NOT_GIVEN  # tuple of (pattern, counts per [v][s]) for operator patterns; None
+    operators: Value = _NOT_GIVEN  # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
     offload: Value = _NOT_GIVEN  # activation offloading or swap is on
 
 

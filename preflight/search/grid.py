@@ -21,7 +21,10 @@ Columns = Mapping[str, Any]
 class Space:
     """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
 
-    stated: data parallel is stated and experts lie inside it (MindFormers); fixed, most: the user's limits by name.
+    stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written ("any",
+    "ends", "" for not at all); fixed, most: the user's limits by name; near: the layout to stay close to.
+    batch 0: it follows from the layout. measured: the shape is enough to estimate memory. even: stages are to be written even
+    where they are not split, because what is written is faulty.
     """
 
     shape: Shape
@@ -29,9 +32,12 @@ class Space:
     per_node: int
     batch: int
     stated: bool = False
-    uneven: bool = False
+    split: str = ""
     fixed: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
+    near: Sizes | None = None
+    measured: bool = True
+    even: bool = False
 
     def allowed(self, name: str, value: int) -> bool:
         return self.fixed.get(name, value) == value and value <= self.most.get(name, value)
@@ -50,12 +56,29 @@ def grid(space: Space) -> tuple[dict[str, Any], Counter[str]]:
     return {name: table[:, index] for index, name in enumerate(COLUMNS)}, out
 
 
-def sizes(columns: Columns, row: int) -> Sizes:
-    """One candidate as Sizes."""
+def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
+    """One candidate as Sizes; of a space, with the layers of each stage where they have to be written."""
     values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
     values["sequence_parallel"] = bool(values["sequence_parallel"])
     values["recompute"] = RECOMPUTE[values["recompute"]]
+    if space is not None and values["virtual"] == 1:
+        layers = sum(map(sum, space.shape.stages))
+        even = layers % values["pipeline"] == 0
+        values["stages"] = stages(layers, values["pipeline"], space.split) if not even or space.even else None
     return Sizes(**values)
+
+
+def stages(layers: int, pipeline: int, split: str) -> tuple[int, ...]:
+    """Layers of each stage, as even as the framework can write it; the ends, with embedding and loss, get less."""
+    each, rest = divmod(layers, pipeline)
+    if not rest or pipeline == 1:
+        return (each,) * pipeline
+    if split == "any" or pipeline == 2:
+        first = (pipeline - rest) // 2
+        return tuple(each + (first <= rank < first + rest) for rank in range(pipeline))
+    middle = each + 1 if layers - (pipeline - 2) * (each + 1) >= 2 else each
+    ends = layers - (pipeline - 2) * middle
+    return (ends - ends // 2, *[middle] * (pipeline - 2), ends // 2)
 
 
 def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, int, int, int]]:
@@ -71,7 +94,7 @@ def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, i
         for pipeline in divisors(space.world // tensor):
             if not space.allowed("pipeline", pipeline):
                 continue
-            if pipeline > layers or (layers % pipeline and not space.uneven):
+            if pipeline > layers or (layers % pipeline and not space.split):
                 out["layers do not divide over pipeline stages"] += 1
                 continue
             for context in divisors(space.world // tensor // pipeline):
@@ -108,16 +131,23 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
         out["the global batch does not divide over data parallel"] += 1
         return
     layers = sum(map(sum, space.shape.stages))
-    for micro in divisors(space.batch // data):
+    free = (space.near.micro if space.near is not None else 1,)
+    for micro in divisors(space.batch // data) if space.batch else free:
         if micro > 16 or not space.allowed("micro", micro):
             continue
         count = space.batch // data // micro
-        if space.stated and pipeline > 1 and count < pipeline:
+        if space.stated and pipeline > 1 and count < pipeline and space.batch:
             out["there are fewer micro-batches than pipeline stages"] += 1
             continue
         for virtual in _virtual(space, pipeline, layers, count):
-            for recompute in range(len(RECOMPUTE)):
-                yield virtual, int(tensor > 1), micro, count, recompute
+            for sequence_parallel in _sequence_parallel(space, tensor):
+                for recompute in range(len(RECOMPUTE)):
+                    yield virtual, sequence_parallel, micro, count, recompute
+
+
+def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
+    """With tensor parallel it costs nothing; a change as small as possible leaves it as it is."""
+    return (0, 1) if tensor > 1 and space.near is not None and not space.near.sequence_parallel else (int(tensor > 1),)
 
 
 def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:

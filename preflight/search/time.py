@@ -37,7 +37,7 @@ def step_time(space: Space, columns: Columns, device: Device | None) -> Time:
     work = [flops.step(_batch(space, mode)) for mode in RECOMPUTE]
     hardware = np.array([w.hardware for w in work])[columns["recompute"]]
     compute = hardware / (peak * MATRIX_EFFICIENCY)
-    bubble = (columns["pipeline"] - 1) / (columns["virtual"] * columns["micro_batches"])
+    bubble = (columns["pipeline"] - 1) / (columns["virtual"] * np.maximum(columns["micro_batches"], 1))
     per_micro, per_step = _communication(space, columns, device)
     busy = compute + per_micro
     total = busy * (1 + bubble) + per_step

@@ -48,6 +48,7 @@ def layout(source: Source) -> Layout:
         schedule=compute(_schedule),
         group=compute(lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size, "microbatch_group_size_per_vp_stage"),
         sequence_splits=default(1),
+        split="ends",
         context_method=compute(lambda r: r.context_parallel_algo or r.cp_comm_type[0], "context_parallel_algo"),
     )
 

@@ -27,13 +27,16 @@ def relayout(arguments: Arguments) -> Callable[[Sizes], tuple[Edit, ...]]:
 
 def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
     wanted: dict[str, object] = {name: getattr(sizes, field) for name, field in _DEGREES.items()}
-    if arguments.given("num_experts") is not None:
+    chosen = arguments.given("expert_tensor_parallel_size") is not None
+    if arguments.given("num_experts") is not None and (chosen or sizes.expert_tensor != sizes.tensor):
         wanted["expert_tensor_parallel_size"] = sizes.expert_tensor
-    if arguments.given("global_batch_size") is None:
+    if sizes.micro_batches > 1 and arguments.given("global_batch_size") is None:
         wanted["global_batch_size"] = sizes.micro * sizes.data * sizes.micro_batches
     wanted |= _virtual(arguments, sizes) | _recompute(arguments, sizes)
-    if sizes.tensor > 1 and arguments.given("tp_2d") is None:
+    if sizes.sequence_parallel and arguments.given("tp_2d") is None:
         wanted["sequence_parallel"] = True
+    if sizes.sharded:
+        wanted["use_distributed_optimizer"] = True
     edits: list[Edit] = []
     for name, value in wanted.items():
         if _differs(arguments, name, value):
@@ -54,9 +57,19 @@ def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     now = arguments.get("virtual_pipeline_model_parallel_size")
     same_stages = arguments.get("pipeline_model_parallel_size").raw == sizes.pipeline
     if same_stages and now.known and (now.raw or 1) == sizes.virtual:
-        return {}
-    gone: dict[str, object] = dict.fromkeys((*_VIRTUAL, *_UNEVEN), REMOVE)
-    return gone | ({"num_virtual_stages_per_pipeline_rank": sizes.virtual} if sizes.virtual > 1 else {})
+        return _ends(sizes.stages) if sizes.stages else {}
+    gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
+    return gone | _ends(sizes.stages) | ({"num_virtual_stages_per_pipeline_rank": sizes.virtual} if sizes.virtual > 1 else {})
+
+
+def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
+    """Layers of the first and the last stage where they differ from those between; of two stages one says it all."""
+    first, last = _UNEVEN
+    if not stages or len(set(stages)) == 1:
+        return {first: REMOVE, last: REMOVE}
+    if len(stages) == 2:
+        return {first: stages[0], last: REMOVE}
+    return {first: stages[0] if stages[0] != stages[1] else REMOVE, last: stages[-1] if stages[-1] != stages[1] else REMOVE}
 
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:

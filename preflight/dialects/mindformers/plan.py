@@ -101,6 +101,7 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         sequence_splits=shape.whole(run.value("parallel_config.seq_split_num")),
         context_method=run.value("parallel_config.context_parallel_algo"),
         data_stated=True,
+        split="any",
     )
 
 

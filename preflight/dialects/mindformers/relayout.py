@@ -37,8 +37,9 @@ def _edits(arguments: Arguments, pynative: bool, sizes: Sizes) -> tuple[Edit, ..
     if pynative:
         wanted |= {"parallelism.sequence_parallel": True} if sizes.tensor > 1 else {}
     else:
-        wanted |= _accumulation(sizes) | _interleave(arguments, sizes) | _recompute(arguments, sizes)
+        wanted |= (_accumulation(sizes) if sizes.micro_batches else {}) | _interleave(arguments, sizes) | _recompute(arguments, sizes)
         wanted |= {"parallel_config.use_seq_parallel": sizes.sequence_parallel} if sizes.tensor > 1 else {}
+        wanted |= {"parallel.enable_parallel_optimizer": True} if sizes.sharded else {}
     return tuple(edit for name, value in wanted.items() if _differs(arguments, name, value) for edit in arguments.put(name, value))
 
 
@@ -71,10 +72,18 @@ def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
         }
     elif arguments.given("model.model_config.pp_interleave_num") is not None:
         wanted = {"model.model_config.pp_interleave_num": 1}
-    offset = list(sizes.stages) if sizes.stages else 0
-    if stages_change and (arguments.given("model.model_config.offset") is not None or offset):
+    offset = _offset(sizes.stages)
+    if (stages_change or sizes.stages) and (arguments.given("model.model_config.offset") is not None or offset):
         return {**wanted, "model.model_config.offset": offset}
     return dict(wanted)
+
+
+def _offset(stages: tuple[int, ...] | None) -> object:
+    """Layers of each stage beyond an even share; 0 where all are alike."""
+    if not stages or len(set(stages)) == 1:
+        return 0
+    share = sum(stages) // len(stages)
+    return [layers - share for layers in stages]
 
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:

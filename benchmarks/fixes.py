@@ -1,0 +1,151 @@
+"""How many configs that a framework rejects get a fix that works: `python benchmarks/fixes.py DATA [--every N] [--only NAME] [--show K]`.
+
+DATA holds megatron.jsonl, mindspeed-launches.jsonl, mindspeed-probes.jsonl, mindformers.jsonl: rows with a command line or
+a YAML text, the world size and the framework's own verdict. A row counts as fixed when the fixes change at most three
+settings, leave the model's shape and the global batch as they are unless a finding says that these are the fault, and
+the edited config has no error left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from preflight.api import installed
+from preflight.document import Document, Node
+from preflight.engine import Report
+from preflight.finding import Severity
+from preflight.fixer import fix
+from preflight.loaders import load
+from preflight.loaders.command import load_command
+from preflight.proof_script import flags
+from preflight.request import Request, Target
+from preflight.search.suggest import suggest
+from preflight.source import InputError, Source
+from preflight.workspace import Workspace
+
+MOST_SETTINGS = 3
+DEVICES = {7: "v100", 9: "h100", 10: "gb200"}
+KEPT = re.compile(
+    r"--(num-layers|hidden-size|ffn-hidden-size|num-attention-heads|num-query-groups|kv-channels|seq-length|max-position-embeddings|num-experts|"
+    r"moe-ffn-hidden-size|moe-router-topk|mtp-num-layers|global-batch-size|hybrid-layer-pattern|vocab-size)\b|"
+    r"\b(num_layers|num_hidden_layers|hidden_size|num_heads|num_attention_heads|n_kv_heads|num_key_value_heads|intermediate_size|seq_length|vocab_size|"
+    r"expert_num|num_experts|global_batch_size)$"
+)
+
+
+class Case(NamedTuple):
+    """A rejected config: its name, what was done to it, its text, and what is said beside it."""
+
+    name: str
+    what: str
+    source: Source
+    request: Request
+
+
+def cases(data: Path) -> Iterator[tuple[str, Case]]:
+    """Every rejected row, with the name of its file."""
+    for row in rows(data / "megatron.jsonl"):
+        if not row["accept"]:
+            entry = "pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py"
+            yield "megatron", command(row["id"], str(row["mutations"]), [entry, *row["args"]], row, "megatron@0.20.0", DEVICES.get(row.get("arch")))
+    for row in rows(data / "mindspeed-launches.jsonl"):
+        if row["status"] != "accept":
+            yield "mindspeed-launches", command(row["id"], str(row["where"]), [row["entry"], *row["argv"]], row, "mindspeed-llm")
+    for row in rows(data / "mindspeed-probes.jsonl"):
+        for stack, target in (("llm", "mindspeed-llm"), ("core", "mindspeed")):
+            if row.get(stack) and row[stack]["status"] != "accept":
+                case = row["case"]
+                yield "mindspeed-probes", command(f"{case['id']}@{stack}", str(row[stack]["where"]), ["pretrain_gpt.py", *case["argv"]], case, target)
+    for row in rows(data / "mindformers.jsonl"):
+        if not row["accept"] or row.get("runtime_reject"):
+            request = Request(world_size=row["world_size"], target=Target.parse(f"mindformers@{row['tag'].lstrip('v')}"))
+            yield "mindformers", Case(row["id"], row["mutation"], Source(row["yaml"], Path(row["base"]).name), request)
+
+
+def rows(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def command(name: str, what: str, words: list[str], row: Any, target: str, device: str | None = None) -> Case:
+    environment = {key: str(value) for key, value in (row.get("env") or {}).items()}
+    return Case(name, what, load_command(words).source, Request(row["world_size"], None, None, device, Target.parse(target), environment))
+
+
+def errors(report: Report) -> list[str]:
+    return [f.rule for f in report.findings if f.severity is Severity.ERROR and f.rule != "predicted-oom"]
+
+
+def settings(document: Document) -> dict[str, object]:
+    """Every setting of a config by name."""
+    if document.launch is not None:
+        variables = {name: word.text for name, word in document.launch.environment.items()}
+        return {**flags(document.launch.words), **variables}
+    return dict(leaves(document.tree, "")) if document.tree is not None else {}
+
+
+def leaves(node: Node, path: str) -> Iterator[tuple[str, object]]:
+    """Scalars and lists by dotted key."""
+    for entry in node.entries:
+        key = f"{path}.{entry.key.value}".lstrip(".")
+        if entry.value.kind == "mapping":
+            yield from leaves(entry.value, key)
+        else:
+            yield key, repr(entry.value.plain())
+
+
+def judge(case: Case) -> tuple[str, str]:
+    """What became of a case, and the details."""
+    workspace = Workspace([case.source], installed(), case.request)
+    try:
+        before = workspace.check()
+    except InputError as error:
+        return "unreadable", error.message
+    if not errors(before):
+        return "not found", ""
+    result = fix(workspace, unsafe=True, suggest=suggest)
+    if left := errors(result.report):
+        why = [(o.finding.rule, o.state, o.detail) for o in result.outcomes if o.finding.rule in left]
+        return "left", f"{why}"
+    was, now = (settings(load(source)[0]) for source in (case.source, result.edited.get(case.source.name, case.source)))
+    changed = sorted(name for name in {**was, **now} if was.get(name) != now.get(name))
+    if len(changed) > MOST_SETTINGS:
+        return "too much", f"{changed}"
+    told = " ".join(f"{'.'.join(map(str, f.key))} {f.message}" for f in before.findings if f.severity is Severity.ERROR)
+    for name in changed:
+        if KEPT.search(name) and name not in told and name.strip("-").replace("-", "_") not in told and name.rpartition(".")[2] not in told:
+            return "changes what is trained", f"{changed}: {told}"
+    return "fixed", f"{changed}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="take every N-th row")
+    parser.add_argument("--only", default="", help="one file by name")
+    parser.add_argument("--show", type=int, default=0, help="show K rows of every outcome but fixed")
+    options = parser.parse_args()
+    found = [item for item in cases(options.data) if item[0].startswith(options.only)]
+    for name in dict.fromkeys(name for name, _ in found):
+        start, outcomes, rules = time.perf_counter(), Counter[str](), Counter[str]()
+        for case in [case for other, case in found if other == name][:: options.every]:
+            state, detail = judge(case)
+            outcomes[state] += 1
+            if state != "fixed":
+                rules.update(re.findall(r"\('([^']+)', '", detail))
+                if outcomes[state] <= options.show:
+                    print(f"{state}: {case.name} {case.what} | {detail[:300]}")
+        total = sum(outcomes.values())
+        print(f"{name}: {outcomes['fixed']} of {total} fixed ({outcomes['fixed'] / total:.0%}), {dict(outcomes)}, {time.perf_counter() - start:.0f} s")
+        if options.show:
+            print(f"  left: {rules.most_common()}")
+
+
+if __name__ == "__main__":
+    main()
