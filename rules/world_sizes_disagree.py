@@ -22,6 +22,7 @@ PyTorch, torch/distributed/run.py: the world is nnodes x nproc_per_node
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Related, Severity, rule
+from preflight.dialects.ranktable import SOURCE
 from preflight.document import Count
 
 
@@ -29,6 +30,7 @@ from preflight.document import Count
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     known = [count for count in (launch.world if launch is not None else ()) if isinstance(count.value, int) and not count.placeholder]
+    known += [Count(value.raw, value.span, value.note) for value in job.cluster.said if value.note == SOURCE]
     seen: dict[str, Count] = {count.source: count for count in reversed(known)}
     if len(seen) < 2 or len({count.value for count in seen.values()}) < 2:
         return

@@ -18,6 +18,7 @@ from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
 from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
+from preflight.dialects.ranktable import devices
 from preflight.document import Count, Document, Launch, Setting, Unknown
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
@@ -51,7 +52,8 @@ class MegatronDialect:
             if found is not None and found.tree is not None and is_core_config(found.tree):
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
         run = Run(table, versions(target), parsed.written)
-        cluster = machine(document, surroundings)
+        ranks = rank_table(document, surroundings)
+        cluster = machine(document, surroundings, ranks)
         seed(run, parsed, spelled, cluster)
         run.derive("target_is_stated", request.target is not None)
         from_checkpoint(run)
@@ -62,6 +64,7 @@ class MegatronDialect:
             effective=run.effective,
             default=run.default,
             put=writer.put,
+            export=writer.export,
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
@@ -69,7 +72,8 @@ class MegatronDialect:
             versions=run.versions,
         )
         arguments = replace(arguments, relayout=relayout(arguments))
-        return Reading((document,), target, arguments, plan(run, target, writer), cluster)
+        documents = (document,) if ranks is None else (document, ranks)
+        return Reading(documents, target, arguments, plan(run, target, writer), cluster)
 
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
@@ -98,11 +102,13 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
                 run.lose(name, "options may be added when the job starts")
 
 
-def machine(document: Document, surroundings: Surroundings) -> Cluster:
+def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:
     """The devices of the run: as the caller says, else as its launcher starts them, else unknown."""
     request, launch = surroundings.request, document.launch
     device: Device | None = surroundings.device(request.device) if request.device else None
     said = tuple(_count(count) for count in launch.world) if launch is not None else ()
+    if ranks is not None:
+        said = (*said, listed_devices(ranks, document))
     if (stated := _stated(request, launch)) is not None:
         count = Value(stated, Origin.WRITTEN, note="stated by the caller")
     else:

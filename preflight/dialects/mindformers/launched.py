@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from preflight.arguments import REMOVE, Arguments
 from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.kinds import VERSIONS, kind_of
+from preflight.dialects.ranktable import listed_devices, rank_table
 from preflight.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.finding import Edit
 from preflight.plan import Plan
@@ -51,7 +53,9 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
     config = surroundings.read(document, named.text) if named is not None and named.text is not None else None
     if config is None or config.tree is None:
         return _unread(document, surroundings, named)
-    request = _request(launch, surroundings.request)
+    ranks = rank_table(document, surroundings)
+    listed = (listed_devices(ranks, document),) if ranks is not None else ()
+    request = _request(launch, surroundings.request, *(int(value.raw) for value in listed))
     around = surroundings._replace(request=request)
     if kind_of(config.tree) == "pynative":
         from preflight.dialects.mindformers.pynative import read_pynative
@@ -61,7 +65,8 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
         from preflight.dialects.mindformers.graph import read_graph
 
         reading = read_graph(config, around, overrides(launch, document.run))
-    return reading._replace(documents=(document, *reading.documents), cluster=_cluster(reading.cluster, launch, surroundings.request))
+    cluster = _cluster(reading.cluster, launch, surroundings.request, listed)
+    return reading._replace(documents=(document, *reading.documents, *([ranks] if ranks is not None else [])), cluster=cluster)
 
 
 def overrides(launch: Launch, run: int = 0) -> dict[str, Value]:
@@ -124,17 +129,18 @@ def _value(option: str, text: str) -> Any:
         return text
 
 
-def _request(launch: Launch, request: Request) -> Request:
-    """The caller's request, completed by what the launcher starts."""
+def _request(launch: Launch, request: Request, *listed: int) -> Request:
+    """The caller's request, completed by what the launcher starts, else by what a rank table lists."""
     if request.devices is not None:
         return request
-    world = next((count.value for count in launch.world if isinstance(count.value, int) and not count.placeholder), None)
+    started = (count.value for count in launch.world if isinstance(count.value, int) and not count.placeholder)
+    world = next(chain(started, listed), None)
     per_node = launch.per_node.value if launch.per_node is not None and isinstance(launch.per_node.value, int) else None
     return request._replace(world_size=world, devices_per_node=request.devices_per_node or per_node)
 
 
-def _cluster(cluster: Cluster, launch: Launch, request: Request) -> Cluster:
-    said = tuple(_counted(count) for count in launch.world)
+def _cluster(cluster: Cluster, launch: Launch, request: Request, listed: tuple[Value, ...]) -> Cluster:
+    said = (*(_counted(count) for count in launch.world), *listed)
     if request.devices is not None or not said:
         return replace(cluster, said=said)
     return replace(cluster, said=said, count=next((value for value in said if value.known), cluster.count) if cluster.count.known else cluster.count)
