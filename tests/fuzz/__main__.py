@@ -1,0 +1,79 @@
+"""The command: gives each target its share of the time, in a process of its own, and says what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+SLICE = 60.0
+
+
+def _worker(engine: str, name: str, folder: Path, seconds: float, seed: int) -> None:
+    """A slice of a target's time; says so when it ends badly."""
+    words = [sys.executable, "-m", "tests.fuzz.worker", engine, name, str(folder), f"{seconds:.1f}", str(seed)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    try:
+        done = subprocess.run(words, timeout=seconds * 2 + 60, check=False, **quiet)  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired:
+        print(f"{name} hangs for good (seed {seed})", file=sys.stderr)
+        return
+    if done.returncode:
+        print(f"{name} ended with {done.returncode} (seed {seed}): {done.stderr[-2000:].decode(errors='replace')}", file=sys.stderr)
+
+
+def _table(folder: Path, names: list[str]) -> int:
+    finds = total = 0
+    print(f"{'target':22} {'executions':>11} {'slowest':>8} {'peak':>8} {'finds':>6}")
+    for name in names:
+        states = [json.loads(path.read_text()) for path in folder.glob(f"{name}.*.json")]
+        if states:
+            count, found = sum(s["executions"] for s in states), sum(s["finds"] for s in states)
+            slowest, peak = max(s["slowest"] for s in states), max(s["peak_mib"] for s in states)
+            print(f"{name:22} {count:11,} {slowest:6.2f} s {peak:4} MiB {found:6}")
+            total, finds = total + count, finds + found
+    print(f"{'total':22} {total:11,} {'':8} {'':8} {finds:6}")
+    return finds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="of the whole run")
+    parser.add_argument("--target", action="append", help="only this one (repeatable)")
+    parser.add_argument("--engine", choices=("atheris", "random"), default="atheris" if find_spec("atheris") else "random")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--finds", type=Path, help="folder for the inputs that were found")
+    parser.add_argument("--replay", type=Path, help="run one saved input and let its exception through")
+    asked = parser.parse_args()
+    if asked.replay:
+        from .choices import Choices
+        from .targets import TARGETS as FUZZ
+
+        name = next(name for name in sorted(FUZZ, key=len, reverse=True) if asked.replay.name.startswith(name))
+        FUZZ[name][1](Choices(asked.replay.read_bytes()))
+        return 0
+    folder = asked.finds or Path(tempfile.mkdtemp(prefix="preflight-fuzz."))
+    folder.mkdir(parents=True, exist_ok=True)
+    from .targets import TARGETS
+
+    names = asked.target or list(TARGETS)
+    shares = sum(TARGETS[name][0] for name in names)
+    end, seed = time.monotonic() + asked.seconds, asked.seed
+    slice = min(SLICE, asked.seconds / len(names))
+    while (left := end - time.monotonic()) > 1:
+        for name in names:
+            seconds = min(left, slice * TARGETS[name][0] * len(names) / shares)
+            _worker(asked.engine, name, folder, seconds, seed)
+        seed += 1
+    finds = _table(folder, names)
+    print(f"what was found lies in {folder}" if finds else "nothing was found")
+    return 1 if finds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
