@@ -12,13 +12,13 @@ from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, size
 from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.kept import keeps
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
 from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
-from preflight.dialects.ranktable import devices
 from preflight.document import Count, Document, Launch, Setting, Unknown
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
@@ -65,6 +65,7 @@ class MegatronDialect:
             default=run.default,
             put=writer.put,
             export=writer.export,
+            keeps=keeps,
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
