@@ -37,5 +37,5 @@ def preflight_devices() -> Sequence[Device]:
 
 @hookimpl
 def preflight_reporters() -> Sequence[tuple[str, str]]:
-    own = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "html")
+    own = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "html", "statistics")
     return [(name, f"preflight.report.{name}:render") for name in own]

@@ -36,6 +36,7 @@ FLOORS = [
     ("fixer",),
     ("search",),
     ("api", "checking"),
+    ("baseline", "changes"),
     ("report",),
     ("gate",),
     ("testing",),

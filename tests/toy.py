@@ -100,7 +100,7 @@ def preflight_devices() -> Sequence[Device]:
 
 @hookimpl
 def preflight_reporters() -> Sequence[tuple[str, str]]:
-    return [*((name, f"preflight.report.{name}:render") for name in ("text", "concise", "json")), ("shout", "toy:shout")]
+    return [*((name, f"preflight.report.{name}:render") for name in ("text", "concise", "json", "statistics")), ("shout", "toy:shout")]
 
 
 def shout(report: object, look: object) -> str:

@@ -28,12 +28,13 @@ COMMANDS = {
     "gate": "gate",
     "gate-serve": "gate_serve",
     "gate-install": "gate_install",
+    "baseline": "baseline",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",
     "new-rule": "new_rule",
 }
-TAKES_COMMAND = ("check", "show", "memory")
+TAKES_COMMAND = ("check", "show", "memory", "baseline")
 
 
 class Command(TyperCommand):

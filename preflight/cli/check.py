@@ -1,14 +1,16 @@
 """preflight check"""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from preflight.checking import merge
+from preflight.checking import Checker, merge
 from preflight.cli import output, session
 from preflight.cli.app import OK, USAGE
-from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, takes
 from preflight.cli.stream import say
+from preflight.engine import Report
 from preflight.settings import Settings
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
@@ -19,16 +21,23 @@ ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whateve
 ShowSettings = Annotated[bool, typer.Option("--show-settings", help="Print the settings that hold, and stop.", show_default=False)]
 
 
-@takes(Inputs, JobFacts, Rules, Output)
+Statistics = Annotated[bool, typer.Option("--statistics", help="Count findings by rule instead of listing them.", show_default=False)]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Check again whenever a file changes.", show_default=False)]
+
+
+@takes(Inputs, JobFacts, Rules, Output, Scope)
 def check(
     inputs: Inputs,
     facts: JobFacts,
     rules: Rules,
     out: Output,
+    scope: Scope,
     ctx: typer.Context,
     fail_on: FailOn = None,
     exit_zero: ExitZero = False,
     show_settings: ShowSettings = False,
+    statistics: Statistics = False,
+    watch: Watch = False,
 ) -> int:
     """Check configs and launch scripts, or the command after --.
 
@@ -41,8 +50,22 @@ def check(
     level = "never" if exit_zero else fail_on or checker.settings.fail_on
     if level not in LEVELS:
         raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    if statistics:
+        out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
+
+    def once() -> int:
+        return _once(checker, inputs, ctx.obj, out, scope, level)
+
+    if not watch:
+        return once()
+    from preflight.cli.watch import watch as watching
+
+    return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
     targets, style = output.formats(out, checker.plugins), output.look(out)
-    report = merge(session.reports(checker, inputs, ctx.obj))
+    report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
@@ -51,6 +74,21 @@ def check(
         typer.echo(f"preflight: nothing was checked{skipped}", err=True)
         return USAGE
     return output.exit_code(report, level)
+
+
+def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
+    """The report without what a baseline knows, or what was there before a change."""
+    if scope.baseline is not None:
+        from preflight.baseline import Baseline
+
+        report, stale = Baseline.read(Path(scope.baseline)).hide(report)
+        if stale:
+            typer.echo(f"preflight: {sum(stale.values())} entries of {scope.baseline} are not needed any more; write it anew", err=True)
+    if scope.diff_base is not None:
+        from preflight.changes import Changes
+
+        report = Changes(scope.diff_base, checker).only(report)
+    return report
 
 
 def _shown(settings: Settings) -> str:

@@ -51,6 +51,13 @@ class Output(NamedTuple):
     show_unknown: Annotated[bool, _option("--show-unknown", help="List what could not be verified.")] = False
 
 
+class Scope(NamedTuple):
+    """Which of the findings."""
+
+    baseline: Annotated[str | None, _option("--baseline", metavar="FILE", help="Say nothing of the findings that `preflight baseline` wrote down.")] = None
+    diff_base: Annotated[str | None, _option("--diff-base", metavar="REV", help="Only what changed against this revision of git touched or brought.")] = None
+
+
 def takes(*groups: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a command function of one that takes groups of options as its first parameters: typer sees single options."""
 

@@ -79,6 +79,11 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
             file.write_text(render(report, style._replace(color=False, width=0)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(file)) from None
+    problems(report)
+
+
+def problems(report: Report) -> None:
+    """What could not be read or crashed, on stderr."""
     for problem in report.errors:
         print(f"preflight: {plain(str(problem))}", file=sys.stderr)
     for crash in report.crashes:

@@ -1,0 +1,24 @@
+"""How often each rule was found, and how many of those can be fixed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from preflight.engine import Report
+from preflight.finding import Safety
+from preflight.report.excerpt import COLORS
+from preflight.report.look import Look
+from preflight.report.plain import plain
+
+
+def render(report: Report, look: Look = Look()) -> str:
+    """A line a rule, the most frequent first."""
+    found = Counter((f.severity, f.rule) for f in report.findings if f.severity is not None)
+    fixable = Counter(f.rule for f in report.findings if f.fix is not None and f.fix.safety is not Safety.SHOW)
+    lines = []
+    for (severity, rule), times in sorted(found.items(), key=lambda item: (-item[1], -item[0][0].rank, item[0][1])):
+        fix = f" ({fixable[rule]} with a fix)" if fixable[rule] else ""
+        lines.append(f"{times:>5}  {look.paint(f'{severity:<7}', COLORS[severity])}  {plain(rule)}{fix}")
+    if not look.quiet:
+        lines.append(f"{len(report.findings):>5}  in {len(report.checked)} files")
+    return "".join(f"{line}\n" for line in lines)
