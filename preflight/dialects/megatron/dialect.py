@@ -19,6 +19,7 @@ from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
 from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
+from preflight.dialects.ranktable import listed_devices, rank_table
 from preflight.document import Count, Document, Launch, Setting, Unknown
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
