@@ -85,6 +85,14 @@ def _bounded_product(left: Any, right: Any) -> Any:
     return left * right if numbers and max(abs(left), abs(right)) < 1e18 else UNKNOWN
 
 
+def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
+    """The divisor of a number that is nearest to another one and a multiple of a third; Unknown where there is none."""
+    if not 0 < number < 1_000_000:
+        return UNKNOWN
+    found = [d for d in range(max(multiple, 1), number + 1, max(multiple, 1)) if number % d == 0]
+    return min(found, key=lambda d: (abs(d - near), d)) if found else UNKNOWN
+
+
 _LAZY: dict[str, Callable[[Sequence[object], Reader], Any]] = {"and": _and, "or": _or}
 _STRICT: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
@@ -108,4 +116,5 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "count": lambda *values: sum(map(bool, values)),
     "min": min,
     "max": max,
+    "nearest divisor": _nearest_divisor,
 }

@@ -177,6 +177,11 @@ def all_of(*conditions: Expression) -> Expression:
     return Expression("and", *conditions)
 
 
+def nearest_divisor(number: Expression, near: Expression, multiple: object = 1) -> Expression:
+    """The divisor of a number that is nearest to another one, among the multiples of a third."""
+    return Expression("nearest divisor", number, near, multiple)
+
+
 def total(*conditions: Expression) -> Expression:
     """How many of the conditions hold."""
     return Expression("count", *conditions)

@@ -134,6 +134,11 @@ class Constraint:
                 layout=self.layout,
             )
 
+    def _drops(self, job: Job) -> Iterator[Repair]:
+        for handle in self.at or tuple(self.refuse.handles()):
+            if handle.view != "environment" and not job.arguments.keeps(handle.name):
+                yield drop(handle)
+
     def _fill(self, job: Job) -> str:
         read = reader(job.arguments)
 
@@ -145,25 +150,33 @@ class Constraint:
         return re.sub(r"\{([A-Za-z_][\w.]*)\}", fill, self.message)
 
     def _repairs(self, job: Job) -> Iterator[Fix]:
+        """The fixes that can be written; where none is declared, taking away one of the arguments that clash."""
         read = reader(job.arguments)
-        for repair in self.fixes:
+        for repair in self.fixes or (() if self.layout else tuple(self._drops(job))):
             edits: list[Edit] = []
             titles = []
             for handle, wanted, optional in repair.changes:
-                value = evaluate(wanted, read)
+                value = REMOVE if wanted is REMOVE else evaluate(wanted, read)
                 if optional and job.arguments.given(handle.name) is None:
                     continue
                 if isinstance(value, Unknown) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
                     break
-                flag = job.arguments.spell(handle.name)
-                made = job.arguments.put(handle.name, REMOVE if wanted is REMOVE else value)
+                made, title = _change(job, handle, value)
                 if not made:
                     break
                 edits += made
-                shown = "" if value is True else f" {value}"
-                titles.append(f"remove {flag}" if wanted is REMOVE or value is False else f"set {flag}{shown}")
+                titles.append(title)
             else:
                 yield Fix(repair.title or ", ".join(titles), tuple(edits), repair.safety)
+
+
+def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], str]:
+    """The edits that give an argument or an environment variable a value (REMOVE takes it away), and how to call that."""
+    if handle.view == "environment":
+        return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
+    flag = job.arguments.spell(handle.name)
+    gone = value is REMOVE or value is False
+    return job.arguments.put(handle.name, value), f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"
 
 
 class ConstraintSet:

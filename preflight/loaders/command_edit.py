@@ -21,7 +21,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
     assert document.launch is not None
     flag = str(edit.key[0])
     if not flag.startswith("-"):
-        raise CannotEdit(f"{flag} is no option of the command")
+        return [_variable(document, flag, edit)]
     groups = occurrences(document.launch.words, flag)
     if edit.action == "rename":
         return [(_text_span(document, group[0]), str(edit.value) + _after_equals(group[0])) for group in groups]
@@ -33,6 +33,18 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
         return [(document.source.span(end), f" {written}")]
     first = _text_span(document, groups[-1][0]).start
     return [(Span(document.source, first, _text_span(document, groups[-1][-1]).end), written)]
+
+
+def _variable(document: Document, name: str, edit: Edit) -> Splice:
+    """An environment variable of the command: where it stands, else by `env` in front."""
+    assert document.launch is not None
+    if edit.action != "set" or not name.isidentifier():
+        raise CannotEdit(f"{name} is no option of the command")
+    word, text = document.launch.environment.get(name), document.source.text
+    if word is not None:
+        return _text_span(document, word), shlex.quote(str(edit.value))
+    written = f"{name}={shlex.quote(str(edit.value))} "
+    return (document.source.span(4), written) if text.startswith("env ") else (document.source.span(0), f"env {written}")
 
 
 def occurrences(words: tuple[Word, ...], flag: str) -> list[tuple[Word, ...]]:

@@ -146,6 +146,7 @@ MEGATRON.add(
         why="all communication would run one after the other; process groups are refused",
         upstream=both(1205, 1003, STATE),
         at=(a.pipeline_model_parallel_comm_backend,),
+        fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),
     ),
     refuse(
         "expert-size-zero",

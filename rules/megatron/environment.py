@@ -3,7 +3,7 @@
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import DETERMINISM, REFUSED, new, old, weights_sharded
 
-from preflight.constraints.shapes import ConstraintSet, drop, refuse
+from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
 
 MEGATRON = ConstraintSet("megatron")
 DETERMINISTIC = a.deterministic_mode
@@ -28,6 +28,7 @@ MEGATRON.add(
         "CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
         why=ORDER,
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
+        fixes=(put(CONNECTIONS, 1),),
         **new(1477),
     ),
     refuse(
@@ -36,6 +37,7 @@ MEGATRON.add(
         message="tensor parallel {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
         why=ORDER,
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
+        fixes=(put(CONNECTIONS, 1),),
         **old(779),
     ),
     refuse(
@@ -46,6 +48,7 @@ MEGATRON.add(
         why=REFUSED,
         shows={"attention": ATTENTION, "cublas": CUBLAS},
         at=(DETERMINISTIC,),
+        fixes=(put(ATTENTION, 0), put(CUBLAS, ":4096:8"), Repair((Change(ATTENTION, 0), Change(CUBLAS, ":4096:8")))),
         **new(100, DETERMINISM),
     ),
     refuse(
@@ -60,6 +63,7 @@ MEGATRON.add(
         message="--deterministic-mode needs MAMBA_DETERMINISTIC and CAUSAL_CONV1D_DETERMINISTIC to be 1 or unset",
         why=REFUSED,
         at=(DETERMINISTIC,),
+        fixes=(put(MAMBA, 1), put(CONVOLUTION, 1), Repair((Change(MAMBA, 1), Change(CONVOLUTION, 1)))),
         **new(109, DETERMINISM),
     ),
     refuse(
@@ -87,6 +91,7 @@ MEGATRON.add(
         message="sharded weights with CUDA graphs need CUDA_GRAPHS_USE_NODE_PRIORITY=1 on this device",
         why="communication would not overlap inside the graph; " + REFUSED,
         at=(a.cuda_graph_impl, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
+        fixes=(put(env("CUDA_GRAPHS_USE_NODE_PRIORITY"), 1),),
         **new(1541),
     ),
     refuse(
@@ -99,6 +104,7 @@ MEGATRON.add(
         message="--fine-grained-activation-offloading needs NVTE_CPU_OFFLOAD_V1=1 with Transformer Engine 2.10 and newer",
         why="weights would be offloaded as well; " + REFUSED,
         at=(a.fine_grained_activation_offloading,),
+        fixes=(put(env("NVTE_CPU_OFFLOAD_V1"), 1), drop(a.fine_grained_activation_offloading)),
         **new(1939),
     ),
     refuse(
@@ -107,6 +113,7 @@ MEGATRON.add(
         message="CUDA graphs with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True need NCCL_GRAPH_REGISTER=0",
         why="registered buffers would move; " + REFUSED,
         at=(a.cuda_graph_impl,),
+        fixes=(put(env("NCCL_GRAPH_REGISTER"), 0),),
         **new(1962),
     ),
 )

@@ -84,6 +84,7 @@ MEGATRON.add(
         message="Torch FSDP2 needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
         why=SERIAL,
         at=(TORCH,),
+        fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8),),
         **each(1048, 527),
     ),
     conflicts(
@@ -129,6 +130,7 @@ MEGATRON.add(
         message="Megatron-FSDP needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
         why=SERIAL,
         at=(OWN, a.use_custom_fsdp),
+        fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8),),
         **each(1166, 567),
     ),
     refuse(

@@ -13,6 +13,9 @@ The order in which gradients are added up would differ between runs; the run is 
 
 Use instead `NCCL_ALGO=Ring`.
 
+## Fix safety
+Unsafe: another algorithm may be slower.
+
 ## References
 Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env; core_v0.12.1, megatron/training/arguments.py:881
 """
@@ -22,7 +25,7 @@ from collections.abc import Iterator
 from preflight.rules.megatron.core_reading import core, read, typed
 from preflight.rules.megatron.training_names import ARGUMENTS, DETERMINISM
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Fix, Job, Severity, Unverified, rule
 from preflight.document import Unknown
 
 PLACES = {"megatron@0.12.1": f"{ARGUMENTS}:881", "megatron": f"{DETERMINISM}:91"}
@@ -50,4 +53,6 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         fine = bool(given) and all(word in words for word in given)
         message = "" if fine else f"--deterministic-mode takes NCCL_ALGO {', '.join(words)}, not {text}"
     if message:
-        yield Finding(message, span=job.place(*typed(job, "deterministic_mode")), upstream=job.upstream(PLACES))
+        edits = job.arguments.export("NCCL_ALGO", "Ring")
+        fix = Fix("set NCCL_ALGO=Ring", edits) if edits else None
+        yield Finding(message, span=job.place(*typed(job, "deterministic_mode")), upstream=job.upstream(PLACES), fix=fix)

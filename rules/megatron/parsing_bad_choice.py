@@ -22,7 +22,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/tr
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, rewritten
+from preflight.rules.megatron.parsing_faults import UPSTREAM, dropped, finding, own_options, problems, rewritten
 
 from preflight import Finding, Job, Severity, rule
 
@@ -30,4 +30,4 @@ from preflight import Finding, Job, Severity, rule
 @rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
-        yield finding(problem, rewritten(job, problem), own_options(job))
+        yield finding(problem, rewritten(job, problem), own_options(job), dropped(job, problem))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity
+from preflight.arguments import REMOVE
 from preflight.document import Problem, Unknown
 
 UPSTREAM = "argparse"
@@ -15,9 +16,11 @@ def problems(job: Job, kind: str) -> Iterator[Problem]:
     return (problem for problem in job.arguments.problems if problem.kind == kind)
 
 
-def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None = None) -> Finding:
-    """A finding at the place of the fault."""
-    return Finding(problem.message, problem.span, fix=fix, key=(problem.span.text,), upstream=UPSTREAM, severity=severity)
+def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None = None, *others: Fix | None) -> Finding:
+    """A finding at the place of the fault; others: further fixes."""
+    first, *rest = [f for f in (fix, *others) if f is not None] or [None]
+    more = tuple(f for f in rest if f is not None)
+    return Finding(problem.message, problem.span, fix=first, key=(problem.span.text,), upstream=UPSTREAM, severity=severity, alternatives=more)
 
 
 def own_options(job: Job) -> Severity | None:
@@ -33,6 +36,22 @@ def renamed(job: Job, problem: Problem) -> Fix | None:
     document = job.documents[0]
     key = ("MODEL_ARGS", problem.span.text) if document.kind == "yaml" else (problem.span.text,)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=document.run),))
+
+
+def removed(job: Job, problem: Problem, option: str = "") -> Fix | None:
+    """Take away an option that stands in this file."""
+    document = job.documents[0]
+    option = (option or problem.span.text).partition("=")[0]
+    key = ("MODEL_ARGS", option) if document.kind == "yaml" else (option,)
+    return Fix(f"remove {option}", (Edit("remove", key, run=document.run),)) if option.startswith("--") else None
+
+
+def dropped(job: Job, problem: Problem) -> Fix | None:
+    """Take away the option whose value is refused, so that its default holds, unless it says what is trained."""
+    for name, value in job.arguments.written.items():
+        if value.span == problem.span and not job.arguments.keeps(name) and (edits := job.arguments.put(name, REMOVE)):
+            return Fix(f"remove {job.arguments.spell(name)}", edits)
+    return None
 
 
 def rewritten(job: Job, problem: Problem) -> Fix | None:

@@ -14,13 +14,16 @@ Use instead:
 
     pretrain_gpt.py --load /checkpoints/run --num-layers 24
 
+## Fix safety
+Unsafe: the option is taken away, so that its default holds; an option that must be given has no fix.
+
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
 """
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
 
 from preflight import Finding, Job, Severity, rule
 
@@ -28,4 +31,5 @@ from preflight import Finding, Job, Severity, rule
 @rule(id="missing-value", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "missing-value"):
-        yield finding(problem, None, own_options(job))
+        severity = own_options(job)
+        yield finding(problem, removed(job, problem) if severity is None else None, severity)

@@ -17,7 +17,7 @@ Use instead:
     pretrain_gpt.py --num-layers 24
 
 ## Fix safety
-Unsafe: the nearest option is a guess.
+Unsafe: the nearest option is a guess, and taking the option away may not be what was meant.
 
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbrev=False); core_v0.12.1 alike
@@ -25,7 +25,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbre
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, renamed
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed, renamed
 
 from preflight import Finding, Job, Severity, rule
 
@@ -36,4 +36,4 @@ def check(job: Job) -> Iterator[Finding]:
         severity = own_options(job)
         if severity is None and job.arguments.get("target_is_stated").raw is False and problem.fix is None:
             severity = Severity.WARNING
-        yield finding(problem, renamed(job, problem), severity)
+        yield finding(problem, renamed(job, problem), severity, removed(job, problem) if severity is None else None)

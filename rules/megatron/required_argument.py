@@ -12,6 +12,9 @@ The run is refused at start-up, on every rank; a missing learning rate only afte
 
 Use instead the same with `--max-position-embeddings 1024` and the others that are named.
 
+## Fix safety
+Unsafe: a micro-batch of 1, or as many positions as tokens; other numbers nobody can guess.
+
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005, megatron/core/optimizer_param_scheduler.py:148;
 core_v0.12.1, megatron/training/arguments.py:419, :657, :692, :991, megatron/core/optimizer_param_scheduler.py:62
@@ -22,7 +25,7 @@ from typing import NamedTuple
 
 from preflight.rules.megatron.training_names import ARGUMENTS, SCHEDULER
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Fix, Job, Severity, Unverified, rule
 from preflight.document import Unknown
 
 
@@ -60,4 +63,13 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             yield Unverified(unknown.because)
         elif all(value is None for value in values) and not (needed.names == ("lr",) and job.arguments.get("skip_train").raw):
             flag = job.arguments.spell(needed.names[0])
-            yield Finding(f"{flag} is not given and has no default", span=job.start, upstream=f"{needed.file}:{needed.old if old else needed.new}")
+            message, place = f"{flag} is not given and has no default", f"{needed.file}:{needed.old if old else needed.new}"
+            yield Finding(message, span=job.start, upstream=place, fix=_natural(job, needed.names[0]))
+
+
+def _natural(job: Job, name: str) -> Fix | None:
+    """Micro-batches of one sample change nothing but speed; as many positions as tokens, and the other way round."""
+    other = {"max_position_embeddings": "seq_length", "seq_length": "max_position_embeddings"}.get(name)
+    value = 1 if name == "micro_batch_size" else job.arguments.get(other).raw if other else None
+    edits = job.arguments.put(name, value) if isinstance(value, int) and value > 0 else ()
+    return Fix(f"set {job.arguments.spell(name)} {value}", edits) if edits else None

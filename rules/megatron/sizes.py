@@ -3,6 +3,7 @@
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, each, new
 
+from preflight.constraints.expressions import nearest_divisor
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
 
 MEGATRON = ConstraintSet("megatron")
@@ -25,6 +26,10 @@ MEGATRON.add(
         message="a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and --kv-channels does not say how wide a head is",
         why=REFUSED,
         at=(a.hidden_size, a.num_attention_heads),
+        fixes=(
+            put(a.num_attention_heads, nearest_divisor(a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)),
+            put(a.kv_channels, a.hidden_size // a.num_attention_heads),
+        ),
         **each(1332, 680),
     ),
     divides(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.arguments import REMOVE
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.table import Flag, Table
-from preflight.dialects.megatron.words import Spelled
+from preflight.dialects.megatron.words import ENV_VARS, Spelled
 from preflight.finding import Edit
 
 
@@ -42,6 +42,10 @@ class Writer:
         if option is None:
             return against
         return (*against, self.edit("set", option, True if self.spelled.yaml else None))
+
+    def export(self, name: str, value: object) -> tuple[Edit, ...]:
+        """The edits that set an environment variable of the run."""
+        return (Edit("set", (ENV_VARS, name) if self.spelled.yaml else (name,), value if self.spelled.yaml else str(value), run=self.run),)
 
     def edit(self, action: str, option: str, value: object = None) -> Edit:
         return Edit(action, self.spelled.key(option), value, run=self.run)  # type: ignore[arg-type]
