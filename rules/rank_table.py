@@ -44,7 +44,7 @@ def _table(document: Document) -> Iterator[Finding | Unverified]:
         yield Unverified("the rank table is still a placeholder")
         return
     if count is not None and str(count.value).isdigit() and int(str(count.value)) != len(listed):
-        yield Finding(f"server_count is {count.value}, but {len(listed)} servers are listed", count.span, key=("server_count",))
+        yield Finding(f"server_count is {count.value}, but the list has {len(listed)}", count.span, key=("server_count",))
     nodes = [node for server in listed for device in server_devices(server) if (node := device.get("rank_id")) is not None]
     ranks = [int(str(node.value)) for node in nodes if str(node.value).isdigit()]
     if len(ranks) == len(nodes) and sorted(ranks) != list(range(len(ranks))):
