@@ -10,6 +10,7 @@ import typer
 
 from preflight.cli.app import OK
 from preflight.cli.stream import say
+from preflight.dialects.megatron import json_schema as options
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
@@ -21,11 +22,13 @@ def schema(name: Name = None) -> int:
 
     Of the settings, of the JSON report, of a framework's config.
     """
-    known = names()
+    known, made = names(), options.names()
     if name is None:
-        say("".join(f"{item}\n" for item in sorted(known)))
+        say("".join(f"{item}\n" for item in sorted({*known, *made})))
+    elif name in made:
+        say(json.dumps(options.schema(*made[name]), indent=2) + "\n")
     elif name not in known:
-        raise InputError(f"there is no schema {name!r}{did_you_mean(name, known) or '; there are ' + ', '.join(sorted(known))}")
+        raise InputError(f"there is no schema {name!r}{did_you_mean(name, {*known, *made}) or '; there are ' + ', '.join(sorted({*known, *made}))}")
     else:
         say(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
     return OK
