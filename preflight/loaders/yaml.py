@@ -106,7 +106,7 @@ class _Builder:
         node = yaml.ScalarNode(tag, text, event.start_mark, event.end_mark)
         try:
             return construct(_constructor, node)
-        except (ValueError, OverflowError, LookupError, yaml.YAMLError) as error:
+        except (ValueError, OverflowError, LookupError, AttributeError, yaml.YAMLError) as error:  # PyYAML trips over a tagged scalar
             raise self._error(f"{text[:40]!r} cannot be read as {tag[len(_PREFIX) :]}: {error}", event.start_mark) from None
 
     def _open(self, event: Any, kind: str) -> None:
