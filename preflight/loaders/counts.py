@@ -64,7 +64,7 @@ def _cards(word: Word, source: str, bare: bool) -> Count | None:
         return Count(Unknown(word.because), word.span, source)
     if bare:
         number = word.text.rpartition(":")[2]
-        return Count(int(number) if number.isdigit() else Unknown(word.text), word.span, source)
+        return Count(int(number) if number.isdecimal() and len(number) < 10 else Unknown(word.text), word.span, source)
     total, found = 0, False
     for token in word.text.split(","):
         if match := _CARDS.fullmatch(token.partition("(")[0].strip()):

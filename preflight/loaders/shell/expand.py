@@ -147,16 +147,16 @@ class Expander:
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
-        if name.isdigit() and name != "0" and self.arguments is not None:
+        if name.isdecimal() and name != "0" and self.arguments is not None:
             return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
         if name == "#" and self.arguments is not None:
             return [(Piece(str(len(self.arguments)), span, exact=False),)]
-        if not (name[0].isalpha() or name[0] == "_"):
+        if not (name[:1].isalpha() or name[:1] == "_"):
             return [(Piece(None, span, exact=False, because=f"${name}"),)]
         variable = self.state.get(name)
         if variable is None:
             return [self.unset(name, span)]
-        if form.subscript and not form.whole and not form.subscript.lstrip("-").isdigit():
+        if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
             form = form._replace(subscript=self._subscript(variable, form.subscript, span))
         self.spend(sum(map(len, variable.items)))
         return elements(variable, form, span)
@@ -188,12 +188,12 @@ class Expander:
         if operator == "?":
             return [unknown(span, f"${name}", quoted)]
         bits = self._operand(tree, node, form, span, quoted)
-        if operator == "=" and (name[0].isalpha() or name[0] == "_"):
+        if operator == "=" and (name[:1].isalpha() or name[:1] == "_"):
             self.state.put(name, Variable((merged(joined(bits, span)),), False, span))
         return bits
 
     def _is_set(self, form: Form) -> bool:
-        if form.name in ("@", "*") or form.name.isdigit():
+        if form.name in ("@", "*") or form.name.isdecimal():
             return self.arguments is not None and bool(self.lookup(form, Span(NOWHERE, 0, 0)))
         if form.name in self.state.variables:
             return True

@@ -56,7 +56,7 @@ def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
         chosen = variable.items if form.whole and variable.array else variable.items[:1]
     elif variable.keys:
         chosen = tuple(v for k, v in zip(variable.keys, variable.items, strict=False) if k == form.subscript)
-    elif form.subscript.lstrip("-").isdigit() and len(form.subscript) < 6:
+    elif form.subscript.lstrip("-").isdecimal() and len(form.subscript) < 6:
         index = int(form.subscript)
         chosen = variable.items[index : index + 1] if index >= 0 else variable.items[index:][:1]
     else:
