@@ -56,7 +56,7 @@ def _submission(asked: dict[str, str], body: bytes) -> Submission:
     counts: dict[str, Any] = {}
     for name in ("nodes", "devices_per_node", "world"):
         if asked.get(name):
-            if not asked[name].isdigit():
+            if not asked[name].isdecimal() or len(asked[name]) > 9:
                 raise InputError(f"{name} is not a count: {asked[name][:40]}")
             counts[name] = int(asked[name])
     override = Override(asked.get("user", ""), asked["override"]) if asked.get("override") else None
