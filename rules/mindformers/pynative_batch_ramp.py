@@ -41,9 +41,9 @@ def check(job: Job) -> Iterator[Finding]:
 def _form(ramp: list[object]) -> tuple[str, str] | None:
     if len(ramp) != 3:
         return f"rampup_batch_size has {len(ramp)} entries; it is [start, increment, samples]", f"{_CONFIG}:394"
-    wrong = next((n for n in ramp if not isinstance(n, int) or isinstance(n, bool)), None)
-    if wrong is not None:
-        return f"rampup_batch_size holds {wrong!r}; all three are integers", f"{_CONFIG}:400"
+    wrong = [n for n in ramp if not isinstance(n, int) or isinstance(n, bool)]
+    if wrong:
+        return f"rampup_batch_size holds {wrong[0]!r}; all three are integers", f"{_CONFIG}:400"
     start, increment, samples = (int(str(n)) for n in ramp)
     if start <= 0:
         return f"the batch ramp starts at {start}; it must be positive", f"{_CONFIG}:405"
