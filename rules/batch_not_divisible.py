@@ -48,7 +48,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     unit = micro * ranks
     if unit <= 0 or total % unit == 0:
         return
-    nearest = max(unit, round(total / unit) * unit)
+    whole, rest = divmod(total, unit)
+    nearest = max(unit, (whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))) * unit)
     edits = batch.total.becomes(nearest)
     yield Finding(
         f"global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}",
