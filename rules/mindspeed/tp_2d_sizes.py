@@ -32,6 +32,7 @@ from preflight.constraints.shapes import REMOVE
 CHECK = "mindspeed/features_manager/tensor_parallel/tp_2d.py:39"
 FEATURE = "mindspeed/features_manager/tensor_parallel/tp_2d.py:40"
 GROUPS = "mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py"
+LARGEST = 65536  # nobody splits a matrix further
 OWN = ("tp_x", "tp_y", "enable_overlap_ag_with_matmul", "enable_overlap_matmul_with_rs", "enable_backward_overlap_ag_with_matmul")
 
 
@@ -73,7 +74,7 @@ def _place(x: int, y: int, tensor: int) -> str:
 
 def repairs(arguments: Arguments, tensor: int, near: tuple[int, int]) -> Iterator[Fix]:
     """Pairs of factors above 1, the nearest to what is written first; where there is none, going back to one dimension."""
-    pairs = [(x, tensor // x) for x in range(2, tensor // 2 + 1) if tensor % x == 0]
+    pairs = [(x, tensor // x) for x in range(2, min(tensor // 2, LARGEST) + 1) if tensor % x == 0]
     for x, y in sorted(pairs, key=lambda pair: (abs(pair[0] - near[0]) + abs(pair[1] - near[1]), pair))[:3]:
         edits = [e for name, size in (("tp_x", x), ("tp_y", y)) if arguments.get(name).raw != size for e in arguments.put(name, size)]
         yield Fix(f"set --tp-x {x} and --tp-y {y}", tuple(edits))
