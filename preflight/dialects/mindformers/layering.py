@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple, TypeGuard
 
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.run import Run
 from preflight.document import Unknown
 
 Stages = tuple[tuple[int, ...], ...]
+MOST = 100_000  # layers or places for them; no model has more, and a larger number is a slip or an attack
 
 
 class Spread(NamedTuple):
@@ -22,15 +24,19 @@ class Spread(NamedTuple):
 def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
     """An offset as an array: an int, or rows of ints; None where the framework cannot make an array of it."""
     if isinstance(raw, str):
-        raw = int(raw) if raw.strip().lstrip("+-").isdigit() else None
-    if isinstance(raw, (int, float)):
+        raw = int(raw) if raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else None
+    if _finite(raw):
         return int(raw)
     if not isinstance(raw, list) or not raw:
         return None
     rows = raw if all(isinstance(row, list) for row in raw) else [raw]
-    if any(len(row) != len(rows[0]) or not all(isinstance(n, (int, float)) for n in row) for row in rows):
+    if any(len(row) != len(rows[0]) or not all(map(_finite, row)) for row in rows):
         return None
     return tuple(tuple(int(n) for n in row) for row in rows)
+
+
+def _finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, int) or (isinstance(value, float) and isfinite(value))
 
 
 def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *, reverse: bool = False) -> Spread:
@@ -127,6 +133,8 @@ def derive_layering(run: Run, layers: int | None) -> Spread | None:
     chunks = virtual(run)
     offset = run.value(OFFSET).raw
     if layers is None or pipeline is None or pipeline < 1 or chunks is None or isinstance(offset, Unknown):
+        return None
+    if max(layers, pipeline * chunks) > MOST:
         return None
     if offset is None and OFFSET not in run.written:
         offset = 0
