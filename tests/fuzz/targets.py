@@ -26,7 +26,7 @@ from preflight.loaders import load
 from preflight.loaders.command import load_command
 from preflight.loaders.shell import arithmetic, load_script
 from preflight.loaders.yaml import load_yaml
-from preflight.proof import prove
+from preflight.proof import prove, same
 from preflight.refusal import NotProven
 from preflight.request import Request, Target
 from preflight.source import InputError, Source
@@ -94,7 +94,7 @@ def loader(choices: Choices) -> None:
     except (pyyaml.YAMLError, ValueError, TypeError, LookupError, RecursionError):
         return
     ours = document.tree.plain() if document.tree is not None else None
-    assert repr(ours) == repr(theirs), f"{ours!r} instead of {theirs!r}"
+    assert same(ours, theirs), f"{ours!r} instead of {theirs!r}"
 
 
 def shell(choices: Choices) -> None:
@@ -160,7 +160,7 @@ def sound(report: Report) -> Report:
     """No rule crashed, every place is in its text."""
     assert not report.crashes, report.crashes[0].trace
     for finding in report.findings:
-        assert finding.line >= 1 and finding.column >= 1 and "\n" not in finding.message, finding
+        assert finding.line >= 1 and finding.column >= 1, finding
     return report
 
 

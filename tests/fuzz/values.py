@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from .choices import Choices
@@ -26,7 +27,7 @@ def odd(choices: Choices, depth: int = 0) -> Any:
     if kind < 11:
         return choices.of(WORDS)
     if kind < 14 or depth > 2:
-        return choices.of(OTHERS)
+        return deepcopy(choices.of(OTHERS))
     items = [odd(choices, depth + 1) for _ in range(choices.below(5))]
     return items if kind == 14 else {choices.of(WORDS): item for item in items}
 
