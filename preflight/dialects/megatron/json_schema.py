@@ -17,7 +17,7 @@ def names() -> dict[str, tuple[str, str]]:
 def schema(framework: str, version: str) -> dict[str, Any]:
     """The schema of MODEL_ARGS at a version: every option with its type, choices and default."""
     options = table(framework, version).options
-    arguments = {"type": "object", "properties": {name: option(flag) for name, flag in sorted(options.items())}, "additionalProperties": False}
+    arguments = {"type": ["object", "null"], "properties": {name: option(flag) for name, flag in sorted(options.items())}, "additionalProperties": False}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": f"preflight:{framework}-{version}",
