@@ -39,10 +39,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if estimate.verdict == "fits":
         return
+    sure = estimate.verdict == "does-not-fit"
+    if sure:
+        worst = max(estimate.stages, key=lambda stage: stage.low)
     largest = sorted(worst.terms, key=lambda term: -term.high)[:3]
     parts = ", ".join(f"{term.name} {term.high / GIB:.1f}" for term in largest)
-    sure = estimate.verdict == "does-not-fit"
-    need = worst.allocated_peak if sure else worst.required
+    need = worst.low if sure else worst.required
     where = f"stage {worst.index} of {len(estimate.stages)}" if len(estimate.stages) > 1 else "every rank"
     yield Finding(
         f"{where} needs {'at least ' if sure else 'about '}{need / GIB:.1f} GiB of {budget / GIB:.1f} GiB ({parts} GiB)",

@@ -22,7 +22,7 @@ def attention(s: Shape) -> Parts:
     parts["attention output"] = 2 * tokens * s.heads * v / t
     heads = s.micro * s.heads / t
     if s.attention in FLASH:
-        parts["softmax statistics"] = 4 * heads * s.sequence / s.context
+        parts["softmax statistics"] = s.statistics * heads * s.sequence / s.context
     else:
         parts["scores"] = scores(s)
     if s.hidden_dropout:
@@ -52,8 +52,12 @@ def _latent(s: Shape) -> Parts:
 def dense_mlp(s: Shape) -> Parts:
     """Norm 2 and a dense MLP."""
     parts = _norm2(s)
-    parts["fc1 output"] = 2 * s.tokens * s.projections * s.ffn / s.tensor
-    parts["activation output"] = (1 if s.fp8 else 2) * s.tokens * s.ffn / s.tensor
+    wide = 2 * s.tokens * s.ffn / s.tensor
+    if s.gate_apart and s.gated:
+        parts |= {"gate output": wide, "up output": wide, "gate activation": wide}
+    else:
+        parts["fc1 output"] = s.projections * wide
+    parts["activation output"] = wide / 2 if s.fp8 else wide
     return parts | _dropout(s)
 
 
@@ -99,23 +103,32 @@ _MODULES = {
     "core_attn": ("scores", "softmax statistics"),
     "layernorm": ("norm 1 output", "norm 2 output"),
     "mla_up_proj": ("query key value", "key value up"),
-    "mlp": ("fc1 output", "activation output"),
+    "mlp": ("fc1 output", "gate output", "up output", "gate activation", "activation output"),
+    "activation": ("gate activation", "activation output", "weighted activation"),
     "moe_act": ("activation output", "weighted activation"),
     "moe": _ROUTED,
     "shared_experts": ("shared experts",),
 }
 
 
-def layer(s: Shape, routed: bool) -> Parts:
-    """What one layer keeps after selective recomputation removed its rows."""
+def layer(s: Shape, routed: bool, operators: frozenset[str] = frozenset()) -> Parts:
+    """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer recomputes."""
     parts = attention(s) | (expert_mlp(s) if routed else dense_mlp(s))
-    if s.recompute == "selective":
-        for module in s.modules:
-            if (module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed):
-                continue
-            for name in _MODULES.get(module, ()):
-                parts.pop(name, None)
-    return parts
+    gone = set(operators)
+    for module in s.modules:
+        if not ((module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed)):
+            gone.update(_MODULES.get(module, ()))
+    if s.adapters:
+        gone.update(name for name, linears in _INPUTS.items() if not linears.intersection(s.adapters))
+    return {name: size for name, size in parts.items() if name not in gone}
+
+
+_INPUTS = {
+    "norm 1 output": frozenset(("qkv", "query", "key", "value")),
+    "norm 2 output": frozenset(("fc1", "gate", "up")),
+    "activation output": frozenset(("fc2",)),
+}
+"""What is kept only as the input of linears whose weight gradient needs it: a frozen linear without an adapter does not."""
 
 
 def layer_input(s: Shape) -> float:

@@ -13,7 +13,6 @@ from preflight.memory.shape import Shape
 SLACK = 1.03
 MARGIN_DENSE = 1.02
 MARGIN_EXPERTS = 1.15
-LOW = 0.95
 NCCL_GROUP = 0.55e9
 HCCL_BUFFER = 200e6
 GIB = 2**30
@@ -52,10 +51,10 @@ def budget(cluster: Cluster) -> float | None:
     return float(limit) if device is None else min(float(limit), device)
 
 
-def verdict(allocated: float, required: float, available: float | None) -> Verdict:
-    """does-not-fit when even 0.95 of the allocated bytes exceed what there is; at-risk when the need does."""
+def verdict(low: float, required: float, available: float | None) -> Verdict:
+    """does-not-fit when even the low bound exceeds what there is; at-risk when the need does."""
     if available is None:
         return "unknown"
-    if LOW * allocated > available:
+    if low > available:
         return "does-not-fit"
     return "at-risk" if required > available else "fits"

@@ -11,21 +11,27 @@ from preflight.memory.shape import Shape
 
 
 class Parameters(NamedTuple):
-    """Elements on one rank: dense weights of layers, expert weights, input embedding, output layer."""
+    """Elements on one rank: dense weights of layers, expert weights, input embedding, output layer, adapters."""
 
     dense: float
     expert: float
     embedding: float
     output: float
+    adapter: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.dense + self.expert + self.embedding + self.output
+        return self.dense + self.expert + self.embedding + self.output + self.adapter
 
     @property
     def replicated(self) -> float:
         """Everything that is not expert weight: sharded over the dense data-parallel ranks."""
-        return self.dense + self.embedding + self.output
+        return self.dense + self.embedding + self.output + self.adapter
+
+    @property
+    def trained(self) -> Parameters:
+        """What gets gradients and optimizer states: the adapters alone where there are any."""
+        return Parameters(0.0, 0.0, 0.0, 0.0, self.adapter) if self.adapter else self
 
 
 def attention(s: Shape) -> float:
@@ -83,6 +89,28 @@ def mtp(s: Shape) -> tuple[float, float]:
     return s.mtp * (dense + 2 * s.hidden * s.hidden / s.tensor + 3 * s.hidden * s.norm), s.mtp * expert
 
 
+def adapters(s: Shape) -> float:
+    """Low-rank adapters of a layer: r·(in + out) a linear; the half on the side that tensor parallelism leaves whole is replicated."""
+    h, t, out = s.hidden, s.tensor, 0.0
+    v = s.latent.v if s.latent else s.head_dim
+    wide = s.projections * s.ffn / t
+    sizes = {
+        "query": h + s.heads * s.head_dim / t,
+        "key": h + max(s.groups / t, 1) * s.head_dim,
+        "value": h + max(s.groups / t, 1) * s.head_dim,
+        "qkv": h + (s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim,
+        "projection": s.heads * v / t + h,
+        "gate": h + s.ffn / t,
+        "up": h + s.ffn / t,
+        "fc1": h + wide,
+        "fc2": s.ffn / t + h,
+    }
+    for name in s.adapters:
+        each = s.experts.count / s.expert if s.experts and name in ("gate", "up", "fc1", "fc2") else 1
+        out += each * s.adapter_rank * sizes.get(name, 0.0)
+    return out
+
+
 def stage(s: Shape, rank: int) -> Parameters:
     """Parameters of a pipeline rank: its chunks' layers; embedding V·h/t on the first; output V·h/t on the last unless it is
     the first stage's tied embedding; final norm and multi-token prediction on the last."""
@@ -97,7 +125,7 @@ def stage(s: Shape, rank: int) -> Parameters:
         dense, expert = dense + s.hidden * s.norm + more[0], expert + more[1]
         if s.mtp and not first:
             embedding += table
-    return Parameters(dense, expert, embedding, output)
+    return Parameters(dense, expert, embedding, output, adapters(s) * sum(row[rank] for row in s.stages))
 
 
 def model(s: Shape) -> float:

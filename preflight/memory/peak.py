@@ -8,11 +8,12 @@ reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocate
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from preflight.memory import activations, loss, schedule
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
-from preflight.memory.shape import Shape
+from preflight.memory.shape import CUDA, Shape
 
 MIB = 2**20
 
@@ -29,19 +30,33 @@ def kept_layers(s: Shape, rank: int) -> dict[str, float]:
     return found
 
 
-def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> tuple[str, bool]:
-    """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed, else its operators; and whether it has experts."""
+class _Kind(NamedTuple):
+    """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed, else its operators but the named ones."""
+
+    what: str
+    experts: bool = False
+    without: frozenset[str] = frozenset()
+
+
+def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> _Kind:
     if not recomputed(s, v, rank, index):
-        return "operators", routed(s, layer)
+        return _Kind("operators", routed(s, layer), _recomputed_operators(s, v, rank, index))
     group = s.recompute_layers if s.method == "uniform" and s.recompute_layers else 1
-    return ("nothing" if index % group else "input"), False
+    return _Kind("nothing" if index % group else "input")
 
 
-def _layer(s: Shape, kind: tuple[str, bool]) -> dict[str, float]:
-    what, experts = kind
-    if what == "operators":
-        return activations.layer(s, experts)
-    return {"recomputed layers' inputs": activations.layer_input(s)} if what == "input" else {}
+def _recomputed_operators(s: Shape, v: int, rank: int, index: int) -> frozenset[str]:
+    """Outputs that patterns recompute in a layer: in so many layers of the chunk, after those that are recomputed as a whole."""
+    if not s.operators:
+        return frozenset()
+    beyond = index - (s.full_layers[v][rank] if s.full_layers is not None else 0)
+    return frozenset(name for names, counts in s.operators if beyond < counts[v][rank] for name in names)
+
+
+def _layer(s: Shape, kind: _Kind) -> dict[str, float]:
+    if kind.what == "operators":
+        return activations.layer(s, kind.experts, kind.without)
+    return {"recomputed layers' inputs": activations.layer_input(s)} if kind.what == "input" else {}
 
 
 def routed(s: Shape, layer: int) -> bool:
@@ -60,7 +75,9 @@ def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
 
 def fixed(s: Shape) -> float:
     """Workspaces that stay: Transformer Engine and cuBLAS 72 MiB on A100, 100 MiB from Hopper on, 112 MiB with local layers;
-    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on."""
+    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on. Ascend's libraries keep theirs outside the allocator."""
+    if s.implementation not in CUDA:
+        return 0.0
     base = 112 if s.implementation == "local" else 72 if s.architecture == 8 else 100
     return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
 

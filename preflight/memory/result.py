@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from dataclasses import dataclass
+
+LOW = 0.95
+"""Of the predicted peak, what is allocated at the least: the 5th percentile of measured over predicted, dense models."""
 
 Verdict = Literal["does-not-fit", "at-risk", "fits", "unknown"]
 
@@ -28,6 +32,13 @@ class Stage:
     allocated_peak: float
     required: float
     parameters: float = 0.0
+    first_step: float = 0.0
+    """The most during the first step, before the optimizer has made its moments: what short benchmark runs report."""
+
+    @property
+    def low(self) -> float:
+        """What is allocated at the peak at the least: the terms' low ends, and the estimate's own error."""
+        return LOW * sum(term.low for term in self.terms if term.kind != "device")
 
 
 @dataclass(frozen=True, slots=True)

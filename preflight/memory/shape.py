@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from preflight.memory.usable import BYTES, Missing, verify
 from preflight.plan import Plan
+from dataclasses import dataclass
 from preflight.value import Value
 
-__all__ = ["Experts", "Latent", "Missing", "Shape", "shape"]
+__all__ = ["CUDA", "Experts", "Latent", "Missing", "Shape", "shape"]
+
+
+CUDA = ("transformer_engine", "local", "inference_optimized")
+"""Implementations whose fused attention keeps one fp32 log-sum-exp a head and query; Ascend's keeps maximum and sum, 8 fp32 lanes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,10 @@ class Shape:
     latent: Latent | None
     experts: Experts | None
     mtp: int
+    adapter_rank: int
+    adapters: tuple[str, ...]  # linears with a low-rank adapter; only adapters are trained then
+    gate_apart: bool  # activation of the gate and product are kept apart
+    statistics: int  # bytes the fused attention keeps per head and query
     tensor: int
     pipeline: int
     context: int
@@ -73,11 +81,14 @@ class Shape:
     splits: int  # parts per sequence of a sequence pipeline
     micro: int
     count: int  # micro-batches per step
+    varying: bool  # samples may be shorter than the sequence length
+    frozen: int  # copies of the weights beside the trained ones
     recompute: str
     method: str | None
     recompute_layers: int
     full_layers: tuple[tuple[int, ...], ...] | None
     modules: frozenset[str]
+    operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]  # recomputed outputs, layers[v][s] beyond the fully recomputed
     parameter_bytes: int
     gradient_bytes: int
     master_bytes: int
@@ -161,6 +172,10 @@ def shape(plan: Plan, architecture: int = 0) -> Shape:
         latent=_latent(get),
         experts=_experts(get, sum(map(sum, stages))),
         mtp=get("model.mtp", 0),
+        adapter_rank=get("model.lora_rank", 8),
+        adapters=tuple(get("model.lora_targets", ())),
+        gate_apart=bool(get("model.gate_apart", False)),
+        statistics=4 if get("loss.implementation", "transformer_engine") in CUDA else 64,
         tensor=get("layout.tensor"),
         pipeline=get("layout.pipeline"),
         context=context,
@@ -171,13 +186,16 @@ def shape(plan: Plan, architecture: int = 0) -> Shape:
         schedule=get("layout.schedule", "1f1b"),
         splits=get("layout.sequence_splits", 1) if get("layout.schedule", "1f1b").startswith("seq") else 1,
         group=get("layout.group", get("layout.pipeline")),
-        micro=get("batch.micro"),
+        micro=get("batch.micro") * (2 if get("batch.pairs") else 1),
+        varying=bool(get("batch.varying")),
+        frozen=int(bool(get("batch.pairs"))),
         count=get("batch.count", get("layout.pipeline")),
         recompute=get("recompute.mode", "none"),
         method=get("recompute.method"),
         recompute_layers=get("recompute.layers", 0),
         full_layers=get("recompute.full_layers"),
-        modules=frozenset(get("recompute.modules", ())),
+        modules=frozenset(get("recompute.modules", ()) if get("recompute.mode") == "selective" else ()),
+        operators=tuple(get("recompute.operators", ())),
         parameter_bytes=1 if get("precision.fp8_parameters") else BYTES[parameters],
         gradient_bytes=BYTES[get("precision.gradients", "fp32")],
         master_bytes=BYTES[get("precision.master")] if get("precision.master") else 0,

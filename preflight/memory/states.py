@@ -29,12 +29,15 @@ def sharded(s: Shape, n: Parameters, level: int) -> float:
 def steady_terms(s: Shape, n: Parameters) -> list[Term]:
     """Weights, gradients, master copy and moments."""
     weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3)
+    whole, n = n, n.trained
     gradients = s.gradient_bytes * sharded(s, n, 2)
     master = s.master_bytes * sharded(s, n, 1) * (1 - s.offload)
     moments = states_per_parameter(s) * sharded(s, n, 1) * (1 - s.offload)
     over = f" / {s.shards}" if s.zero else ""
+    reference = [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters, frozen")] if s.frozen else []
     return [
-        _term("weights", weights, f"{s.parameter_bytes} x {n.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}"),
+        *reference,
+        _term("weights", weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}"),
         _term("gradients", gradients, f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}"),
         _term("master weights", master, f"{s.master_bytes} x {n.total:.4g}{over}"),
         _term("optimizer states", moments, f"{states_per_parameter(s):g} x {n.total:.4g}{over}"),
@@ -43,7 +46,7 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
 
 def fp16_copy(s: Shape, n: Parameters) -> float:
     """fp16 training keeps an fp32 copy of the sharded gradients from the step to the next zero_grad: 4N/shards."""
-    return 4 * sharded(s, n, 1) if s.fp16 and s.master_bytes else 0.0
+    return 4 * sharded(s, n.trained, 1) if s.fp16 and s.master_bytes else 0.0
 
 
 def _term(name: str, size: float, formula: str) -> Term:

@@ -57,7 +57,7 @@ def model(source: Source) -> Model:
         capacity=compute(_capacity, "moe_expert_capacity_factor"),
         mtp=take("mtp_num_layers"),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
-        lora_targets=compute(lambda r: tuple(r.lora_target_modules or ()), "lora_target_modules"),
+        lora_targets=compute(_adapters, "lora_target_modules"),
     )
 
 
@@ -94,6 +94,14 @@ def _shared(run: Run) -> int | None:
     if size is None and run.n_shared_experts:
         size = run.n_shared_experts * run.moe_ffn_hidden_size
     return size
+
+
+_LINEARS = {"linear_qkv": "qkv", "linear_proj": "projection", "linear_fc1": "fc1", "linear_fc2": "fc2"}
+
+
+def _adapters(run: Run) -> tuple[str, ...]:
+    """The linears with an adapter; a target of another name is no error here, but nothing can be computed from it."""
+    return tuple(_LINEARS[name] for name in run.lora_target_modules or () if name in _LINEARS)
 
 
 def _capacity(run: Run) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.dialects.megatron.mindspeed import without_noop
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import NotKnown, Run
@@ -23,8 +24,25 @@ def recompute(source: Source) -> Recompute:
         modules=compute(_modules, "recompute_modules"),
         full_layers=default(None),
         patterns=default(None),
+        operators=compute(_operators, "recompute_norm"),
         offload=compute(lambda r: any((r.cpu_offloading, r.fine_grained_activation_offloading, r.swap_attention)), "cpu_offloading"),
     )
+
+
+def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
+    """What MindSpeed recomputes beside Megatron's modules: norms and activation functions, in the first layers of every rank."""
+    wanted = [
+        (names, limit)
+        for on, names, limit in (
+            (run.recompute_norm, ("norm 1 output", "norm 2 output"), run.recompute_norm_num_layers),
+            (run.recompute_activation_function, ("activation output", "weighted activation"), run.recompute_activation_function_num_layers),
+        )
+        if on
+    ]
+    if not wanted:
+        return ()
+    held = tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
+    return tuple((names, tuple(tuple(most if limit is None else min(most, limit) for most in row) for row in held)) for names, limit in wanted)
 
 
 def _modules(run: Run) -> tuple[str, ...]:
@@ -115,6 +133,7 @@ def _deferred(run: Run) -> int:
     return min(run.wgrad_deferral_limit or count, count)
 
 
+ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
     ("a model of another family", lambda r: r.entry in FAMILIES),
@@ -133,7 +152,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd")),
     ("2-D tensor parallelism", lambda r: r.tp_2d),
     ("dual-pipe scheduling", lambda r: r.schedules_method == "dualpipev"),
-    ("adapters", lambda r: r.lora_target_modules),
+    ("adapters of this kind", lambda r: r.qlora or any(name not in ADAPTED for name in r.lora_target_modules or ())),
     ("weights in more shards than tensor parallelism", lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
 )
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from preflight.arguments import Arguments
 from preflight.dialects.mindformers.layers import Layers, layers
 from preflight.dialects.mindformers.operators import match
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
+from preflight.dialects.mindformers.rows import rows
 from preflight.document import Document
 from preflight.plan import Plan
+from dataclasses import replace
 from preflight.value import derived
 
 
@@ -34,8 +35,24 @@ def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: P
     """The plan with the patterns that recompute something: each with its layers by chunk and stage."""
     if not any(name.startswith("recompute_config.select") for name in arguments.written):
         return plan
-    found = tuple((one.pattern, one.counts) for one in reaches(_Read(documents, arguments, plan)) if one.setting == "select_recompute" and one.paths)
-    return replace(plan, recompute=replace(plan.recompute, patterns=derived(found, "operators that select_recompute reaches"))) if found else plan
+    run = _Read(documents, arguments, plan)
+    reached = tuple(one for one in reaches(run) if one.setting == "select_recompute" and one.paths)
+    if not reached:
+        found = rows(_as_written(run), interleaved=True)
+        return replace(plan, recompute=replace(plan.recompute, operators=derived(found, "select_recompute, as it is written"))) if found else plan
+    patterns = derived(tuple((one.pattern, one.counts) for one in reached), "operators that select_recompute reaches")
+    operators = derived(rows((one.paths, one.counts) for one in reached), "what their recomputation frees")
+    return replace(plan, recompute=replace(plan.recompute, patterns=patterns, operators=operators))
+
+
+def _as_written(run: Run) -> Iterator[tuple[tuple[str, ...], Stages]]:
+    """Patterns taken for paths, where the operators of the model are not known, with the layers they are meant for."""
+    layout, found = stages(run), layers(run.arguments, run.plan)
+    hidden = found is None or any(cell.opaque for kind in found.kinds for cell in kind.cells)
+    for item in items(run) if layout is not None and hidden else ():
+        here = active_layers(run, item) if item.setting == "select_recompute" else None
+        if here and layout is not None:
+            yield (item.pattern,), _by_stage(set(here), layout)
 
 
 def reaches(run: Run) -> Iterator[Reach]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from preflight.dialects.mindformers.adapters import targets
 from preflight.dialects.mindformers.run import Run
 from preflight.document import Unknown
 from preflight.plan import Model
@@ -73,7 +74,8 @@ def legacy(run: Run) -> Model:
         **_experts(run, experts, get("layers"), get("ffn")),
         mtp=run.value(f"{_LEGACY}mtp_depth") if run.model == "DeepseekV3Config" else derived(0),
         lora_rank=run.value(f"{_LEGACY}pet_config.lora_rank"),
-        lora_targets=_targets(run),
+        lora_targets=targets(run, family),
+        gate_apart=_not(run.value(f"{_LEGACY}use_fused_swiglu")),
     )
 
 
@@ -132,7 +134,8 @@ def mcore(run: Run, family: str) -> Model:
         **_core_experts(run, layers, experts),
         mtp=get("mtp_num_layers"),
         lora_rank=run.value("model.model_config.pet_config.lora_rank"),
-        lora_targets=_targets(run),
+        lora_targets=targets(run, family),
+        gate_apart=derived(act.raw != "fusedswiglu") if act.known else act,
     )
 
 
@@ -226,11 +229,6 @@ def _shared(run: Run) -> Value:
 def _attention(run: Run, name: str) -> Value:
     flash = run.value(name)
     return flash.derived("flash" if flash.raw else "unfused", "use_flash_attention") if flash.known else flash
-
-
-def _targets(run: Run) -> Value:
-    raw = run.raw("model.model_config.pet_config.target_modules")
-    return derived(None) if raw is None else derived((raw,)) if isinstance(raw, str) else unknown("target_modules is no text")
 
 
 def _quotient(number: Value, divisor: Value) -> Value:

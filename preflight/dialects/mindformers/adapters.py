@@ -1,0 +1,50 @@
+"""Which linears a pet_config puts adapters on, in neutral names."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.dialects.mindformers.operators import compiled
+from preflight.dialects.mindformers.run import Run
+from preflight.document import Unknown
+from preflight.value import Value, derived, unknown
+
+_PET = "model.model_config.pet_config"
+_CELLS = {
+    "llama": {
+        "attention.wq": "query",
+        "attention.wk": "key",
+        "attention.wv": "value",
+        "attention.w_qkv": "qkv",
+        "attention.wo": "projection",
+        "feed_forward.w1": "gate",
+        "feed_forward.w3": "up",
+        "feed_forward.w_gate_hidden": "fc1",
+        "feed_forward.w2": "fc2",
+    },
+    "glm": {"attention.query_key_value": "qkv", "attention.dense": "projection", "mlp.dense_h_to_4h": "fc1", "mlp.dense_4h_to_h": "fc2"},
+    "gpt2": {"attention.dense1": "query", "attention.dense2": "key", "attention.dense3": "value", "attention.projection": "projection"},
+    "mcore": {"self_attention.linear_qkv": "qkv", "self_attention.linear_proj": "projection", "mlp.linear_fc1": "fc1", "mlp.linear_fc2": "fc2"},
+}
+_EITHER = {"qkv": ("query", "key", "value"), "fc1": ("gate", "up")}
+
+
+def targets(run: Run, family: str) -> Value:
+    """The linears with an adapter; () where no pet_config is given."""
+    if not any(name == _PET or name.startswith(f"{_PET}.") for name in run.written):
+        return derived(())
+    kind, pattern = run.raw(f"{_PET}.pet_type"), run.raw(f"{_PET}.target_modules")
+    if isinstance(kind, Unknown) or kind != "lora":
+        return unknown(kind.because if isinstance(kind, Unknown) else f"pet_type is {kind!r}")
+    found = _matched(pattern, _CELLS.get("mcore" if run.kind == "mcore" else family, {}))
+    return derived(found, "target_modules") if found else unknown("the linears that target_modules names are not known")
+
+
+def _matched(pattern: object, cells: dict[str, str]) -> tuple[str, ...]:
+    """Names of the cells that one of the alternatives matches from the start; nothing for patterns that are not plain alternatives."""
+    if not isinstance(pattern, str) or "(" in pattern:
+        return ()
+    expressions = [compiled(part) for part in pattern.split("|")]
+    plain = [one for one in expressions if isinstance(one, re.Pattern)]
+    found = [name for cell, name in cells.items() if any(one.match(f"model.layers.0.{cell}") for one in plain)]
+    return tuple(name for name in found if not any(part in found for part in _EITHER.get(name, ())))
