@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from preflight.record import dataclass, field
 from preflight.value import Value, unknown
 
 GIB = 2**30

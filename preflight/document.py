@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from preflight.finding import Key
+from preflight.record import dataclass, field
 from preflight.source import Source, Span
 from preflight.word import UNKNOWN as UNKNOWN
 from preflight.word import Piece as Piece

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from preflight.cluster import Device
@@ -14,6 +13,7 @@ from preflight.finding import Finding, Fix, Severity, Unverified
 from preflight.job import Job
 from preflight.plan import Plan
 from preflight.plugins import Plugins
+from preflight.record import dataclass
 from preflight.request import Request
 from preflight.rule import Checkable
 from preflight.spelling import did_you_mean, nearest

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, NamedTuple
 
+from preflight.record import dataclass, replace
 from preflight.source import Span
 
 Key = tuple[str | int, ...]

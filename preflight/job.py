@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from preflight.cluster import Cluster
 from preflight.document import Document, Problem
 from preflight.finding import Edit, Finding, Fix, Related, Safety
 from preflight.plan import Plan
+from preflight.record import dataclass
 from preflight.request import Target
 from preflight.source import Span
 from preflight.value import Value

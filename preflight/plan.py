@@ -6,7 +6,7 @@ Fields that may legitimately be absent hold the raw value None (no experts, no v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from preflight.record import dataclass, field, fields
 from preflight.request import Target
 from preflight.value import Value, unknown
 
@@ -88,8 +88,6 @@ class Batch:
     micro: Value = _NOT_GIVEN  # samples per micro-batch and data-parallel rank
     count: Value = _NOT_GIVEN  # micro-batches per step and data-parallel rank
     total: Value = _NOT_GIVEN  # samples per step
-    varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
-    pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

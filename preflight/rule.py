@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
+from preflight.record import dataclass
 
 Said = Finding | Unverified
 

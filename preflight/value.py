@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from preflight.document import Setting, Unknown
 from preflight.finding import Edit, Key, Related
+from preflight.record import dataclass, replace
 from preflight.source import Span
 
 

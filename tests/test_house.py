@@ -18,7 +18,7 @@ else:
 
 ROOT = Path(__file__).parent.parent
 FLOORS = [
-    ("source", "spelling", "versions", "refusal"),
+    ("record", "source", "spelling", "versions", "refusal"),
     ("finding", "word"),
     ("document", "request", "atomic"),
     ("value", "suppression"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from preflight.arguments import REMOVE as REMOVE
@@ -15,6 +14,7 @@ from preflight.constraints.versions import matches
 from preflight.document import Unknown
 from preflight.finding import Edit, Finding, Fix, Safety, Severity, Unverified
 from preflight.job import Job
+from preflight.record import dataclass, field
 
 Upstream = str | Mapping[str, str]
 

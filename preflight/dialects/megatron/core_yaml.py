@@ -7,7 +7,6 @@ run. So only neutral rules look at such a run; its version is listed as "megatro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from preflight.arguments import REMOVE, Arguments
 from preflight.cluster import Cluster
@@ -18,6 +17,7 @@ from preflight.dialects.megatron.run import NotKnown, Run, derives, perform
 from preflight.dialects.megatron.table import table
 from preflight.document import Document, Node, Setting
 from preflight.finding import Edit, Key
+from preflight.record import replace
 from preflight.request import Target
 from preflight.value import Origin, Value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster, Device
@@ -21,6 +20,7 @@ from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.ranktable import listed_devices, rank_table
 from preflight.document import Count, Document, Launch, Setting, Unknown
+from preflight.record import replace
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, unknown
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol
 
 from preflight.dialects.megatron.run import NotKnown, Run
 from preflight.finding import Edit
+from preflight.record import replace
 from preflight.value import Value, derived, unknown
 
 

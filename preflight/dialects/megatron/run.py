@@ -7,12 +7,12 @@ and everything that the step was to derive becomes unknown for the same reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from preflight.arguments import Switch
 from preflight.dialects.megatron.table import Table, destinations
 from preflight.document import Unknown
+from preflight.record import replace
 from preflight.value import Origin, Value, default, derived, unknown
 
 ARGUMENTS = "megatron/training/arguments.py"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from preflight.document import Document, Entry, Node, Unknown, Word
 from preflight.finding import Key
+from preflight.record import dataclass, field
 from preflight.source import Span
 from preflight.value import Origin, Value
 

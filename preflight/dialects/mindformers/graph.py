@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from preflight.arguments import REMOVE, Arguments
@@ -23,6 +22,7 @@ from preflight.dialects.mindformers.table import table
 from preflight.document import Document
 from preflight.finding import Edit
 from preflight.plan import Model
+from preflight.record import replace
 from preflight.request import Target
 from preflight.value import Value, derived, unknown
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -16,6 +15,7 @@ from preflight.dialects.ranktable import listed_devices, rank_table
 from preflight.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.finding import Edit
 from preflight.plan import Plan
+from preflight.record import replace
 from preflight.request import Request, Target
 from preflight.value import Origin, Value, derived, unknown
 

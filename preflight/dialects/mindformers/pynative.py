@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from preflight.arguments import REMOVE, Arguments, Switch
@@ -18,6 +17,7 @@ from preflight.dialects.mindformers.pynative_schema import defaults
 from preflight.dialects.mindformers.relayout import relayout
 from preflight.document import Document, Node, Unknown
 from preflight.finding import Edit
+from preflight.record import replace
 from preflight.request import Target
 from preflight.value import Value, default, derived, unknown
 

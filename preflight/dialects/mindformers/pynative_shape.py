@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from preflight.arguments import Arguments
 from preflight.dialects.mindformers.pynative_derive import MOST_LAYERS, whole
 from preflight.document import Unknown
 from preflight.plan import Model
+from preflight.record import replace
 from preflight.value import Value, default, derived, unknown
 
 _SIZES = frozenset(
