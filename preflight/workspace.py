@@ -35,7 +35,7 @@ class Workspace:
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
         """Another file that a config names, relative to the config; None when it is missing or must not be opened."""
         path = beside(document, name) if self.request.follow else None
-        if path is None or not path.is_file():
+        if path is None or not _is_file(path):
             return None
         shown = display(path)
         if shown in edited:
@@ -43,6 +43,13 @@ class Workspace:
         if path not in self._opened:
             self._opened[path] = load(Source.read(path, shown))
         return next(iter(self._opened[path]), None)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def display(path: Path) -> str:

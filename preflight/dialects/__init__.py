@@ -72,4 +72,7 @@ def beside(document: Document, name: str) -> Path | None:
     """Where a file named in a document lies: relative to the document; None when the document has no path."""
     if document.source.path is None or not name:
         return None
-    return (document.source.path.parent / name).resolve()
+    try:
+        return (document.source.path.parent / name).resolve()
+    except (OSError, RuntimeError, ValueError):  # a name too long, a loop of links, a NUL
+        return None
