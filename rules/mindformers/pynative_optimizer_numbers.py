@@ -36,7 +36,7 @@ def check(job: Job) -> Iterator[Finding]:
     if kind == "AdamW":
         for name, line in (("eps", 87), ("weight_decay", 88)):
             value = job.arguments.given(f"optimizer.{name}")
-            if value is not None and isinstance(value.raw, int) and not isinstance(value.raw, bool) and value.raw >= 0:
+            if value is not None and isinstance(value.raw, int) and not isinstance(value.raw, bool) and 0 <= value.raw < 2**63:
                 yield _whole(job, value, f"{name} is the integer {value.raw}; AdamW takes only a float", line)
         yield from _betas(job)
     elif kind == "Muon":
