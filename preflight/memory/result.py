@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from dataclasses import dataclass
+from preflight.record import dataclass
 
 LOW = 0.95
 """Of the predicted peak, what is allocated at the least: the 5th percentile of measured over predicted, dense models."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from preflight.memory.usable import BYTES, Missing, verify
 from preflight.plan import Plan
-from dataclasses import dataclass
+from preflight.record import dataclass
 from preflight.value import Value
 
 __all__ = ["CUDA", "Experts", "Latent", "Missing", "Shape", "shape"]

@@ -12,7 +12,7 @@ from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stage
 from preflight.dialects.mindformers.rows import rows
 from preflight.document import Document
 from preflight.plan import Plan
-from dataclasses import replace
+from preflight.record import replace
 from preflight.value import derived
 
 
