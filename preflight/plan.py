@@ -88,6 +88,8 @@ class Batch:
     micro: Value = _NOT_GIVEN  # samples per micro-batch and data-parallel rank
     count: Value = _NOT_GIVEN  # micro-batches per step and data-parallel rank
     total: Value = _NOT_GIVEN  # samples per step
+    varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
+    pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
