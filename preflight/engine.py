@@ -113,7 +113,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
-    after = {}
+    after, beside = {}, {}
     for rule in plugins.rules(job.versions):
         if not policy.chosen(rule.id, path):
             continue
@@ -124,11 +124,12 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
         except Exception as error:
             crashes.append(Crash(rule.id, path, f"{type(error).__name__}: {error}", traceback.format_exc()))
             continue
-        after[rule.id] = rule.after
+        after[rule.id], beside[rule.id] = rule.after, getattr(rule, "beside", ())
         findings += [item.of(rule.id, rule.severity) for item in said if isinstance(item, Finding)]
         unknown += [Unchecked(rule.id, path, item.because) for item in said if isinstance(item, Unverified)]
     fired = {f.rule for f in findings if f.severity is Severity.ERROR}
-    kept = [f for f in findings if not fired.intersection(after.get(f.rule, ()))]
+    there = {(f.rule, f.path, f.span.start) for f in findings if f.severity is Severity.ERROR}
+    kept = [f for f in findings if not fired.intersection(after[f.rule]) and not any((id, f.path, f.span.start) in there for id in beside[f.rule])]
     return kept, unknown, crashes
 
 

@@ -45,7 +45,10 @@ class RulePack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported."""
+    """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
+
+    beside: the same, but only where that error stands at the same place.
+    """
 
     id: str
     severity: Severity
@@ -53,6 +56,7 @@ class Rule:
     frameworks: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def page(self) -> str:
@@ -83,16 +87,18 @@ def rule(
     frameworks: tuple[str, ...] = (),
     after: tuple[str, ...] = (),
     upstream: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
     """Make a rule of a function; its id is the module's name in kebab case unless given.
 
     frameworks: names as in a target ("megatron", "mindspeed", "mindformers"); empty means every dialect.
     upstream: the checks of the framework that this rule owns, as "file:line".
+    after, beside: ids of rules whose error says it already, on the run or at the same place.
     """
 
     def make(function: Callable[..., Iterator[Said]]) -> Rule:
         name = id or function.__module__.rpartition(".")[2].replace("_", "-")
-        return Rule(name, severity, function, frameworks, after, upstream)
+        return Rule(name, severity, function, frameworks, after, upstream, beside)
 
     return make
 

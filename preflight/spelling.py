@@ -13,6 +13,17 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def meant_boolean(word: str) -> bool | None:
+    """The boolean that a misspelt word most likely means, or None."""
+    from difflib import SequenceMatcher
+
+    lower = word.strip().lower()
+    for known, value in (("true", True), ("false", False)) if 3 <= len(lower) <= 6 and lower.isalpha() else ():
+        if sorted(lower) == sorted(known) or (abs(len(lower) - len(known)) <= 1 and SequenceMatcher(None, lower, known).ratio() > 0.85):
+            return value
+    return None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about a word that is not known: "; did you mean 'select'?", or nothing."""
     close = nearest(word, known)

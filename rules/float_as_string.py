@@ -32,7 +32,7 @@ from preflight.document import walk
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"))
+@rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"), beside=("wrong-type", "pynative-wrong-type"))
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.kind != "yaml" or document.tree is None or document.source.name.endswith(".json"):

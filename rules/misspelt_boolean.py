@@ -22,17 +22,17 @@ YAML 1.1, the boolean type; PyYAML resolver: only the words yes, no, true, false
 """
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 
 from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
 from preflight.document import Document, Node, walk
 from preflight.finding import Key
+from preflight.spelling import meant_boolean
 
 _WORDS = {"true": True, "false": False}
 _NAMES = ("use_", "enable_", "is_", "do_")
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, beside=("wrong-type", "pynative-wrong-type"))
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.kind == "yaml" and document.tree is not None and not document.source.name.endswith(".json"):
@@ -63,10 +63,4 @@ def _meant(key: Key, node: Node) -> bool | None:
     if lower in _WORDS:
         quoted_switch = bool(node.style) and str(key[-1]).startswith(_NAMES)
         return _WORDS[lower] if quoted_switch or not node.style else None
-    if node.style:
-        return None
-    for word, value in _WORDS.items():
-        same_letters = sorted(lower) == sorted(word)
-        if same_letters or (abs(len(lower) - len(word)) <= 1 and SequenceMatcher(None, lower, word).ratio() > 0.85):
-            return value
-    return None
+    return None if node.style else meant_boolean(lower)

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.types import WORDS, Sort, applying, fits
+from preflight.spelling import meant_boolean
 
 _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGE = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
@@ -98,8 +99,8 @@ def _stage_place(job: Job, value: Value) -> str | None:
 def _meant(text: str) -> object:
     """The value that a quoted text spells, or None."""
     bare = text.strip()
-    if bare.lower() in ("true", "false"):
-        return bare.lower() == "true"
+    if (switch := meant_boolean(bare)) is not None:
+        return switch
     if bare.upper().replace(" ", "").removesuffix("B").removesuffix("G").replace(".", "", 1).isdigit() and bare.upper().rstrip("B").endswith("G"):
         return f"{bare.upper().replace(' ', '').removesuffix('B').removesuffix('G')}GB"
     return int(bare) if bare.isdigit() else None
