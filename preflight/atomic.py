@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from preflight.source import InputError, Source
@@ -16,25 +17,54 @@ def write(old: Source, new: Source) -> None:
         raise InputError("is not a file that can be written", old.name)
     path = Path(os.path.realpath(old.path))
     try:
-        status = path.stat()
-        if path.read_bytes() != old.encode(old.text):
-            raise InputError("changed while it was being fixed; nothing was written", old.name)
-        if not os.access(path, os.W_OK) or not status.st_mode & 0o222:
-            raise InputError("is read-only; nothing was written", old.name)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".preflight", dir=path.parent)
+        with _locked(path):
+            status = path.stat()
+            if path.read_bytes() != old.encode(old.text):
+                raise InputError("changed while it was being fixed; nothing was written", old.name)
+            if not os.access(path, os.W_OK) or not status.st_mode & 0o222:
+                raise InputError("is read-only; nothing was written", old.name)
+            _replace(path, status, new.encode(new.text), old.name)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", old.name) from None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes."""
+    with open(path, "rb") as stream:
+        with contextlib.suppress(ImportError, OSError):  # Windows, and file systems without locks
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".preflight", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(new.encode(new.text))
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, status.st_mode & 0o7777)
-        if os.geteuid() == 0 or status.st_gid != os.getegid():
+        if hasattr(os, "chown"):
             with contextlib.suppress(OSError):
                 os.chown(name, status.st_uid, status.st_gid)
+        made = os.stat(name)
+        if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
+            raise InputError("belongs to another user or group, which a fix would change; nothing was written", shown)
+        os.chmod(name, status.st_mode & 0o7777)
+        _attributes(path, name)
         os.replace(name, path)
-    except OSError as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
-        raise InputError(f"cannot be written: {error.strerror or error}", old.name) from None
+        raise
+
+
+def _attributes(path: Path, name: str) -> None:
+    """Extended attributes, access lists among them, as far as the file system takes them."""
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):
+            for attribute in os.listxattr(path):
+                with contextlib.suppress(OSError):
+                    os.setxattr(name, attribute, os.getxattr(path, attribute))
