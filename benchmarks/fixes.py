@@ -34,7 +34,7 @@ MOST_SETTINGS = 3
 DEVICES = {7: "v100", 9: "h100", 10: "gb200"}
 KEPT = re.compile(
     r"--(num-layers|hidden-size|ffn-hidden-size|num-attention-heads|num-query-groups|kv-channels|seq-length|max-position-embeddings|num-experts|"
-    r"moe-ffn-hidden-size|moe-router-topk|mtp-num-layers|global-batch-size|hybrid-layer-pattern|vocab-size)\b|"
+    r"moe-ffn-hidden-size|moe-router-topk|mtp-num-layers|global-batch-size|hybrid-layer-pattern|vocab-size)(?![\w-])|"
     r"\b(num_layers|num_hidden_layers|hidden_size|num_heads|num_attention_heads|n_kv_heads|num_key_value_heads|intermediate_size|seq_length|vocab_size|"
     r"expert_num|num_experts|global_batch_size)$"
 )
@@ -109,7 +109,12 @@ def judge(case: Case) -> tuple[str, str]:
         return "unreadable", error.message
     if not errors(before):
         return "not found", ""
-    result = fix(workspace, unsafe=True, suggest=suggest)
+    rules = set(errors(before))
+    for _ in range(3):  # errors only, and those that come to light behind them
+        result = fix(workspace, unsafe=True, wanted=lambda rule, path: rule in rules, suggest=suggest)
+        if rules.issuperset(errors(result.report)):
+            break
+        rules.update(errors(result.report))
     if left := errors(result.report):
         why = [(o.finding.rule, o.state, o.detail) for o in result.outcomes if o.finding.rule in left]
         return "left", f"{why}"
@@ -118,10 +123,16 @@ def judge(case: Case) -> tuple[str, str]:
     if len(changed) > MOST_SETTINGS:
         return "too much", f"{changed}"
     told = " ".join(f"{'.'.join(map(str, f.key))} {f.message}" for f in before.findings if f.severity is Severity.ERROR)
-    for name in changed:
-        if KEPT.search(name) and name not in told and name.strip("-").replace("-", "_") not in told and name.rpartition(".")[2] not in told:
-            return "changes what is trained", f"{changed}: {told}"
+    if wrong := [name for name in changed if KEPT.search(name) and not any(word in told for word in words_for(name))]:
+        return "changes what is trained", f"{wrong}: {told}"
     return "fixed", f"{changed}"
+
+
+def words_for(name: str) -> tuple[str, ...]:
+    """How a finding may speak of a setting: its flag, its name, or its last word ("heads")."""
+    plain = name.rpartition(".")[2].strip("-").replace("-", "_")
+    last = plain.rpartition("_")[2]
+    return (name, plain, plain.replace("_", " "), *((last,) if last in ("heads", "layers", "groups") else ()))
 
 
 def main() -> None:

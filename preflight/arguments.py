@@ -37,7 +37,7 @@ class Arguments:
     written: what somebody typed (last one wins). effective: what differs from written or default once the framework
     has derived and switched; derived names that are no arguments live here too. default: the value of anything else.
     put: the edits that write a value to a name, in the spelling of the document (flag, negated flag, YAML key).
-    export: the same for an environment variable. environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: faults of parsing.
+    environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: faults of parsing.
     """
 
     target: Target
@@ -45,13 +45,15 @@ class Arguments:
     effective: Mapping[str, Value]
     default: Callable[[str], Value] = _no_default
     put: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
-    export: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
     environment: Mapping[str, Value] = field(default_factory=dict)
     switches: tuple[Switch, ...] = ()
     problems: tuple[Problem, ...] = ()
     open: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed": …, "mindspeed-llm": …}."""
+
+    export: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
+    """The edits that set an environment variable of the run."""
 
     keeps: Callable[[str], bool] = lambda name: True
     """Whether an argument says what is trained, or on what: not to be taken away just because it clashes with another."""

@@ -64,6 +64,7 @@ def fix(
         if suggested.findings == result.report.findings:
             break
         result.report = suggested
+        refused.clear()
     for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
         result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), unsafe))
     return result
@@ -220,8 +221,9 @@ def _better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
         now = sum(f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in after.findings)
         if now >= was:
             raise NotProven("the finding would still be there")
+    seen = {job.documents[0].source.name for job in before.jobs if job.memory.verdict == "unknown"}  # a layout that can be read now may turn out too large
     had = Counter((f.rule, f.path) for f in before.findings if f.severity is Severity.ERROR)
-    have = Counter((f.rule, f.path) for f in after.findings if f.severity is Severity.ERROR)
+    have = Counter((f.rule, f.path) for f in after.findings if f.severity is Severity.ERROR and not (f.rule == "predicted-oom" and f.path in seen))
     if new := have - had:
         raise NotProven(f"it would bring a new error: {', '.join(sorted(rule for rule, _ in new))}")
     if len(after.jobs) < len(before.jobs):

@@ -5,45 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from preflight.arguments import REMOVE as REMOVE
 from preflight.constraints.evaluator import evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
+from preflight.constraints.repairs import REMOVE as REMOVE
+from preflight.constraints.repairs import Change as Change
+from preflight.constraints.repairs import Repair, drop, put, written
 from preflight.constraints.versions import matches
 from preflight.document import Unknown
-from preflight.finding import Edit, Finding, Fix, Safety, Severity, Unverified
+from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
 from preflight.record import dataclass, field
 
 Upstream = str | Mapping[str, str]
-
-
-class Change(NamedTuple):
-    """One argument of a repair: the handle and its new value (a value, an expression, or REMOVE)."""
-
-    handle: Handle
-    value: object
-    optional: bool = False  # a removal that may find nothing to remove
-
-
-class Repair(NamedTuple):
-    """A fix in terms of arguments; title "" is made from the changes."""
-
-    changes: tuple[Change, ...]
-    safety: Safety = Safety.UNSAFE
-    title: str = ""
-
-
-def put(handle: Handle, value: object = True, *, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
-    """Write a value (True for a switch); an expression is computed from the run."""
-    return Repair((Change(handle, value),), safety, title)
-
-
-def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
-    """Remove what was typed, so that the default holds. also: what goes with it where somebody typed it."""
-    changes = (*(Change(handle, REMOVE) for handle in handles), *(Change(handle, REMOVE, True) for handle in also))
-    return Repair(changes, safety, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +98,15 @@ class Constraint:
         elif broken:
             values = [job.arguments.given(h.name) for h in (self.at or tuple(self.refuse.handles())) if h.view != "environment"]
             typed = list({id(value): value for value in values if value is not None and value.setting is not None}.values())
+            fixes = tuple(written(self.fixes or (() if self.layout else tuple(self._drops(job))), job))
             yield Finding(
                 self._fill(job),
                 span=job.place(*typed),
                 related=tuple(place for value in typed[1:] for place in value.related),
                 key=typed[0].key if typed else (),
                 upstream=self._upstream(job),
-                fix=next(self._repairs(job), None),
-                alternatives=tuple(self._repairs(job))[1:],
+                fix=next(iter(fixes), None),
+                alternatives=fixes[1:],
                 layout=self.layout,
             )
 
@@ -148,35 +124,6 @@ class Constraint:
             return "?" if isinstance(value, Unknown) else "nothing" if value is None else str(value)
 
         return re.sub(r"\{([A-Za-z_][\w.]*)\}", fill, self.message)
-
-    def _repairs(self, job: Job) -> Iterator[Fix]:
-        """The fixes that can be written; where none is declared, taking away one of the arguments that clash."""
-        read = reader(job.arguments)
-        for repair in self.fixes or (() if self.layout else tuple(self._drops(job))):
-            edits: list[Edit] = []
-            titles = []
-            for handle, wanted, optional in repair.changes:
-                value = REMOVE if wanted is REMOVE else evaluate(wanted, read)
-                if optional and job.arguments.given(handle.name) is None:
-                    continue
-                if isinstance(value, Unknown) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
-                    break
-                made, title = _change(job, handle, value)
-                if not made:
-                    break
-                edits += made
-                titles.append(title)
-            else:
-                yield Fix(repair.title or ", ".join(titles), tuple(edits), repair.safety)
-
-
-def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], str]:
-    """The edits that give an argument or an environment variable a value (REMOVE takes it away), and how to call that."""
-    if handle.view == "environment":
-        return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
-    flag = job.arguments.spell(handle.name)
-    gone = value is REMOVE or value is False
-    return job.arguments.put(handle.name, value), f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"
 
 
 class ConstraintSet:

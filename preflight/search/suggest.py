@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import takewhile
 
 from preflight.engine import Report
-from preflight.finding import Fix, Safety, Severity
+from preflight.finding import Edit, Finding, Fix, Key, Safety, Severity
 from preflight.job import Job
 from preflight.search.attempt import attempts
 from preflight.search.layouts import Found, search
@@ -20,17 +22,43 @@ _FOLLOW = ("data", "micro_batches", "stages", "sharded", "full_layers")
 
 
 def suggest(workspace: Workspace, report: Report) -> Report:
-    """The report with layout fixes on every error that another layout would cure and that has no fix of its own."""
+    """The report with layout fixes on every error that another layout would cure, after a fix of its own."""
     findings = list(report.findings)
     for job in report.jobs:
-        mine = [i for i, f in enumerate(findings) if f.layout and f.fix is None and f.severity is Severity.ERROR and f.path == job.documents[0].source.name]
+        _without(workspace, report, job, findings)
+        mine = [i for i, f in enumerate(findings) if f.layout and f.severity is Severity.ERROR and f.path == job.documents[0].source.name]
         if not mine or job.arguments.relayout is None:
             continue
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
         fixes = [_fix(layout, job) for layout in nearest(workspace, report, job, others)]
-        for i in mine if fixes else ():
-            findings[i] = replace(findings[i], fix=fixes[0], alternatives=tuple(fixes[1:]))
+        for i in mine:
+            own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
+            every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
+            findings[i] = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
     return replace(report, findings=tuple(findings))
+
+
+def _without(workspace: Workspace, report: Report, job: Job, findings: list[Finding]) -> None:
+    """Where a setting is refused and says nothing of what is trained, its default is a way out."""
+    attempt = attempts(workspace, report, job)
+    was = Counter((f.rule, f.message) for f in report.findings if f.severity is Severity.ERROR)
+    for i, finding in enumerate(findings):
+        key = tuple(takewhile(lambda part: isinstance(part, str), finding.key))
+        if finding.fix is not None or finding.layout or finding.severity is not Severity.ERROR or finding.path != job.documents[0].source.name:
+            continue
+        if not key or key[-1] == "" or job.arguments.keeps(_name(key)):
+            continue
+        edits = (Edit("remove", key, run=job.documents[0].run),)
+        tried = attempt(edits)
+        now = Counter() if isinstance(tried, str) else Counter((f.rule, f.message) for f in tried[1] if f.severity is Severity.ERROR)
+        if not isinstance(tried, str) and not now - was and now[finding.rule, finding.message] < was[finding.rule, finding.message]:
+            findings[i] = replace(finding, fix=Fix(f"remove {key[-1]}, so that its default holds", edits))
+
+
+def _name(key: Key) -> str:
+    """The name of the argument that a setting writes."""
+    last = str(key[-1])
+    return last.strip("-").replace("-", "_") if last.startswith("--") else ".".join(map(str, key))
 
 
 def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tuple[str, str]]) -> list[Found]:

@@ -47,7 +47,7 @@ def step_time(space: Space, columns: Columns, device: Device | None) -> Time:
 def _batch(space: Space, mode: str) -> Any:
     """The whole global batch on one replica, for counting operations."""
     modules = space.shape.modules or frozenset(("core_attn",))
-    return replace(space.shape, micro=space.batch, count=1, data=1, recompute=mode, method="uniform", full_layers=None, modules=modules)
+    return replace(space.shape, micro=space.batch or space.world, count=1, data=1, recompute=mode, method="uniform", full_layers=None, modules=modules)
 
 
 def _link(columns: Columns, span: Any, space: Space, device: Device | None) -> Any:

@@ -24,6 +24,7 @@ MINDFORMERS.add(
         upstream=_ENTRY,
         always=True,
         when=any_of(legacy, mcore),
+        fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
     ),
     refuse(
         "run-mode-export",
@@ -50,6 +51,7 @@ MINDFORMERS.add(
         why="the context is validated at start",
         upstream=at(VALIDATORS, 45, 45, 46),
         versions=SINCE_TEMPLATE,
+        fixes=(put(a["context.mode"], 0),),
     ),
     one_of(
         "parallel-mode",
@@ -60,6 +62,7 @@ MINDFORMERS.add(
         why="the mode is validated at start, even when use_parallel is off",
         upstream=at(VALIDATORS, 55),
         versions=">=1.5,<1.7",
+        fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     one_of(
         "parallel-mode-new",
@@ -70,6 +73,7 @@ MINDFORMERS.add(
         why="the mode is validated at start, even when use_parallel is off",
         upstream=at(VALIDATORS, 55, 55, 56),
         versions=">=1.7",
+        fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     refuse(
         "predict-flash-without-past",

@@ -17,7 +17,7 @@ Use instead:
       data_parallel: 8
 
 ## Fix safety
-Safe: the text is replaced by the value that it spells.
+Safe where the text or the whole float is replaced by the value that it spells. Unsafe where a batch setting becomes the smallest that works.
 
 ## References
 MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
@@ -27,11 +27,13 @@ MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumul
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight import Finding, Fix, Job, Safety, Severity, Value, known, rule
 from preflight.dialects.mindformers.types import WORDS, Sort, applying, fits
 from preflight.spelling import meant_boolean
 
 _CONTEXT = "mindformers/core/context/parallel.py"
+_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+_SIZES = frozenset(f"parallel_config.{size}" for size in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel"))
 _STAGE = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
 
 
@@ -78,10 +80,13 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
     if sort.name == "parallel_config.pipeline_stage":
         where = _stage_place(job, value) or where
     fix = None
-    if isinstance(value.raw, str) and (meant := _meant(value.raw)) is not None and fits(sort.sort, meant, job.target.version):
+    meant = _meant(value.raw)
+    if meant is not None and fits(sort.sort, meant, job.target.version):
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
+    elif (least := _least(job, sort.name)) is not None:
+        fix = Fix(f"write {least}", value.becomes(least))
     message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
-    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where)
+    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where, layout=sort.name in _SIZES)
 
 
 def _stage_place(job: Job, value: Value) -> str | None:
@@ -96,9 +101,21 @@ def _stage_place(job: Job, value: Value) -> str | None:
     return f"{_CONTEXT}:{other}" if isinstance(value.raw, float) else None
 
 
-def _meant(text: str) -> object:
-    """The value that a quoted text spells, or None."""
-    bare = text.strip()
+def _least(job: Job, name: str) -> int | None:
+    """The smallest batch setting that works."""
+    stages = known(job.plan.layout.pipeline)
+    return {"runner_config.batch_size": 1, "runner_config.gradient_accumulation_steps": 1, "parallel_config.micro_batch_num": stages[0] if stages else 1}.get(name)
+
+
+def _meant(raw: object) -> object:
+    """The value that a text or a whole float spells, or None."""
+    if isinstance(raw, float) and raw.is_integer():
+        return int(raw)
+    if not isinstance(raw, str):
+        return None
+    bare = raw.strip()
+    if bare in _TYPES:
+        return _TYPES[bare]
     if (switch := meant_boolean(bare)) is not None:
         return switch
     if bare.upper().replace(" ", "").removesuffix("B").removesuffix("G").replace(".", "", 1).isdigit() and bare.upper().rstrip("B").endswith("G"):

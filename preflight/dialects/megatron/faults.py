@@ -56,7 +56,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         near = ""
     elif near:
         message += f"; did you mean {near}"
-    close = text in REMOVED or SequenceMatcher(None, text, near).ratio() >= CLOSE
+    close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
 

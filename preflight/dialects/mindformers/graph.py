@@ -11,6 +11,7 @@ from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers import mcore, shape
 from preflight.dialects.mindformers import tree as trees
+from preflight.dialects.mindformers.kept import keeps
 from preflight.dialects.mindformers.kinds import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.layering import derive_layering
 from preflight.dialects.mindformers.parallel import derive_parallel
@@ -53,7 +54,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
             return have.becomes(value)
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
-    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version})
+    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version}, keeps=keeps)
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))

@@ -9,6 +9,7 @@ from preflight.arguments import REMOVE, Arguments, Switch
 from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers import tree as trees
+from preflight.dialects.mindformers.kept import keeps
 from preflight.dialects.mindformers.kinds import known_version
 from preflight.dialects.mindformers.pynative_derive import Derived, derive
 from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
@@ -36,7 +37,7 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     world = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
     plain = _Defaults(typed)
     found = derive(typed, plain, world)
-    arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), {}, _switches(found), (), versions={FRAMEWORK: target.version})
+    arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), {}, _switches(found), (), versions={FRAMEWORK: target.version}, keeps=keeps)
     arguments = replace(arguments, relayout=relayout(arguments, pynative=True))
     plan = make_plan(target, arguments, found)
     device = surroundings.device(request.device) if request.device else None

@@ -50,7 +50,7 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
     now = given if given is not None else arguments.get(name)
     if not now.known or now.raw is None:
         return given is not None or value not in (1, False, 0)
-    return now.raw != value
+    return type(now.raw) is not type(value) or bool(now.raw != value)
 
 
 def _accumulation(sizes: Sizes) -> dict[str, object]:

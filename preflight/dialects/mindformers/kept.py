@@ -1,0 +1,17 @@
+"""Keys that say what is trained, or on what: never taken away just because their value is refused."""
+
+from __future__ import annotations
+
+_SECTIONS = ("model", "net", "optimizer", "lr_schedule", "train_dataset", "eval_dataset", "dataset", "data", "processor", "trainer", "runner_wrapper")
+_NAMES = frozenset(
+    """run_mode seed load_checkpoint output_dir runner_config.epochs runner_config.batch_size use_parallel use_legacy pretrained_model_dir
+    parallel_config.data_parallel parallel_config.model_parallel parallel_config.pipeline_stage parallel_config.micro_batch_num
+    parallel_config.context_parallel parallel_config.expert_parallel runner_config.gradient_accumulation_steps parallel_config
+    runner_config recompute_config parallel context moe_config training training.local_batch_size training.global_batch_size
+    training.steps parallelism""".split()
+)
+
+
+def keeps(name: str) -> bool:
+    """Whether a key is one of them, or stands in a section of such keys."""
+    return name in _NAMES or name.partition(".")[0] in _SECTIONS
