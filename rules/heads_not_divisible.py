@@ -37,7 +37,7 @@ MINDFORMERS = {
 }
 
 
-@rule(severity=Severity.ERROR, after=("mindspeed/tp-2d-sizes",))
+@rule(severity=Severity.ERROR, after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     heads, layout = job.plan.model.heads, job.plan.layout
     tensor = layout.tensor_x if known(layout.tensor_x) else layout.tensor  # 2-D tensor parallelism splits heads in one direction

@@ -17,6 +17,7 @@ from preflight.document import Unknown
 from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
 from preflight.record import dataclass, field
+from preflight.value import Value
 
 Upstream = str | Mapping[str, str]
 
@@ -96,8 +97,7 @@ class Constraint:
         if isinstance(broken, Unknown):
             yield Unverified(broken.because)
         elif broken:
-            values = [job.arguments.given(h.name) for h in (self.at or tuple(self.refuse.handles())) if h.view != "environment"]
-            typed = list({id(value): value for value in values if value is not None and value.setting is not None}.values())
+            typed = self._typed(job)
             fixes = tuple(written(self.fixes or (() if self.layout else tuple(self._drops(job))), job))
             yield Finding(
                 self._fill(job),
@@ -109,6 +109,12 @@ class Constraint:
                 alternatives=fixes[1:],
                 layout=self.layout,
             )
+
+    def _typed(self, job: Job) -> list[Value]:
+        """What somebody typed of the arguments, or what a derived one comes from; each place once."""
+        names = [h.name for h in (self.at or tuple(self.refuse.handles())) if h.view != "environment"]
+        values = [job.arguments.given(name) or job.arguments.effective.get(name) for name in names]
+        return list({(v.setting.span.path, v.setting.span.start): v for v in values if v is not None and v.setting is not None}.values())
 
     def _drops(self, job: Job) -> Iterator[Repair]:
         for handle in self.at or tuple(self.refuse.handles()):

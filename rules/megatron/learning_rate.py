@@ -45,6 +45,7 @@ MEGATRON.add(
         message="the learning rate decays over {lr_decay_steps} samples; it must be more than none",
         why=LATE,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
+        after=("megatron/global-batch-not-positive",),
         **each(159, 73, SCHEDULER),
     ),
     refuse(
@@ -77,6 +78,7 @@ MEGATRON.add(
         message="weight decay goes from {start_weight_decay} down to {end_weight_decay}; it can only grow",
         why=LATE,
         at=(a.end_weight_decay, a.start_weight_decay),
+        after=("megatron/constant-weight-decay-start",),
         **each(169, 83, SCHEDULER),
     ),
     conflicts(

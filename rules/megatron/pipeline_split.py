@@ -94,6 +94,7 @@ MEGATRON.add(
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout, STAGES),
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
         layout=True,
+        after=("megatron/pattern-with-layers-per-virtual-stage", "megatron/pattern-with-virtual-stages"),
         upstream=f"{ARGUMENTS}:1002",
         versions=NEW,
     ),

@@ -44,7 +44,7 @@ UPSTREAM = {
 _LAYERED = ("llama", "deepseek", "glm")
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"))
 def check(job: Job) -> Iterator[Finding]:
     laid = job.arguments.get("layering").raw
     if not isinstance(laid, Spread) or not _layered(job):
