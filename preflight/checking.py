@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,25 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        return Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
+        return Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target, measured=self.measured)
+
+    @cached_property
+    def measured(self) -> float:
+        """Bytes that the measured run of the settings needed beyond its estimate; raises InputError where that cannot be estimated."""
+        if (run := self.settings.measured) is None:
+            return 0.0
+        from preflight.memory.need import beyond
+
+        path = self.settings.root / run.config
+        facts = run.facts.over(self.settings.facts)
+        target = Target.parse(facts.target) if facts.target else None
+        request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
+        report = Workspace([Source.read(path, run.config)], self.plugins, request, self.policy).check()
+        estimates = [job.memory for job in report.jobs]
+        if not estimates or estimates[0].worst is None:
+            why = "; ".join(estimates[0].unknown) if estimates else "it is no config that is known"
+            raise InputError(f"the measured run cannot be estimated: {why}", run.config)
+        return beyond(estimates[0].worst, run.peak)
 
     def workspace(self, sources: Iterable[Source]) -> Workspace:
         """The sources with the facts of the first of them."""

@@ -42,5 +42,11 @@ class Cluster:
     count: Value = field(default_factory=lambda: unknown("the number of devices is not given"))
     per_node: Value = field(default_factory=lambda: unknown("the devices per node are not given"))
     memory: Value = field(default_factory=lambda: unknown("no limit set"))
+    buffer: Value = field(default_factory=lambda: unknown("no size of communication buffers is set"))
+    """Bytes of a communicator's buffer, where the environment sets them; a communicator has two."""
+
+    measured: float = 0.0
+    """Bytes that a run on this cluster was measured to need beyond its estimate."""
+
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from preflight.cluster import Device
 from preflight.dialects import Surroundings, claim
+from preflight.dialects.communication import completed
 from preflight.document import Document
 from preflight.finding import Finding, Fix, Severity, Unverified
 from preflight.job import Job
@@ -104,7 +105,8 @@ def read_job(document: Document, plugins: Plugins, request: Request, read: Calla
     dialect = claim(document, plugins.dialects, request)
     if dialect is None:
         return None
-    return Job(*dialect.read(document, Surroundings(request, read, lambda name: find_device(plugins.devices, name))))
+    reading = dialect.read(document, Surroundings(request, read, lambda name: find_device(plugins.devices, name)))
+    return Job(*reading._replace(cluster=completed(reading.cluster, document, request)))
 
 
 def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:

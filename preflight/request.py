@@ -25,6 +25,7 @@ class Target(NamedTuple):
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not said.
 
+    measured: bytes that a measured run needed beyond what was estimated for it.
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
     """
@@ -36,6 +37,7 @@ class Request(NamedTuple):
     target: Target | None = None
     environment: Mapping[str, str] = {}
     follow: bool = True
+    measured: float = 0.0
 
     @property
     def devices(self) -> int | None:

@@ -55,6 +55,14 @@ class PerFile(NamedTuple):
     facts: Facts
 
 
+class Measured(NamedTuple):
+    """A run whose memory was measured: its config, the bytes the device tool showed at the peak, the facts it ran with."""
+
+    config: str
+    peak: float
+    facts: Facts
+
+
 class Settings(NamedTuple):
     """All settings. root: the folder that patterns are relative to. raw: what the file says."""
 
@@ -68,6 +76,7 @@ class Settings(NamedTuple):
     options: Mapping[str, Mapping[str, Any]] = _NOTHING
     devices: tuple[Device, ...] = ()
     required_version: str = ""
+    measured: Measured | None = None
     raw: Mapping[str, Any] = _NOTHING
 
     def matching(self, path: Path) -> tuple[PerFile, ...]:
@@ -192,8 +201,13 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
         required_version=data.get("required-version", ""),
+        measured=_measured(data["measured"]) if "measured" in data else None,
         raw=data,
     )
+
+
+def _measured(data: Mapping[str, Any]) -> Measured:
+    return Measured(data["config"], data["peak-gib"] * GIB, _facts(data))
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:

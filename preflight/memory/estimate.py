@@ -37,7 +37,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
         return MemoryEstimate(budget=available, unknown=(f"the length of the samples is not known: {low:.1f} to {high:.1f} GiB",))
     verdict = need.verdict(max(stage.low for stage in stages), worst.required, available)
     reasons = () if available is not None else ("the device is not known",)
-    return MemoryEstimate(stages, verdict, available, reasons)
+    return MemoryEstimate(stages, verdict, available, reasons, need.outside(numbers, cluster))
 
 
 def stage(s: Shape, rank: int, cluster: Cluster) -> Stage:
@@ -77,7 +77,7 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
     total = sum(term.high for term in steady)
     moments = sum(term.high for term in steady if term.name == "optimizer states")
     allocated = total + sum(term.high for term in dynamic)
-    device = [*need.device_terms(s, cluster, allocated, None), *peak.fallback_terms(s, rank)]
-    required = allocated + sum(term.high for term in device)
+    device = [*need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
+    required = max(allocated, allocated + sum(term.high for term in device))
     terms = (*steady, *dynamic, *device)
     return Stage(rank, terms, total + copy, allocated, required, total_parameters, max(allocated - moments, total + copy))

@@ -7,15 +7,17 @@ the 95th percentile 1.02 dense and 1.15 mixture of experts; NCCL about 0.6 GB a 
 from __future__ import annotations
 
 from preflight.cluster import Cluster
-from preflight.memory.result import Term, Verdict
+from preflight.memory.result import Stage, Term, Verdict
 from preflight.memory.shape import Shape
 
 SLACK = 1.03
 MARGIN_DENSE = 1.02
 MARGIN_EXPERTS = 1.15
 NCCL_GROUP = 0.55e9
-HCCL_BUFFER = 200e6
+HCCL_BUFFER = 200 * 2**20
+HCCL_POINT_TO_POINT = 2 * 20 * 2**20
 GIB = 2**30
+MARGIN = "margin of the estimate"
 
 
 def groups(s: Shape) -> int:
@@ -24,22 +26,38 @@ def groups(s: Shape) -> int:
     return sum(size > 1 for size in sizes)
 
 
-def device_terms(s: Shape, cluster: Cluster, allocated: float, buffer: float | None) -> list[Term]:
-    """What the device needs beyond allocated bytes. buffer: HCCL_BUFFSIZE in bytes where it is set."""
+def outside(s: Shape, cluster: Cluster) -> float:
+    """HCCL's buffers, outside the memory pool: 2 x HCCL_BUFFSIZE for each communicator that is used, 2 x 20 MB for a pipeline's
+    point-to-point links. Ranks that share tensor, data, context or expert parallelism have one communicator each."""
+    each = 2 * float(cluster.buffer.raw if cluster.buffer.known else HCCL_BUFFER)
+    linked = s.pipeline > 1
+    return (groups(s) - linked) * each + linked * HCCL_POINT_TO_POINT
+
+
+def device_terms(s: Shape, cluster: Cluster, allocated: float, buffer: float | None = None) -> list[Term]:
+    """What the device needs beyond allocated bytes."""
     device = cluster.device
     ascend = device is not None and device.vendor == "ascend"
-    each = 2 * (buffer or HCCL_BUFFER) if ascend else NCCL_GROUP
     margin = MARGIN_EXPERTS if s.experts else MARGIN_DENSE
     pooled = cluster.memory.known and ascend
+    buffers = outside(s, cluster) if ascend else groups(s) * NCCL_GROUP
     terms = [
         Term("allocator slack", 0.0, allocated * (SLACK - 1), "allocated x 0.03", "device"),
-        Term("margin of the estimate", 0.0, allocated * SLACK * (margin - 1), f"x {margin:g}, 95th percentile of measured over predicted", "device"),
+        Term(MARGIN, 0.0, allocated * SLACK * (margin - 1), f"x {margin:g}, 95th percentile of measured over predicted", "device"),
     ]
     if not pooled:
         context = device.context if device is not None and not ascend else 0.0
-        terms.append(Term("communication buffers", 0.0, groups(s) * each, f"{groups(s)} groups x {each / 1e6:.0f} MB", "device"))
+        terms.append(Term("communication buffers", 0.0, buffers, f"{groups(s)} groups, together {buffers / 1e6:.0f} MB", "device"))
         terms.append(Term("context and libraries", 0.0, context, "driver, CUDA libraries", "device"))
+    if cluster.measured:
+        terms.append(Term("measured on this cluster", cluster.measured, cluster.measured, "a measured run beyond its estimate", "device"))
     return terms
+
+
+def beyond(stage: Stage, measured: float) -> float:
+    """Bytes of a measured run beyond its estimate, the margin for the estimate's error set aside."""
+    margin = sum(term.high for term in stage.terms if term.name == MARGIN)
+    return measured - (stage.required - margin)
 
 
 def budget(cluster: Cluster) -> float | None:

@@ -49,6 +49,8 @@ class MemoryEstimate:
     verdict: Verdict = "unknown"
     budget: float | None = None
     unknown: tuple[str, ...] = ()
+    outside: float = 0.0
+    """Bytes of communication buffers that a memory pool of fixed size leaves no room for by itself (Ascend)."""
 
     @property
     def worst(self) -> Stage | None:

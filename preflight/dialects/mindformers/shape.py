@@ -73,8 +73,7 @@ def legacy(run: Run) -> Model:
         else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
         **_experts(run, experts, get("layers"), get("ffn")),
         mtp=run.value(f"{_LEGACY}mtp_depth") if run.model == "DeepseekV3Config" else derived(0),
-        lora_rank=run.value(f"{_LEGACY}pet_config.lora_rank"),
-        lora_targets=targets(run, family),
+        **_adapters(run, family),
         gate_apart=_not(run.value(f"{_LEGACY}use_fused_swiglu")),
     )
 
@@ -133,8 +132,7 @@ def mcore(run: Run, family: str) -> Model:
         else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
         **_core_experts(run, layers, experts),
         mtp=get("mtp_num_layers"),
-        lora_rank=run.value("model.model_config.pet_config.lora_rank"),
-        lora_targets=targets(run, family),
+        **_adapters(run, family),
         gate_apart=derived(act.raw != "fusedswiglu") if act.known else act,
     )
 
@@ -229,6 +227,10 @@ def _shared(run: Run) -> Value:
 def _attention(run: Run, name: str) -> Value:
     flash = run.value(name)
     return flash.derived("flash" if flash.raw else "unfused", "use_flash_attention") if flash.known else flash
+
+
+def _adapters(run: Run, family: str) -> dict[str, Value]:
+    return {"lora_rank": run.value(f"{_LEGACY}pet_config.lora_rank"), "lora_targets": targets(run, family)}
 
 
 def _quotient(number: Value, divisor: Value) -> Value:
