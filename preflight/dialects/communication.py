@@ -1,0 +1,29 @@
+"""What the job's environment says about communication buffers: HCCL_BUFFSIZE, in MB; every communicator takes two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from preflight.cluster import Cluster
+from preflight.document import Document
+from preflight.request import Request
+from preflight.value import Value, derived, unknown
+
+VARIABLE = "HCCL_BUFFSIZE"
+_MB = 2**20
+
+
+def completed(cluster: Cluster, document: Document, request: Request) -> Cluster:
+    """The cluster with the size of a buffer, and with what was measured on it."""
+    text = request.environment.get(VARIABLE)
+    if text is None and document.launch is not None and VARIABLE in document.launch.environment:
+        word = document.launch.environment[VARIABLE]
+        if word.text is None:
+            return replace(cluster, buffer=unknown(f"{VARIABLE} is {word.because}"), measured=request.measured)
+        text = word.text
+    return replace(cluster, buffer=_size(text) if text is not None else cluster.buffer, measured=request.measured)
+
+
+def _size(text: str) -> Value:
+    """A whole number of megabytes; anything else is for other rules to say."""
+    return derived(int(text) * _MB, VARIABLE) if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20 else unknown(f"{VARIABLE} is {text!r}")

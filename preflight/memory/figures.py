@@ -1,0 +1,128 @@
+"""The plain numbers that memory depends on."""
+
+from __future__ import annotations
+
+from preflight.record import dataclass
+
+CUDA = ("transformer_engine", "local", "inference_optimized")
+"""Implementations whose fused attention keeps one fp32 log-sum-exp a head and query; Ascend's keeps maximum and sum, 8 fp32 lanes each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latent:
+    """Multi-head latent attention: ranks of the compressed projections and head dimensions."""
+
+    q_rank: int | None
+    kv_rank: int
+    nope: int
+    rope: int
+    v: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """Mixture of experts: counts, intermediate sizes, which layers."""
+
+    count: int
+    top_k: int
+    ffn: int
+    shared: int
+    layers: tuple[bool, ...]
+    capacity: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Sizes in elements, counts, and bytes per element. Notation of the formulas: h hidden, f ffn, a heads, g query groups,
+    d head_dim, s sequence, b micro, t tensor, c context, e expert, x expert_tensor, v virtual, p pipeline, V vocab."""
+
+    stages: tuple[tuple[int, ...], ...]
+    hidden: int
+    ffn: int
+    heads: int
+    groups: int
+    head_dim: int
+    gated: bool
+    vocab: int
+    sequence: int
+    positions: int
+    tied: bool
+    bias: bool
+    qkv_bias: bool
+    norm: int  # vectors per norm: 1 RMS, 2 layer norm
+    qk_norm: bool
+    hidden_dropout: bool
+    attention_dropout: bool
+    attention: str
+    latent: Latent | None
+    experts: Experts | None
+    mtp: int
+    adapter_rank: int
+    adapters: tuple[str, ...]  # linears with a low-rank adapter; only adapters are trained then
+    gate_apart: bool  # activation of the gate and product are kept apart
+    statistics: int  # bytes the fused attention keeps per head and query
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    expert_tensor: int
+    data: int
+    sequence_parallel: bool
+    schedule: str
+    group: int
+    splits: int  # parts per sequence of a sequence pipeline
+    micro: int
+    count: int  # micro-batches per step
+    varying: bool  # samples may be shorter than the sequence length
+    frozen: int  # copies of the weights beside the trained ones
+    recompute: str
+    method: str | None
+    recompute_layers: int
+    full_layers: tuple[tuple[int, ...], ...] | None
+    modules: frozenset[str]
+    operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]  # recomputed outputs, layers[v][s] beyond the fully recomputed
+    parameter_bytes: int
+    gradient_bytes: int
+    master_bytes: int
+    state_bytes: int
+    fp16: bool
+    fp8: bool
+    fp8_parameters: bool
+    optimizer: str
+    zero: int
+    weights_sharded: bool  # stored weights are sharded with the optimizer states (MindSpore)
+    shards: int
+    expert_shards: int
+    offload: float
+    cross_entropy: str
+    implementation: str
+    gradient_fusion: bool
+    loader_mask: bool
+    overlap_expert: bool
+    deferred: int  # micro-batches whose output-layer weight gradient is put off
+    dispatcher: str
+    grouped_gemm: bool
+    architecture: int
+
+    @property
+    def virtual(self) -> int:
+        return len(self.stages)
+
+    @property
+    def tokens(self) -> float:
+        """T: tokens of a micro-batch on a context-parallel rank."""
+        return self.sequence * self.micro / self.context
+
+    @property
+    def split_tokens(self) -> float:
+        """S: tokens that stay on a rank between the tensor-parallel regions."""
+        return self.tokens / self.tensor if self.sequence_parallel else self.tokens
+
+    @property
+    def projections(self) -> int:
+        """Input projections of an MLP: 2 when gated."""
+        return 2 if self.gated else 1
+
+    def first_layer(self, virtual: int, rank: int) -> int:
+        """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r."""
+        return sum(map(sum, self.stages[:virtual])) + sum(self.stages[virtual][:rank])
