@@ -19,6 +19,7 @@ from preflight.gate.verdict import Policies, judge
 from preflight.source import InputError
 
 Script = Annotated[str, typer.Option("--script", metavar="PATH|-", help="The batch script; - reads stdin.")]
+Manifest = Annotated[str | None, typer.Option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.", show_default=False)]
 Nodes = Annotated[int | None, typer.Option("--nodes", metavar="N", help="Nodes of the allocation.", show_default=False)]
 Devices = Annotated[int | None, typer.Option("--devices-per-node", metavar="M", help="Devices on a node.", show_default=False)]
 AllocationFile = Annotated[str | None, typer.Option("--allocation", metavar="FILE", help="The allocation as JSON.", show_default=False)]
@@ -35,6 +36,7 @@ Format = Annotated[str, typer.Option("--output-format", "-f", metavar="json|text
 
 def gate(
     script: Script = "-",
+    manifest: Manifest = None,
     nodes: Nodes = None,
     devices_per_node: Devices = None,
     allocation: AllocationFile = None,
@@ -57,9 +59,9 @@ def gate(
     who = user or getpass.getuser()
     given = _allocation(nodes, devices_per_node, allocation)
     wish = Override(who, override) if override and override.strip() else None
-    data, name = _read(script)
+    data, name = _read(manifest or script)
     policies = Policies(timeout, frozenset(listed(final)), report_only, refuse_unknown, follow)
-    verdict = judge(Submission(data, name, "sbatch", given, wish), plugins.load(), policies)
+    verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish), plugins.load(), policies)
     if audit:
         try:
             trail.append(Path(audit), verdict, who)
@@ -85,7 +87,7 @@ def _allocation(nodes: int | None, devices: int | None, path: str | None) -> All
 
 def _read(script: str) -> tuple[bytes, str]:
     if script == "-":
-        return sys.stdin.buffer.read(), "job script"
+        return sys.stdin.buffer.read(), "stdin"
     try:
         return Path(script).read_bytes(), script
     except OSError as error:

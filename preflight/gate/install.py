@@ -42,7 +42,7 @@ def verify(text: str) -> str:
     return ran.stderr.strip() if ran.returncode else ""
 
 
-def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_failure: bool, refuse_unknown: bool = False) -> Path:
+def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_failure: bool) -> Path:
     """Write one Lua file into the folder of slurm.conf. Raises InputError; a broken file never replaces a good one."""
     if not (folder / "slurm.conf").is_file():
         raise InputError("there is no slurm.conf in this folder", str(folder))
@@ -51,7 +51,6 @@ def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_fa
         "SOCKET": socket,
         "SECONDS": seconds,
         "OPEN": open_on_failure,
-        "REFUSE_UNKNOWN": refuse_unknown,
         "PREFLIGHT": Path(sys.executable).with_name("preflight"),
     }
     text = fill(name, values)

@@ -1,6 +1,6 @@
 """The resident checker: HTTP over a Unix socket, so that `curl --unix-socket` can ask it. Bounded in time, size and workers.
 
-POST /gate?nodes=N&devices_per_node=M&user=U&name=S&override=REASON with the script as the body. The answer's first line
+POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1 with the script as the body. The answer's first line
 is the exit code, the lines after it are for people; with `Accept: application/json` it is the verdict of the contract.
 """
 
@@ -10,8 +10,8 @@ import contextlib
 import json
 import os
 import socketserver
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -27,29 +27,26 @@ from preflight.source import InputError
 MAX_SCRIPT = 4 * 1024 * 1024
 
 
-def setup(policies: Policies, log: Path | None) -> Callable[[], Work]:
-    """What each worker does: load the rules once, then answer questions."""
+def ready(policies: Policies, log: Path | None) -> Work:
+    """What a worker does, with all rules loaded."""
+    plugins = load()
+    plugins.rules(None)
+    import_module("preflight.search.suggest")
 
-    def ready() -> Work:
-        plugins = load()
-        plugins.rules()
+    def work(question: bytes) -> tuple[bytes, bool]:
+        head, _, body = question.partition(b"\n")
+        asked = json.loads(head)
+        try:
+            submission = _submission(asked, body)
+        except InputError as error:
+            return json.dumps({"exit": USAGE, "text": [str(error)], "verdict": None}).encode(), True
+        verdict = judge(submission, plugins, policies)
+        if log is not None:
+            with contextlib.suppress(OSError):
+                audit.append(log, verdict, str(asked.get("user", "")))
+        return json.dumps({"exit": verdict.code, "text": told(verdict), "verdict": verdict.as_dict()}).encode(), verdict.code != FAILED
 
-        def work(question: bytes) -> bytes:
-            head, _, body = question.partition(b"\n")
-            asked = json.loads(head)
-            try:
-                submission = _submission(asked, body)
-            except InputError as error:
-                return json.dumps({"exit": USAGE, "text": [str(error)], "verdict": None}).encode()
-            verdict = judge(submission, plugins, policies)
-            if log is not None:
-                with contextlib.suppress(OSError):
-                    audit.append(log, verdict, str(asked.get("user", "")))
-            return json.dumps({"exit": verdict.code, "text": told(verdict), "verdict": verdict.as_dict()}).encode()
-
-        return work
-
-    return ready
+    return work
 
 
 def _submission(asked: dict[str, str], body: bytes) -> Submission:
@@ -60,7 +57,7 @@ def _submission(asked: dict[str, str], body: bytes) -> Submission:
                 raise InputError(f"{name} is not a count: {asked[name][:40]}")
             counts[name] = int(asked[name])
     override = Override(asked.get("user", ""), asked["override"]) if asked.get("override") else None
-    return Submission(body, asked.get("name") or "job script", asked.get("kind") or "sbatch", Allocation.read(counts), override)
+    return Submission(body, asked.get("name") or "job script", asked.get("kind") or "sbatch", Allocation.read(counts), override, bool(asked.get("component")))
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -70,7 +67,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 128
 
     def __init__(self, socket: Path, number: int, policies: Policies, log: Path | None = None) -> None:
-        self.workers = Workers(number, setup(policies, log))
+        self.workers = Workers(number, ready(policies, log))
         self.seconds = policies.seconds
         with contextlib.suppress(FileNotFoundError):
             os.unlink(socket)

@@ -9,12 +9,17 @@ from preflight.source import InputError
 
 
 class Allocation(NamedTuple):
-    """Devices that the scheduler will give; None where it cannot say. source: scheduler, script, manifest, flag or unknown."""
+    """Devices of the job; None where nobody says. source: scheduler, script, manifest, flag or unknown."""
 
     nodes: int | None = None
     devices_per_node: int | None = None
     world: int | None = None
     source: str = "unknown"
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is said."""
+        return self.source != "unknown"
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Allocation:
@@ -39,10 +44,14 @@ class Override(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """One job as it is about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages."""
+    """One job as it is about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages.
+
+    component: the script is one component of a heterogeneous job, so its own #SBATCH lines do not say what the job gets.
+    """
 
     data: bytes
     name: str = "job script"
     kind: str = "sbatch"
     allocation: Allocation = Allocation()
     override: Override | None = None
+    component: bool = False

@@ -1,4 +1,7 @@
-"""What the user sees on the terminal when a submission is refused: 80 columns, the place, the numbers, the fix."""
+"""What the user sees on the terminal when a submission is refused: the place, the numbers, the fix, in 80 columns.
+
+Slurm itself puts "sbatch: error: lua: " in front of each line, which leaves 60.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from preflight.finding import Finding, Severity
 from preflight.gate.verdict import Verdict
 from preflight.report.plain import plain
 
-WIDTH = 78
+WIDTH = 60
 SHOWN = 8
 
 
 def told(verdict: Verdict) -> list[str]:
     """Lines for people; empty when there is nothing to say."""
     if verdict.problem:
-        return _wrapped(f"no verdict: {verdict.problem}")
+        return _wrapped(f"preflight: no verdict: {verdict.problem}")
     findings = [f for f in verdict.report.findings if f.severity is Severity.ERROR]
     if not findings:
         return []
@@ -24,26 +27,33 @@ def told(verdict: Verdict) -> list[str]:
         lines += _one(finding)
     if len(findings) > SHOWN:
         lines.append(f"and {len(findings) - SHOWN} more; run preflight check on the script")
-    if verdict.word == "refuse" and verdict.code:
-        lines += _wrapped('to run all the same: sbatch --comment="preflight-override=REASON"')
+    if verdict.word == "refuse" and verdict.code and verdict.submission.kind == "sbatch":
+        lines += _way_out(verdict)
     return lines
+
+
+def _way_out(verdict: Verdict) -> list[str]:
+    if verdict.final:
+        return ["no override lifts this"]
+    return ["to run it all the same, and have that recorded:", '  sbatch --comment="preflight-override=WHY" ...']
 
 
 def _headline(verdict: Verdict, errors: int) -> str:
     count = f"{errors} error{'s' if errors > 1 else ''}"
     if verdict.overridden:
-        return f"overridden and recorded, with {count}:"
+        return f"preflight: overridden and recorded, with {count}"
     if verdict.code == 0:
-        return f"would be refused, {count} (report only):"
-    return f"refused, {count}:"
+        return f"preflight: would be refused, {count} (report only)"
+    return f"preflight: refused, {count}"
 
 
 def _one(finding: Finding) -> list[str]:
-    lines = _wrapped(f"{finding.path}:{finding.line}: {finding.message} [{finding.rule}]", "  ")
+    lines = _wrapped(f"{finding.path}:{finding.line}: {finding.message}", "  ") + _wrapped(f"[{finding.rule}]", "    ")
     line = finding.span.source.line(finding.line).strip()
     lines += [f"    | {textwrap.shorten(plain(line), WIDTH - 8, placeholder=' …')}"] if line else []
-    return lines + (_wrapped(f"fix: {finding.fix.title}", "    ") if finding.fix else [])
+    ways = [fix for fix in (finding.fix, *finding.alternatives[:1]) if fix is not None]
+    return lines + [line for word, fix in zip(("fix", "or"), ways, strict=False) for line in _wrapped(f"{word}: {fix.title}", "    ")]
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(plain(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=True)
+    return textwrap.wrap(plain(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)

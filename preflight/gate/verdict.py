@@ -12,14 +12,15 @@ import preflight
 from preflight.engine import Policy, Report
 from preflight.finding import Finding, Severity
 from preflight.gate.deadline import OutOfTime, deadline
+from preflight.gate.reading import Reading, read
 from preflight.gate.submission import Submission
 from preflight.plugins import Plugins
-from preflight.request import Request
 from preflight.rule import Checkable
-from preflight.source import InputError, Source
-from preflight.workspace import Workspace
+from preflight.source import InputError
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
+ADVICE = 0.25
+"""Seconds that a search for layouts may take, when a submission is refused anyway."""
 EVERY_RULE = Policy()
 
 
@@ -37,7 +38,10 @@ class Policies:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The contract, version 1. code: 0 pass, 1 refuse, 2 unreadable, 3 no verdict. word: pass, refuse or unknown."""
+    """The contract, version 1. code: 0 pass, 1 refuse, 2 unreadable, 3 no verdict. word: pass, refuse or unknown.
+
+    final: no override lifts it.
+    """
 
     code: int
     word: str
@@ -48,6 +52,7 @@ class Verdict:
     deadline_ms: int
     problem: str = ""
     overridden: tuple[str, ...] = ()
+    final: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of the contract."""
@@ -82,17 +87,17 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def judge(submission: Submission, plugins: Plugins, policies: Policies, clock: Callable[[], float] = time.monotonic) -> Verdict:
     """Check a submission within the deadline. Never raises: what goes wrong is a verdict with code 2 or 3."""
     start = clock()
-    report, problem, code = Report(), "", PASS
+    report, problem, code, found = Report(), "", PASS, None
     try:
         with deadline(policies.seconds):
-            report = _check(submission, plugins, policies)
+            found = read(submission, plugins, policies.policy, policies.follow)
+            report, submission = found.report, submission._replace(allocation=found.allocation)
     except InputError as error:
         problem, code = str(error), USAGE
     except OutOfTime:
         problem, code = f"no verdict within {policies.seconds:g} s", FAILED
     except Exception as error:
         problem, code = f"{type(error).__name__}: {error}", FAILED
-    elapsed = round((clock() - start) * 1000)
     errors = sorted({f.rule for f in report.findings if f.severity is Severity.ERROR})
     word, overridden = "unknown", list[str]()
     if code == PASS:
@@ -100,25 +105,20 @@ def judge(submission: Submission, plugins: Plugins, policies: Policies, clock: C
     if code in (PASS, REFUSE) and report.crashes and word != "refuse":
         code, problem = FAILED, f"rule {report.crashes[0].rule} crashed: {report.crashes[0].error}"
         word = "unknown"
-    return Verdict(code, word, submission, report, digest(report, plugins), elapsed, round(policies.seconds * 1000), problem, tuple(overridden))
+    if code == REFUSE and found is not None:
+        report = _advised(found, min(ADVICE, (policies.seconds - (clock() - start)) / 2))
+    elapsed = round((clock() - start) * 1000)
+    final = not policies.final.isdisjoint(errors)
+    return Verdict(code, word, submission, report, digest(report, plugins), elapsed, round(policies.seconds * 1000), problem, tuple(overridden), final)
 
 
-def _check(submission: Submission, plugins: Plugins, policies: Policies) -> Report:
-    source = Source.decode(submission.data, submission.name)
-    allocation = submission.allocation
-    request = Request(
-        world_size=allocation.world if allocation.nodes is None or allocation.devices_per_node is None else None,
-        nodes=allocation.nodes,
-        devices_per_node=allocation.devices_per_node,
-        follow=policies.follow,
-    )
-    named = source if source.text.startswith("#!") or submission.kind != "sbatch" else Source(source.text, _script_name(submission.name), bom=source.bom)
-    return Workspace([named], plugins, request, policies.policy).check()
-
-
-def _script_name(name: str) -> str:
-    """A name that tells the loader it is a script, whatever the job is called."""
-    return name if name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")) else f"{name}.sbatch"
+def _advised(found: Reading, seconds: float) -> Report:
+    """The report with layouts that would run, if they are found in time."""
+    try:
+        with deadline(max(seconds, 0.001)):
+            return found.with_layouts()
+    except (OutOfTime, Exception):
+        return found.report
 
 
 def _word(report: Report, errors: list[str], submission: Submission, policies: Policies) -> tuple[str, int, list[str]]:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -110,6 +110,19 @@ class Slurm:
     def install(self, *options: str) -> None:
         words = (sys.executable, "-m", "preflight", "gate-install", str(self.folder), "--socket", str(self.socket), *options)
         self.must(*words)
+
+    def client(self) -> Callable[..., subprocess.CompletedProcess[str]]:
+        """Runs commands with a configuration of their own, which has the client-side gate."""
+        folder = self.folder / "client"
+        folder.mkdir(exist_ok=True)
+        (folder / "slurm.conf").write_text((self.folder / "slurm.conf").read_text() + "CliFilterPlugins=lua\n")
+        self.must(sys.executable, "-m", "preflight", "gate-install", str(folder), "--client", "--socket", str(self.socket), "--timeout", "9")
+        environment = {**self.environment, "SLURM_CONF": str(folder / "slurm.conf")}
+
+        def run(*words: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(words, capture_output=True, text=True, timeout=30, env=environment, cwd=self.folder, check=False)
+
+        return run
 
     def settle(self) -> None:
         """Lua files are reloaded by modification time in whole seconds."""

@@ -38,7 +38,8 @@ def test_a_bad_script_is_refused_with_the_numbers(gated):
     ran = gated.sbatch(BAD)
     assert ran.returncode == 1
     assert "16 devices are not a multiple of tensor 3" in ran.stderr and "[device-count]" in ran.stderr
-    assert all(len(line) <= 80 + len("sbatch: error: preflight: ") for line in ran.stderr.splitlines())
+    assert "fix: change the layout: tensor" in ran.stderr
+    assert all(len(line) <= 80 for line in ran.stderr.splitlines()), ran.stderr
 
 
 def test_an_override_with_a_reason_is_queued_and_audited(gated):
@@ -77,6 +78,47 @@ def test_heterogeneous_jobs_are_not_judged_by_a_component(gated):
     assert ran.returncode == 0, ran.stderr
 
 
+def test_components_given_on_the_command_line_are_not_judged_by_the_scripts_own_lines(gated):
+    script = GOOD.replace("-N2", "-N1").replace("--nnodes 2", "--nnodes $SLURM_NNODES").replace("TP=4", "TP=16")
+    assert gated.sbatch(script).returncode == 1
+    (gated.folder / "job.sh").write_text(script)
+    ran = gated.run("sbatch", "--hold", "-N1", "--gpus-per-node=8", ":", "-N1", "--gpus-per-node=8", "job.sh")
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_rules_that_no_override_lifts(slurm):
+    slurm.start_checker("--final", "device-count")
+    try:
+        ran = slurm.sbatch(BAD, "--comment=preflight-override=please")
+        assert ran.returncode == 1 and "no override lifts this" in ran.stderr
+    finally:
+        slurm.stop_checker()
+
+
+def test_a_gate_that_only_reports(slurm):
+    slurm.start_checker("--report-only")
+    try:
+        ran = slurm.sbatch(BAD)
+        assert ran.returncode == 0 and "would be refused" in ran.stderr
+        assert json.loads(slurm.audit.read_text().splitlines()[-1])["verdict"] == "refuse"
+    finally:
+        slurm.stop_checker()
+
+
+def test_the_client_side_gate_judges_before_the_controller_is_asked(slurm):
+    """A private configuration with the filter; no resident checker is needed."""
+    client = slurm.client()
+    path = slurm.folder / "job.sh"
+    path.write_text(BAD)
+    ran = client("sbatch", "--hold", str(path))
+    assert ran.returncode == 1 and "[device-count]" in ran.stderr, ran.stderr
+    assert all(len(line) <= 80 for line in ran.stderr.splitlines()), ran.stderr
+    assert client("sbatch", "--hold", "--comment=preflight-override=let me", str(path)).returncode == 0
+    path.write_text(GOOD)
+    assert client("sbatch", "--hold", "-N1", str(path)).returncode == 0
+    assert client("sbatch", "--hold", "--wrap", "echo hello").returncode == 0
+
+
 def test_a_job_that_is_no_training_is_queued(gated):
     assert gated.sbatch("#!/bin/bash\necho hello\n", "-N1").returncode == 0
 
@@ -106,7 +148,9 @@ def test_a_hanging_checker_does_not_stall_the_controller(gated):
     os.kill(gated.checker.pid, signal.SIGSTOP)
     try:
         start = time.monotonic()
-        with subprocess.Popen(["sbatch", "--hold", "job.sh"], cwd=gated.folder, env=gated.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        with subprocess.Popen(
+            ["sbatch", "--hold", "job.sh"], cwd=gated.folder, env=gated.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as waiting:
             assert gated.run("squeue", seconds=5).returncode == 0
             _, told = waiting.communicate(timeout=9)
         assert time.monotonic() - start < 8 and b"let in unchecked" in told

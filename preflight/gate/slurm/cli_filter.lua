@@ -37,7 +37,7 @@ local function decide(options)
   local code = tonumber(string.match(text, "__rc=(%d+)%s*$"))
   text = string.gsub(text, "__rc=%d+%s*$", "")
   if code == 1 then
-    for line in string.gmatch(text, "[^\n]+") do slurm.log_error("preflight: %s", line) end
+    for line in string.gmatch(text, "[^\n]+") do slurm.log_error("%s", line) end
     return slurm.ERROR
   end
   if code == 0 then return slurm.SUCCESS end

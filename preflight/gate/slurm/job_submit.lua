@@ -5,7 +5,6 @@ local CURL = "@CURL@"
 local SOCKET = "@SOCKET@"
 local SECONDS = @SECONDS@            -- far below MessageTimeout: a client that gives up leaves a ghost job
 local OPEN = @OPEN@                  -- without a verdict: true lets the job in unchecked, false refuses it
-local REFUSE_UNKNOWN = @REFUSE_UNKNOWN@
 
 local function count_per_node(field) -- "gres:gpu:8", "gres:gpu:h100:8", "gres/npu:8", "gres:gpu"
   local total = nil
@@ -32,6 +31,7 @@ end
 
 local function query(job, uid)
   local parts = { "user=" .. uid }
+  if is_het(job) then parts[#parts + 1] = "component=1" end
   local nodes, per_node = job.min_nodes, count_per_node(job.tres_per_node)
   if per_node and not is_het(job) and nodes ~= slurm.NO_VAL and nodes == job.max_nodes then
     parts[#parts + 1] = "nodes=" .. nodes
@@ -63,7 +63,7 @@ end
 local function tell(text)
   local first = true
   for line in string.gmatch(text, "[^\n]+") do
-    if not first then slurm.log_user("preflight: %s", line) end
+    if not first then slurm.log_user("%s", line) end
     first = false
   end
 end
@@ -73,10 +73,8 @@ local function decide(job, uid)
   local text, reason = ask(job, uid)
   local code = tonumber(string.match(text, "^(%d+)"))
   if code == 0 then
-    if reason then
-      slurm.log_info("preflight: uid=%d override=%s", uid, reason)
-      tell(text)
-    end
+    if reason then slurm.log_info("preflight: uid=%d override=%s", uid, reason) end
+    tell(text)
     return slurm.SUCCESS
   end
   if code == 1 then

@@ -1,0 +1,170 @@
+"""The gate's contract: verdicts, exit codes, allocations, overrides, deadlines, what a user reads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from preflight.gate.submission import Allocation, Override, Submission
+from preflight.gate.text import told
+from preflight.gate.verdict import Policies, Verdict, judge
+from preflight.plugins import load
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH -N2
+#SBATCH --gpus-per-node=8
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+TP={tensor}
+ARGS="
+  --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
+  --seq-length 4096 --max-position-embeddings 4096 --lr 1e-4 --train-iters 100
+  --micro-batch-size 1 --global-batch-size {batch} --tensor-model-parallel-size $TP
+"
+srun torchrun --nnodes {nodes} --nproc-per-node 8 pretrain_gpt.py $ARGS
+"""
+GOOD = SCRIPT.format(tensor=4, batch=64, nodes=2)
+BAD = SCRIPT.format(tensor=3, batch=64, nodes=2)
+
+
+@pytest.fixture(scope="module")
+def plugins():
+    return load()
+
+
+@pytest.fixture
+def gate(plugins):
+    def call(script: str, policies: Policies = Policies(seconds=20), **more: object) -> Verdict:
+        return judge(Submission(script.encode(), **more), plugins, policies)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("script", "word", "code"),
+    [
+        (GOOD, "pass", 0),
+        (BAD, "refuse", 1),
+        ("#!/bin/bash\necho hello\n", "unknown", 0),
+        ("", "unknown", 0),
+        (SCRIPT.format(tensor="$1", batch=64, nodes='"$2"'), "pass", 0),
+        (SCRIPT.format(tensor="${TP:?}", batch="$((DP * 8))", nodes="$SLURM_NNODES"), "pass", 0),
+    ],
+    ids=["good", "bad", "no training", "empty", "positional", "variables"],
+)
+def test_verdicts(gate, script: str, word: str, code: int):
+    verdict = gate(script)
+    assert (verdict.word, verdict.code) == (word, code), [f.message for f in verdict.report.findings]
+
+
+def test_a_pass_lists_what_could_not_be_verified(gate):
+    data = gate(SCRIPT.format(tensor="$TENSOR", batch=64, nodes=2)).as_dict()
+    assert data["verdict"] == "pass"
+    assert any("TENSOR" in item["because"] for item in data["unknown"])
+
+
+def test_a_receipt_names_subject_rules_and_launcher(gate):
+    data, other = gate(GOOD).as_dict(), gate(BAD).as_dict()
+    assert data["tool"]["rules"] == other["tool"]["rules"] != ""
+    assert data["subject"]["sha256"] != other["subject"]["sha256"]
+    assert data["launcher"] == {"kind": "torchrun", "world": 16}
+    json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, (None, None, 16, "script")),
+        ({"nodes": 2, "devices_per_node": 8}, (2, 8, 16, "scheduler")),
+        ({"world": 16, "source": "flag"}, (None, None, 16, "flag")),
+    ],
+)
+def test_the_allocation_says_where_it_comes_from(gate, given, told):
+    assert tuple(gate(GOOD, allocation=Allocation.read(given)).as_dict()["allocation"].values()) == told
+
+
+def test_the_scheduler_outweighs_the_script(gate):
+    script = SCRIPT.format(tensor=16, batch=64, nodes="$SLURM_NNODES")
+    assert gate(script).word == "pass"
+    assert gate(script, allocation=Allocation.read({"nodes": 1, "devices_per_node": 8})).word == "refuse"
+
+
+def test_a_component_is_not_judged_by_its_own_lines(gate):
+    script = SCRIPT.format(tensor=16, batch=64, nodes="$SLURM_NNODES").replace("-N2", "-N1")
+    assert gate(script).word == "refuse"
+    verdict = gate(script, component=True)
+    assert verdict.word == "pass" and not verdict.submission.allocation.known
+
+
+@pytest.mark.parametrize(
+    ("policies", "override", "word", "code", "recorded"),
+    [
+        (Policies(20), Override("ann", "debugging"), "pass", 0, ["device-count", "heads-not-divisible"]),
+        (Policies(20), Override("ann", "  "), "refuse", 1, None),
+        (Policies(20, final=frozenset({"device-count"})), Override("ann", "debugging"), "refuse", 1, None),
+        (Policies(20, final=frozenset({"another-rule"})), Override("ann", "debugging"), "pass", 0, ["device-count", "heads-not-divisible"]),
+        (Policies(20, report_only=True), None, "refuse", 0, None),
+    ],
+    ids=["overridden", "no reason", "final", "other final", "report only"],
+)
+def test_overrides(gate, policies, override, word, code, recorded):
+    data = gate(BAD, policies, override=override).as_dict()
+    assert (data["verdict"], data["exit"]) == (word, code)
+    assert (data["override"] or {}).get("rules") == recorded
+
+
+def test_refusing_the_unknown_is_a_choice(gate):
+    assert gate("echo hello\n", Policies(20, refuse_unknown=True)).code == 1
+    assert gate(SCRIPT.format(tensor="$1", batch=64, nodes="$2"), Policies(20, refuse_unknown=True)).code == 0
+
+
+def test_a_deadline_is_kept_and_is_no_verdict(gate):
+    start = time.monotonic()
+    verdict = gate(GOOD + "# " + "x" * 2_000_000 + "\n" + GOOD * 2000, Policies(0.2))
+    assert time.monotonic() - start < 2
+    assert (verdict.code, verdict.word) == (3, "unknown") and verdict.as_dict()["deadline_ms"] == 200
+
+
+def test_unreadable_is_exit_2(gate):
+    assert judge(Submission(b"\xff\xfe\x00"), load(), Policies(20)).code == 2
+
+
+def test_a_refusal_fits_80_columns_and_contains_the_fix(gate):
+    lines = told(gate(SCRIPT.format(tensor=4, batch=63, nodes=2), name="a-rather-long-name-of-a-job-script-that-somebody-wrote"))
+    assert all(len("sbatch: error: lua: " + line) <= 80 for line in lines)
+    text = "\n".join(lines)
+    assert "global batch 63 is not a multiple of" in text and "fix: set the global batch to" in text and "preflight-override=WHY" in text
+
+
+def test_layouts_that_would_run_are_offered(gate):
+    assert "fix: change the layout: tensor" in "\n".join(told(gate(BAD)))
+
+
+def test_no_override_is_offered_where_none_counts(gate):
+    lines = told(gate(BAD, Policies(20, final=frozenset({"device-count"}))))
+    assert "no override lifts this" in lines and not any("override=" in line for line in lines)
+
+
+def test_escape_sequences_of_strangers_do_not_reach_the_terminal(gate):
+    lines = told(gate(BAD.replace("TP=3", "TP=3 # \x1b[2J\x1b]0;x\x07"), name="x\x1b[31m"))
+    assert "\x1b" not in "".join(lines) and "\x07" not in "".join(lines)
+
+
+def test_the_command_writes_json_to_stdout_people_to_stderr_and_an_audit_line(tmp_path):
+    log = tmp_path / "audit.jsonl"
+    words = [sys.executable, "-m", "preflight", "gate", "--script", "-", "--override", "a test", "--user", "ann", "--audit", str(log)]
+    ran = subprocess.run(words, input=BAD, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ran.returncode == 0 and json.loads(ran.stdout)["override"]["user"] == "ann"
+    assert ran.stderr.startswith("preflight: overridden and recorded, with 2 errors")
+    line = json.loads(log.read_text())
+    assert (line["user"], line["verdict"], line["errors"]) == ("ann", "pass", ["device-count", "heads-not-divisible"])
+
+
+def test_nothing_beside_the_script_is_opened(gate, tmp_path):
+    (tmp_path / "model_config.yaml").write_text("num_layers: 33\n")
+    script = f"#!/bin/bash\nsource {tmp_path}/env.sh\ntorchrun pretrain_gpt.py --yaml-cfg {tmp_path}/model_config.yaml\n"
+    assert gate(script).code == 0
