@@ -53,13 +53,16 @@ def check_text(text: str, *, name: str = "run.yaml", world_size: int | None = No
     try:
         return Workspace([source], installed(), request(world_size, device, target)).check()
     except InputError as error:
-        return unreadable(source, error)
+        return unreadable(source, error, target)
 
 
-def unreadable(source: Source, error: InputError) -> Report:
-    """The report of a text that cannot be parsed: one error at the place."""
+def unreadable(source: Source, error: InputError, target: str | Target | None = None) -> Report:
+    """The report of a text that cannot be parsed: one error at the place, and where the target's framework says the same."""
     at = source.offset(error.line, error.column) if error.line else 0
-    finding = Finding(error.message, source.span(min(at, len(source.text))), rule="unreadable", severity=Severity.ERROR)
+    wanted = Target.parse(target) if isinstance(target, str) else target
+    tellers = [dialect.refuses_text for dialect in installed().dialects if hasattr(dialect, "refuses_text")] if wanted else []
+    where = next((place for tell in tellers if (place := tell(wanted))), None)
+    finding = Finding(error.message, source.span(min(at, len(source.text))), rule="unreadable", severity=Severity.ERROR, upstream=where)
     return Report(findings=(finding,), checked=(source.name,))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.kinds import VERSIONS, kind_of, looks_like
+from preflight.dialects.mindformers.kinds import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.launched import is_launch, read_launch
 from preflight.document import Document
 from preflight.request import Request, Target
+
+_NOT_YAML = {"1.5.0": 372, "1.7.0": 367, "2.1.0": 391}
 
 
 class MindFormersDialect:
@@ -18,6 +20,12 @@ class MindFormersDialect:
     def targets(self) -> tuple[Target, ...]:
         """The newest version first."""
         return tuple(Target("mindformers", version) for version in reversed(VERSIONS))
+
+    def refuses_text(self, target: Target) -> str | None:
+        """Where a text that is not YAML is refused, at the version that is asked for."""
+        version = known_version(target.version) if target.version else VERSIONS[-1]
+        line = _NOT_YAML.get(version)
+        return f"mindformers/tools/check_rules.py:{line}" if line and target.framework == self.name else None
 
     def claims(self, document: Document, request: Request) -> bool:
         """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said, one section is enough."""
