@@ -109,7 +109,7 @@ class Finding:
     def column(self) -> int:
         return self.span.column
 
-    def of(self, rule: str, severity: Severity) -> Finding:
-        """This finding as said by a rule: the rule's severity unless the finding lowered it."""
+    def of(self, rule: str, severity: Severity, more: tuple[Related, ...] = ()) -> Finding:
+        """This finding as said by a rule: the rule's severity unless the finding lowered it, and more places that take part."""
         lowered = self.severity is not None and self.severity.rank < severity.rank
-        return replace(self, rule=rule, severity=self.severity if lowered else severity)
+        return replace(self, rule=rule, severity=self.severity if lowered else severity, related=(*self.related, *more))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster
-from preflight.document import Document, Problem
+from preflight.document import Document, Problem, Setting
 from preflight.finding import Edit, Finding, Fix, Related, Safety
 from preflight.plan import Plan
 from preflight.record import dataclass
@@ -41,6 +41,20 @@ class Job:
     def place(self, *values: Value | None) -> Span:
         """The first of the values that somebody typed, else the start of the document."""
         return next((v.setting.span for v in values if v is not None and v.setting is not None), self.start)
+
+    def flow(self, span: Span) -> tuple[Related, ...]:
+        """Where a value that stands at a place in a script is used on its way to its option; at most three places."""
+        setting = self._flowing.get((span.path, span.start))
+        if setting is None:
+            return ()
+        beside = next((i for i, use in enumerate(setting.uses) if use.line == setting.key_span.line), 0)
+        return tuple(Related(use, "used here") for use in setting.uses[: beside + 1][:3])
+
+    @cached_property
+    def _flowing(self) -> Mapping[tuple[str, int], Setting]:
+        """Settings whose value stands elsewhere than their option, by the place of the value."""
+        settings = [value.setting for value in self.arguments.written.values() if value.setting is not None and value.setting.uses]
+        return {(s.span.path, s.span.start): s for s in settings if (s.span.path, s.span.line) != (s.key_span.path, s.key_span.line)}
 
     @cached_property
     def touched(self) -> frozenset[str]:
