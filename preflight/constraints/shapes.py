@@ -11,7 +11,10 @@ from preflight.constraints.evaluator import evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
 from preflight.constraints.repairs import REMOVE as REMOVE
 from preflight.constraints.repairs import Change as Change
-from preflight.constraints.repairs import Repair, drop, put, written
+from preflight.constraints.repairs import Repair as Repair
+from preflight.constraints.repairs import drop as drop
+from preflight.constraints.repairs import put as put
+from preflight.constraints.repairs import written
 from preflight.constraints.versions import matches
 from preflight.document import Unknown
 from preflight.finding import Finding, Severity, Unverified

@@ -18,9 +18,9 @@ def problems(job: Job, kind: str) -> Iterator[Problem]:
 
 def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None = None, *others: Fix | None) -> Finding:
     """A finding at the place of the fault; others: further fixes."""
-    first, *rest = [f for f in (fix, *others) if f is not None] or [None]
-    more = tuple(f for f in rest if f is not None)
-    return Finding(problem.message, problem.span, fix=first, key=(problem.span.text,), upstream=UPSTREAM, severity=severity, alternatives=more)
+    fixes = tuple(f for f in (fix, *others) if f is not None)
+    first = fixes[0] if fixes else None
+    return Finding(problem.message, problem.span, fix=first, key=(problem.span.text,), upstream=UPSTREAM, severity=severity, alternatives=fixes[1:])
 
 
 def own_options(job: Job) -> Severity | None:

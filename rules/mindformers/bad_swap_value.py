@@ -44,9 +44,9 @@ def check(job: Job) -> Iterator[Finding]:
     for name in ("layer_swap", "op_swap"):
         node = section.get(name)
         if node is not None and node.value is not None:
-            found = next(_setting(node, name, on), None)
-            if found is not None:
-                message, where, line, fix = found
+            fault = next(_setting(node, name, on), None)
+            if fault is not None:
+                message, where, line, fix = fault
                 upstream = f"{_FILE}:{line + _MOVED[version]}" if line else f"mindformers/tools/check_rules.py:{_CHECKS[version]}"
                 yield Finding(message, where.span, key=("swap_config", name), fix=fix, upstream=upstream)
 
