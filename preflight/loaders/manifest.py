@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from preflight.document import Count, Document, Launch, Node, Unknown, Word
 from preflight.loaders.launchers import command_name, take_apart
-from preflight.loaders.pods import Pod, pods
+from preflight.loaders.pods import Number, Pod, pods
 from preflight.loaders.shell import load_script
 from preflight.loaders.yaml import load_yaml
 from preflight.source import Source
@@ -55,14 +55,14 @@ def _manifest(kind: str, tree: Node, found: tuple[Pod, ...]) -> Manifest:
     return Manifest(kind, str(name.value) if name else "", tuple(documents), nodes, per_node, world)
 
 
-def _sum(counts: list[Count | None]) -> int | None:
-    known = [count.value for count in counts if count is not None and isinstance(count.value, int)]
+def _sum(counts: list[Number | None]) -> int | None:
+    known = [count.value for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
 
 
 def _documents(pod: Pod, count: Count) -> Iterator[Document]:
     for container in pod.containers:
-        environment = {name.value: _word(value, {}) for name, value in _environment(container)}
+        environment = {name: _word(value, {}) for name, value in _environment(container)}
         words = [_word(node, environment) for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
         nodes = [node for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
         for document in _launches(words, nodes, environment):
@@ -81,13 +81,13 @@ def _launches(words: list[Word], nodes: list[Node], environment: dict[str, Word]
     return (Document(words[0].span.source, "command", launch=taken.launch, problems=taken.problems),) if taken is not None else ()
 
 
-def _environment(container: Node) -> Iterator[tuple[Node, Node]]:
+def _environment(container: Node) -> Iterator[tuple[str, Node]]:
     """Names and values that are written in the manifest; those from elsewhere stay unknown."""
     listed = container.get("env")
     for item in listed.items if listed else ():
         name, value = item.get("name"), item.get("value")
         if name is not None and value is not None and isinstance(name.value, str):
-            yield name, value
+            yield name.value, value
 
 
 def _word(node: Node, environment: dict[str, Word]) -> Word:

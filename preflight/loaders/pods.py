@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from preflight.document import Count, Node
+from preflight.document import Node
+from preflight.source import Span
 
 _DEVICES = re.compile(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")
 _REPLICAS = {
@@ -16,11 +17,18 @@ _REPLICAS = {
 }
 
 
+class Number(NamedTuple):
+    """A count that is written, or that is 1 because none is; span: where."""
+
+    value: int
+    span: Span
+
+
 class Pod(NamedTuple):
     """Equal pods. None: a count that is not written as a number."""
 
-    replicas: Count | None
-    devices: Count | None
+    replicas: Number | None
+    devices: Number | None
     containers: tuple[Node, ...]
 
 
@@ -39,38 +47,39 @@ def pods(tree: Node) -> Job | None:
     if kind in _REPLICAS:
         elastic = tree.get("spec", "elasticPolicy") is not None
         specs = tree.get(*_REPLICAS[kind])
-        return Job(kind, tuple(_pod(entry.value, kind, elastic) for entry in specs.entries if not entry.shadowed)) if specs else None
+        return Job(kind, tuple(_pod(entry.value, elastic) for entry in specs.entries if not entry.shadowed)) if specs else None
     if kind == "Job" and api.startswith("batch.volcano.sh/"):
         tasks = tree.get("spec", "tasks")
-        return Job("Volcano Job", tuple(_pod(task, kind) for task in tasks.items)) if tasks else None
+        return Job("Volcano Job", tuple(_pod(task) for task in tasks.items)) if tasks else None
     if kind == "JobSet":
         return Job(kind, tuple(_jobset(tree)))
     return None
 
 
-def _pod(spec: Node, kind: str, elastic: bool = False) -> Pod:
-    return Pod(None if elastic else _count(spec.get("replicas"), spec, kind), *_template(spec.get("template"), kind))
+def _pod(spec: Node, elastic: bool = False) -> Pod:
+    return Pod(None if elastic else _count(spec.get("replicas"), spec), *_template(spec, "template"))
 
 
 def _jobset(tree: Node) -> Iterator[Pod]:
     listed = tree.get("spec", "replicatedJobs")
     for job in listed.items if listed else ():
-        replicas, parallel = (_count(job.get(*path), job, "JobSet") for path in (("replicas",), ("template", "spec", "parallelism")))
-        both = replicas._replace(value=replicas.value * parallel.value) if replicas and parallel else None  # type: ignore[operator]
-        yield Pod(both, *_template(job.get("template", "spec", "template"), "JobSet"))
+        replicas, parallel = (_count(job.get(*path), job) for path in (("replicas",), ("template", "spec", "parallelism")))
+        both = replicas._replace(value=replicas.value * parallel.value) if replicas and parallel else None
+        yield Pod(both, *_template(job, "template", "spec", "template"))
 
 
-def _template(template: Node | None, kind: str) -> tuple[Count | None, tuple[Node, ...]]:
-    listed = template.get("spec", "containers") if template else None
+def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]]:
+    """Devices and containers of a pod's template."""
+    listed = parent.get(*path, "spec", "containers")
     containers = listed.items if listed else ()
-    total, span = 0, None
+    total, span = 0, parent.span
     for container in containers:
         for node in _resources(container):
-            count = _count(node, node, kind)
+            count = _count(node, node)
             if count is None:
                 return None, containers
-            total, span = total + int(count.value), node.span  # type: ignore[arg-type]
-    return Count(total, span, kind), containers
+            total, span = total + count.value, node.span
+    return Number(total, span), containers
 
 
 def _resources(container: Node) -> Iterator[Node]:
@@ -83,9 +92,9 @@ def _resources(container: Node) -> Iterator[Node]:
             return
 
 
-def _count(node: Node | None, parent: Node, kind: str) -> Count | None:
+def _count(node: Node | None, parent: Node) -> Number | None:
     """A number, 1 where none is written, None where it is no number."""
     if node is None:
-        return Count(1, parent.span, kind)
+        return Number(1, parent.span)
     text = str(node.value)
-    return Count(int(text), node.span, kind) if re.fullmatch(r"\d{1,7}", text) else None
+    return Number(int(text), node.span) if re.fullmatch(r"\d{1,7}", text) else None
