@@ -46,7 +46,8 @@ class Plugins:
                 given = self._gather("preflight_rules")
                 self._packs = [item if isinstance(item, RulePack) else RulePack((), lambda item=item: (item,)) for item in given]  # type: ignore[misc]
             wanted = [p for p in self._packs if frameworks is None or not p.frameworks or not set(p.frameworks).isdisjoint(key)]
-            self._rules[key] = _sorted([rule for pack in wanted for rule in pack.load()])
+            loads = [pack.load if frameworks is None else pack.deferred or pack.load for pack in wanted]
+            self._rules[key] = _sorted([rule for load in loads for rule in load()])
         return self._rules[key]
 
     @property

@@ -37,10 +37,14 @@ class Checkable(Protocol):
 
 
 class RulePack(NamedTuple):
-    """Rules that load only when a run targets one of the frameworks (() = any)."""
+    """Rules that load only when a run targets one of the frameworks (() = any).
+
+    deferred: the same rules for checking a run, where that is cheaper than to load them whole.
+    """
 
     frameworks: tuple[str, ...]
     load: Callable[[], Sequence[Checkable]]
+    deferred: Callable[[], Sequence[Checkable]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ else:
 
 ROOT = Path(__file__).parent.parent
 FLOORS = [
-    ("record", "source", "spelling", "versions", "refusal"),
+    ("record", "cache", "source", "spelling", "versions", "refusal"),
     ("finding", "word"),
     ("document", "request", "atomic"),
     ("value", "suppression"),
@@ -29,7 +29,7 @@ FLOORS = [
     ("job",),
     ("settings", "constraints"),
     ("rule", "discovery"),
-    ("hookspecs",),
+    ("hookspecs", "deferred"),
     ("plugins",),
     ("engine", "builtin"),
     ("workspace", "proof"),

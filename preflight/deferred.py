@@ -1,0 +1,142 @@
+"""Rules whose modules load when they have something to say: a table of all of them is kept between runs.
+
+A constraint's condition is in the table as plain lists and is evaluated by the one evaluator; only where it refuses is
+the module imported, and the real constraint makes the finding. The table is made again when any source file changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import preflight
+from preflight import cache
+from preflight.constraints.evaluator import evaluate, reader
+from preflight.constraints.expressions import Expression, Handle
+from preflight.constraints.versions import matches
+from preflight.document import Unknown
+from preflight.finding import Severity, Unverified
+from preflight.job import Job
+from preflight.rule import Checkable, Said, collect
+
+HERE = os.path.dirname(__file__)
+
+
+class Deferred:
+    """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
+
+    __slots__ = ("_gate", "_module", "_real", "_refuse", "after", "beside", "frameworks", "id", "severity")
+
+    def __init__(self, module: str, row: Sequence[Any]) -> None:
+        id, severity, frameworks, after, beside, self._gate = row
+        self.id: str = id
+        self.severity = Severity(severity)
+        self.frameworks: tuple[str, ...] = tuple(frameworks)
+        self.after: tuple[str, ...] = tuple(after)
+        self.beside: tuple[str, ...] = tuple(beside)
+        self._module = module
+        self._real: Checkable | None = None
+        self._refuse: Any = None
+
+    @property
+    def real(self) -> Checkable:
+        """The rule itself."""
+        if self._real is None:
+            self._real = next(rule for rule in collect(import_module(self._module)) if rule.id == self.id)
+        return self._real
+
+    @property
+    def summary(self) -> str:
+        return self.real.summary
+
+    @property
+    def page(self) -> str:
+        return self.real.page
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.real.options
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.real, name)
+
+    def applies(self, job: Job) -> bool:
+        if self._gate is None:
+            return (not self.frameworks or not job.versions.keys().isdisjoint(self.frameworks)) and self.real.applies(job)
+        names, always, versions, unless, _ = self._gate
+        version = job.versions.get(self.frameworks[0])
+        if version is None or unless in job.versions or not matches(version, versions):
+            return False
+        return always or not job.touched.isdisjoint(names)
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
+        if self._gate is not None:
+            if self._refuse is None:
+                self._refuse = tree(self._gate[4])
+            broken = evaluate(self._refuse, reader(job.arguments))
+            if isinstance(broken, Unknown):
+                yield Unverified(broken.because)
+                return
+            if not broken:
+                return
+        yield from self.real.check(job, options)
+
+
+def load(package: str) -> tuple[Checkable, ...]:
+    """The rules of a package's modules, from the table where it is still good."""
+    parent = import_module(package)
+    folder = os.path.dirname(str(parent.__file__))
+    rules = os.path.dirname(str(import_module("preflight.rules").__file__))
+    good = f"{preflight.__version__}\n{cache.stamp((HERE, rules))}"
+    name = f"{package}-{crc32(folder.encode()):08x}.json"
+    kept = cache.read(name)
+    if kept is not None and kept.startswith(json.dumps(good)):
+        try:
+            table = json.loads(kept[kept.index("\n") :])
+            return tuple(Deferred(module, row) for module, rows in table for row in rows)
+        except (ValueError, TypeError, KeyError):
+            pass
+    return _make(package, folder, name, good)
+
+
+def _make(package: str, folder: str, name: str, good: str) -> tuple[Checkable, ...]:
+    modules = [f"{package}.{file[:-3]}" for file in sorted(os.listdir(folder)) if file.endswith(".py") and file != "__init__.py"]
+    rules = {module: tuple(collect(import_module(module))) for module in modules}
+    table = [(module, [_row(rule) for rule in rules[module]]) for module in modules]
+    cache.write(name, f"{json.dumps(good)}\n{json.dumps(table, separators=(',', ':'))}")
+    return tuple(rule for module in modules for rule in rules[module])
+
+
+def _row(rule: Any) -> tuple[Any, ...]:
+    gate = None
+    if isinstance(refuse := getattr(rule, "refuse", None), Expression):
+        try:
+            gate = (sorted(rule.names), rule.always, rule.versions, rule.unless_framework, plain(refuse))
+        except TypeError:  # a constant that JSON does not have: the module loads
+            gate = None
+    return (rule.id, rule.severity.value, rule.frameworks, rule.after, getattr(rule, "beside", ()), gate)
+
+
+def plain(node: object) -> object:
+    """An expression as lists: [operator, parts…], a handle as {name: view}. Raises TypeError for what JSON would change."""
+    if isinstance(node, Handle):
+        return {node.name: node.view}
+    if isinstance(node, Expression):
+        return [node.op, *(plain(part) for part in node.parts)]
+    if node is None or type(node) in (bool, int, str) or (type(node) is float and node - node == 0):
+        return node
+    raise TypeError(f"{node!r} cannot be kept")
+
+
+def tree(kept: object) -> object:
+    """The expression again."""
+    if isinstance(kept, dict):
+        ((name, view),) = kept.items()
+        return Handle(name, view)
+    return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept
