@@ -22,10 +22,10 @@ def preflight_rules() -> Sequence[RulePack]:
 
 @hookimpl
 def preflight_dialects() -> Sequence[Dialect]:
-    from preflight.dialects.megatron import MegatronDialect
+    from preflight.dialects.megatron.front import Megatron
     from preflight.dialects.mindformers import MindFormersDialect
 
-    return [MegatronDialect(), MindFormersDialect()]
+    return [Megatron(), MindFormersDialect()]
 
 
 @hookimpl

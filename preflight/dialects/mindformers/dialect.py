@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.kinds import VERSIONS, kind_of, known_version, looks_like
-from preflight.dialects.mindformers.launched import is_launch, read_launch
 from preflight.document import Document
 from preflight.request import Request, Target
 
@@ -30,6 +29,8 @@ class MindFormersDialect:
     def claims(self, document: Document, request: Request) -> bool:
         """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said, one section is enough."""
         if document.launch is not None:
+            from preflight.dialects.mindformers.launched import is_launch
+
             return is_launch(document) and (request.target is None or request.target.framework == self.name)
         if document.kind != "yaml" or document.tree is None:
             return False
@@ -39,6 +40,8 @@ class MindFormersDialect:
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
         """Translate; the kind of config decides how."""
         if document.launch is not None:
+            from preflight.dialects.mindformers.launched import read_launch
+
             return read_launch(document, surroundings)
         assert document.tree is not None
         if kind_of(document.tree) == "pynative":
