@@ -14,7 +14,7 @@ from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, M
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
 _WRAPPERS = frozenset(
-    "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu apptainer uv poetry pipenv conda".split()  # noqa: SIM905
+    "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu apptainer uv poetry pipenv conda".split()
 )
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
 

@@ -1,10 +1,9 @@
 """Batch sizes: micro-batch, global batch, evaluation batch, batches of reinforcement learning."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import BATCHES, REFUSED, each, new
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import BATCHES, REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
 PER_RANK = a.micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size

@@ -20,10 +20,9 @@ Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:501-556, StepB
 from collections.abc import Iterator
 from itertools import pairwise
 
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import read, typed
 from preflight.rules.megatron.training_names import BATCHES
-
-from preflight import Finding, Job, Severity, Unverified, rule
 
 NAME = "step_batch_size_schedule"
 SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6, "K": 10**3}

@@ -1,10 +1,9 @@
 """Saving, loading and converting checkpoints."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
-
 from preflight.constraints.shapes import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
 SAVES = a.save.is_set

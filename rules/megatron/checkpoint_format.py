@@ -1,10 +1,9 @@
 """What each checkpoint format works with."""
 
-from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new, old, weights_sharded
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new, old, weights_sharded
 
 MEGATRON = ConstraintSet("megatron")
 FORMAT = a.ckpt_format

@@ -1,9 +1,8 @@
 """Context parallelism: two levels, and the hybrid kind with groups of different size."""
 
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, each, new
-
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 
 MEGATRON = ConstraintSet("megatron")
 HYBRID = a.hybrid_context_parallel

@@ -18,10 +18,9 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:582, validate_args; core_v0.
 from collections.abc import Iterator
 from math import prod
 
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import read, typed
 from preflight.rules.megatron.training_names import ARGUMENTS
-
-from preflight import Finding, Job, Severity, Unverified, rule
 
 PLACES = {"megatron@0.12.1": f"{ARGUMENTS}:353", "megatron": f"{ARGUMENTS}:582"}
 

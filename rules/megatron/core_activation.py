@@ -1,9 +1,8 @@
 """Activation functions and normalization: which fusions go with which."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, bias_fusion, both, moe, quick_geglu, swiglu
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, bias_fusion, both, moe, quick_geglu, swiglu
 
 MEGATRON = ConstraintSet("megatron")
 CLAMPED = all_of(swiglu, a.activation_func_clamp_value.is_set)

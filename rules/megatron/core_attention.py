@@ -1,9 +1,8 @@
 """Attention: query groups, rotary embeddings, latent attention, communication under context parallelism."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, at, both
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.finding import Safety, Severity
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, at, both
 
 MEGATRON = ConstraintSet("megatron")
 GROUPS = all_of(a.group_query_attention, a.num_query_groups.is_set)

@@ -1,9 +1,8 @@
 """Experimental attention: gated delta nets, sparse attention, gated delta products."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, delta_net, sparse_attention
-
 from preflight.constraints.shapes import ConstraintSet, divides, drop, in_range, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, delta_net, sparse_attention
 
 MEGATRON = ConstraintSet("megatron")
 VARIANT = a.experimental_attention_variant

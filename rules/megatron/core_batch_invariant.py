@@ -1,10 +1,9 @@
 """Batch-invariant mode: results that do not depend on what else is in the batch."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, inference_optimized, moe, quantized
-
 from preflight.arguments import REMOVE
 from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, inference_optimized, moe, quantized
 
 MEGATRON = ConstraintSet("megatron")
 MODE = a.batch_invariant_mode

@@ -1,9 +1,8 @@
 """Attention and sequences: what no validator checks and the model's construction or first step dies of."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, env
-
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
 from preflight.finding import Safety, Severity
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, env
 
 MEGATRON = ConstraintSet("megatron")
 ENGINE = "megatron/core/extensions/transformer_engine.py"

@@ -1,9 +1,8 @@
 """Expert layers: what no validator checks and the layers refuse while the model is built, or in the first step."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, env, inference_optimized, moe, quantized
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, env, inference_optimized, moe, quantized
 
 MEGATRON = ConstraintSet("megatron")
 MOE = "megatron/core/transformer/moe"

@@ -1,8 +1,7 @@
 """Sizes that tensor parallelism must divide: no validator checks them, the model's construction dies of them."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, moe
-
 from preflight.constraints.shapes import ConstraintSet, divides, refuse
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, moe
 
 MEGATRON = ConstraintSet("megatron")
 LAYERS = "megatron/core/tensor_parallel/layers.py"

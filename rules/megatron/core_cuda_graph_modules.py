@@ -18,9 +18,8 @@ Megatron-LM d98e8a6, megatron/core/transformer/cuda_graph_config.py:40, :98, :10
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.core_reading import read, typed
-
 from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import read, typed
 
 FILE = "megatron/core/transformer/cuda_graph_config.py"
 ITERATION, INFERENCE = "full_iteration", "full_iteration_inference"

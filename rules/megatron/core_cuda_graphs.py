@@ -1,5 +1,7 @@
 """CUDA graphs per layer or per iteration: what can be captured, and beside what."""
 
+from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.finding import Safety
 from preflight.rules.megatron.core_names import (
     NEW,
     OLD,
@@ -13,9 +15,6 @@ from preflight.rules.megatron.core_names import (
     recomputes_moe,
     selective_at_last,
 )
-
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 IMPL = a.cuda_graph_impl

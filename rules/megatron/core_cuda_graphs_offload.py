@@ -1,10 +1,9 @@
 """CUDA graphs together with fine-grained activation offloading."""
 
-from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at
-
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at
 
 OFFLOAD = ConstraintSet("megatron")
 FINE = a.fine_grained_activation_offloading

@@ -1,9 +1,8 @@
 """Hyper-connections (several residual streams): what they exclude."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, at
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, in_range
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, a, all_of, at
 
 MEGATRON = ConstraintSet("megatron")
 ON = a.enable_mhc_connections

@@ -1,9 +1,8 @@
 """The inference-optimized implementation, which training scripts can select too."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, at, gated, inference_optimized, moe
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, a, all_of, at, gated, inference_optimized, moe
 
 MEGATRON = ConstraintSet("megatron")
 EXPERTS = all_of(inference_optimized, moe)

@@ -18,10 +18,9 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1829, :1847
 
 from collections.abc import Iterator
 
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_names import CONFIG
 from preflight.rules.megatron.core_reading import core, read, typed
-
-from preflight import Finding, Job, Severity, Unverified, rule
 
 TYPES, LOSSES, CAPACITY = "moe_router_load_balancing_type", "moe_aux_loss_coeff", "moe_expert_capacity_factor"
 DROPPING = {"0.20.0": ("aux_loss", "seq_aux_loss", "global_aux_loss", "none"), "0.12.1": ("aux_loss", "seq_aux_loss", "none")}

@@ -1,9 +1,8 @@
 """Token dispatchers, their back ends, and expert capacity."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, grouped_tensor
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, grouped_tensor
 
 MEGATRON = ConstraintSet("megatron")
 DISPATCHER = a.moe_token_dispatcher_type

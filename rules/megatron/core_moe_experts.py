@@ -1,9 +1,8 @@
 """Expert layers: how many experts, how wide, grouped matmuls and their weight layout."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, grouped_tensor, moe
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, grouped_tensor, moe
 
 MEGATRON = ConstraintSet("megatron")
 SINGLE = a.moe_single_grouped_weight

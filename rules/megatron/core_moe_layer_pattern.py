@@ -17,9 +17,8 @@ Megatron-LM d98e8a6, megatron/core/models/gpt/gpt_layer_specs.py:648, :653, :671
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.core_reading import core, read, typed
-
 from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import core, read, typed
 
 FILE = "megatron/core/models/gpt/gpt_layer_specs.py"
 NAMES = ("moe_layer_freq", "num_layers", "num_experts", "hybrid_layer_pattern", "spec")

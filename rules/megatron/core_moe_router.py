@@ -1,9 +1,8 @@
 """The router of expert layers: score functions, groups, padding for low precision."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
 
 MEGATRON = ConstraintSet("megatron")
 PADDED = any_of(a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8)

@@ -1,9 +1,8 @@
 """Offloading activations to the host: whole layers, single modules, and the paged stash of experts."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, recomputes_moe, selective_at_last
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, recomputes_moe, selective_at_last
 
 MEGATRON = ConstraintSet("megatron")
 OFFLOADED = a.cpu_offloading_num_layers > 0

@@ -1,9 +1,8 @@
 """Overlapping expert-parallel communication with computation, and delaying weight gradients."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, PARALLEL, a, all_of, any_of, at, both, recomputes_moe
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, PARALLEL, a, all_of, any_of, at, both, recomputes_moe
 
 MEGATRON = ConstraintSet("megatron")
 OVERLAP = a.overlap_moe_expert_parallel_comm

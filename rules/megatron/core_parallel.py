@@ -1,9 +1,8 @@
 """Parallel configuration: deferred embedding gradients, overlapped pipeline communication, process groups."""
 
-from preflight.rules.megatron.core_names import NEW, PARALLEL, STATE, a, all_of, any_of, at, both, env
-
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, PARALLEL, STATE, a, all_of, any_of, at, both, env
 
 MEGATRON = ConstraintSet("megatron")
 DEFER = a.defer_embedding_wgrad_compute

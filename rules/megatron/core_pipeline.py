@@ -1,8 +1,7 @@
 """How layers are split over pipeline stages and virtual stages by counts."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, both
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, refuse
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, both
 
 MEGATRON = ConstraintSet("megatron")
 BLOCK = "megatron/core/transformer/transformer_block.py"

@@ -20,10 +20,9 @@ MindSpeed 028de58, mindspeed/core/pipeline_parallel/pipeline_model_parallel_layo
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.core_reading import read, typed
-
 from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.dialects.megatron_layout import LETTERS, Layout, parse_layout
+from preflight.rules.megatron.core_reading import read, typed
 
 FILE = "megatron/core/transformer/pipeline_parallel_layer_layout.py"
 LINES = (95, 98, 103, 106, 107, 112, 117, 123, 129, 315)

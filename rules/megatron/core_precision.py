@@ -1,9 +1,8 @@
 """fp8 and fp4: recipes, layers kept in bf16, gathered parameters."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
 
 MEGATRON = ConstraintSet("megatron")
 FP8 = a.fp8.is_set

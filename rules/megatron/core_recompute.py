@@ -1,9 +1,8 @@
 """Activation recomputation: what must, and must not, come with it."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, both, delta_net, selective, selective_at_last
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety, Severity
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, both, delta_net, selective, selective_at_last
 
 MEGATRON = ConstraintSet("megatron")
 FULL = a.recompute_granularity == "full"

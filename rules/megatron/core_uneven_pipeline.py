@@ -19,10 +19,9 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:2342, :2350
 
 from collections.abc import Iterator
 
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_names import CONFIG
 from preflight.rules.megatron.core_reading import core, read, typed
-
-from preflight import Finding, Job, Severity, Unverified, rule
 
 FIRST, LAST = "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"
 NAMES = ("num_layers", "pipeline_model_parallel_size", FIRST, LAST, "virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout")

@@ -22,10 +22,9 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1959, :2144
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_names import CONFIG
 from preflight.rules.megatron.core_reading import core, read, typed
-
-from preflight import Finding, Job, Severity, Unverified, rule
 
 OLD = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe")
 RECOMPUTED = (*OLD, "shared_experts", "gdn_norm_out", "gdp_in_proj", "gdp_qkv", "mhc")

@@ -18,10 +18,9 @@ Megatron-LM d98e8a6, megatron/core/model_parallel_config.py:32, :37, resolve_ten
 
 from collections.abc import Iterator
 
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_names import PARALLEL
 from preflight.rules.megatron.core_reading import read, typed
-
-from preflight import Finding, Job, Severity, Unverified, rule
 
 PAIRS = (
     ("tensor_parallel_num_weight_shards", "tensor_model_parallel_size", "tensor parallel"),

@@ -1,11 +1,10 @@
 """Where the data comes from, filling in the middle, and how often memory is logged."""
 
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, each, new, separate_data
-
 from preflight.constraints.expressions import total
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, each, new, separate_data
 
 MEGATRON = ConstraintSet("megatron")
 FIM = a.fim_data

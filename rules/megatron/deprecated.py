@@ -1,10 +1,9 @@
 """Options that only remain to say that they are gone."""
 
-from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
-
 from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
 GONE = "the option only remains to be refused; " + REFUSED

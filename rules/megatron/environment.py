@@ -1,9 +1,8 @@
 """Environment variables that decide whether a run starts."""
 
+from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import DETERMINISM, REFUSED, new, old, weights_sharded
-
-from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
 
 MEGATRON = ConstraintSet("megatron")
 DETERMINISTIC = a.deterministic_mode

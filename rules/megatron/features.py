@@ -1,10 +1,9 @@
 """What single features of the network need of the rest."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import CONFIG_ARGUMENTS, REFUSED, each, new, old
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import CONFIG_ARGUMENTS, REFUSED, each, new, old
 
 MEGATRON = ConstraintSet("megatron")
 POSITIONS = a.position_embedding_type

@@ -1,10 +1,9 @@
 """Fully sharded data parallelism: Torch FSDP2 and Megatron-FSDP."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of, env
-from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, each, new, old
-
 from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, each, new, old
 
 MEGATRON = ConstraintSet("megatron")
 TORCH, OWN = a.use_torch_fsdp2, a.use_megatron_fsdp

@@ -1,11 +1,10 @@
 """Flags that a hybrid layer pattern replaces: it counts the layers and draws the pipeline stages itself."""
 
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, new
-
 from preflight.constraints.expressions import Handle
 from preflight.constraints.shapes import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, new
 
 MEGATRON = ConstraintSet("megatron")
 PATTERN = a.hybrid_layer_pattern.is_set

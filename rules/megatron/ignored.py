@@ -1,10 +1,9 @@
 """What parses and does nothing, and what quietly costs memory, time or data."""
 
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, OPTIMIZER, each, new
-
 from preflight.constraints.shapes import ConstraintSet, drop, refuse
 from preflight.finding import Safety, Severity
+from preflight.rules.megatron.core_names import NEW, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, OPTIMIZER, each, new
 
 MEGATRON = ConstraintSet("megatron")
 NOTICE = "only a notice is printed, among thousands of lines"

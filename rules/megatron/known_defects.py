@@ -1,9 +1,8 @@
 """Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of
-
 from preflight.constraints.shapes import ConstraintSet, put, refuse
 from preflight.finding import Severity
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of
 
 MEGATRON = ConstraintSet("megatron")
 ISSUES = "https://github.com/NVIDIA/Megatron-LM"

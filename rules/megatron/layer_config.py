@@ -21,11 +21,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from preflight.rules.megatron.core_reading import typed
-from preflight.rules.megatron.training_names import ARGUMENTS
-
 from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.document import Unknown
+from preflight.rules.megatron.core_reading import typed
+from preflight.rules.megatron.training_names import ARGUMENTS
 
 NAME = "heterogeneous_layers_config_encoded_json"
 FIXED = {

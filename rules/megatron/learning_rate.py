@@ -1,10 +1,9 @@
 """The values of the learning-rate and weight-decay schedules."""
 
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, SCHEDULER, each
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, SCHEDULER, each
 
 MEGATRON = ConstraintSet("megatron")
 LATE = "the run stops after the model is built, when its learning-rate schedule is made"

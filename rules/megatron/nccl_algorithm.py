@@ -22,11 +22,10 @@ Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env;
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.core_reading import core, read, typed
-from preflight.rules.megatron.training_names import ARGUMENTS, DETERMINISM
-
 from preflight import Finding, Fix, Job, Severity, Unverified, rule
 from preflight.document import Unknown
+from preflight.rules.megatron.core_reading import core, read, typed
+from preflight.rules.megatron.training_names import ARGUMENTS, DETERMINISM
 
 PLACES = {"megatron@0.12.1": f"{ARGUMENTS}:881", "megatron": f"{DETERMINISM}:91"}
 STEADY = ("Ring", "CollnetDirect", "CollnetChain", "^NVLS")

@@ -1,10 +1,9 @@
 """The optimizer: what overlaps with it, the precision of its states, where they live."""
 
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import OPTIMIZER, REFUSED, distributed_at_first, each, gather_at_first, new
-
 from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import OPTIMIZER, REFUSED, distributed_at_first, each, gather_at_first, new
 
 MEGATRON = ConstraintSet("megatron")
 WITH_STEP = a.overlap_param_gather_with_optimizer_step

@@ -22,9 +22,8 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/tr
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, dropped, finding, own_options, problems, rewritten
-
 from preflight import Finding, Job, Severity, rule
+from preflight.rules.megatron.parsing_faults import UPSTREAM, dropped, finding, own_options, problems, rewritten
 
 
 @rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))

@@ -23,9 +23,8 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
-
 from preflight import Finding, Job, Severity, rule
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
 
 
 @rule(id="missing-value", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))

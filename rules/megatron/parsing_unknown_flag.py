@@ -25,9 +25,8 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbre
 
 from collections.abc import Iterator
 
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed, renamed
-
 from preflight import Finding, Job, Severity, rule
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed, renamed
 
 
 @rule(id="unknown-flag", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))

@@ -1,11 +1,10 @@
 """How layers are divided over pipeline stages and virtual stages."""
 
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
-
 from preflight.constraints.expressions import total
 from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
+from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
 STAGES = a.pipeline_model_parallel_size

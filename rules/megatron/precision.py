@@ -1,10 +1,9 @@
 """Precision of weights, gradients and losses."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import DDP, REFUSED, distributed_at_first, each, new, old
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import DDP, REFUSED, distributed_at_first, each, new, old
 
 MEGATRON = ConstraintSet("megatron")
 GRAPHS = a.cuda_graph_impl

@@ -1,10 +1,9 @@
 """Reinforcement learning: rollouts in flight, CUDA graphs and caches between training and generation."""
 
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, new
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, new
 
 MEGATRON = ConstraintSet("megatron")
 RL = a.perform_rl_step

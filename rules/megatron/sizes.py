@@ -1,10 +1,9 @@
 """Sizes of the network and of its sequences."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
-
 from preflight.constraints.expressions import nearest_divisor
 from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
 VOCABULARY = "megatron/training/vocab_utils.py"

@@ -1,10 +1,9 @@
 """Recomputation, overlap, CUDA graphs and offloading as the validator sees them."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
 SPREAD = a.distribute_saved_activations

@@ -1,10 +1,9 @@
 """How long a run trains, and how long its learning rate warms up and decays: in iterations or in samples, not both."""
 
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, TRAINING, each, old
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
 from preflight.finding import Safety, Severity
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, TRAINING, each, old
 
 MEGATRON = ConstraintSet("megatron")
 # A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace here.)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.rules.megatron.core_names import NEW, OLD, a
-
 from preflight.constraints.expressions import Expression, any_of
+from preflight.rules.megatron.core_names import NEW, OLD, a
 
 ARGUMENTS = "megatron/training/arguments.py"
 CONFIG_ARGUMENTS = "megatron/training/argument_utils.py"

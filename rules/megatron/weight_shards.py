@@ -1,10 +1,9 @@
 """Weights sharded beyond tensor parallelism (gtp)."""
 
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, new, weights_sharded
-
 from preflight.constraints.shapes import ConstraintSet, conflicts, drop, requires
 from preflight.finding import Safety
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED, new, weights_sharded
 
 MEGATRON = ConstraintSet("megatron")
 SHARDS = (a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards)

@@ -77,7 +77,8 @@ MINDFORMERS.add(
         expert,
         data * tensor,
         when=all_of(mcore, training, a["mcore.num_moe_experts"].is_set, expert > 1, a["mcore.num_moe_experts"] % expert == 0),
-        message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}",
+        message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
+        "x model_parallel {parallel_config.model_parallel}",
         why="expert groups are formed among the data and tensor ranks of a stage",
         upstream={"1.7.0": f"{_CORE}/ffn.py:172", "2.1.0": f"{_CORE}/ffn.py:190"},
         versions=">=1.7",
@@ -89,7 +90,8 @@ MINDFORMERS.add(
         expert,
         data * tensor,
         when=all_of(legacy, training, semi, a["moe_config.use_gmm"], experts > 1, expert > 1),
-        message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}",
+        message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
+        "x model_parallel {parallel_config.model_parallel}",
         why="expert groups are formed among the data and tensor ranks of a stage",
         upstream=at("mindformers/modules/transformer/moev3.py", 880),
         versions=">=1.5",
@@ -130,7 +132,8 @@ MINDFORMERS.add(
             any_of(a["mcore.num_moe_experts"].is_set, expert == 1),
             expert < a["mcore.npu_nums_per_device"],
         ),
-        message="alltoall_deredundency needs expert_parallel of at least npu_nums_per_device {mcore.npu_nums_per_device}, not {parallel_config.expert_parallel}",
+        message="alltoall_deredundency needs expert_parallel of at least npu_nums_per_device {mcore.npu_nums_per_device}, "
+        "not {parallel_config.expert_parallel}",
         why="it saves traffic between nodes; expert groups inside one node have none",
         upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:496", "2.1.0": "mindformers/parallel_core/transformer_config.py:2421"},
         versions=">=1.7",

@@ -1,9 +1,8 @@
 """What DeepSeek-V4 attention, hash routing and older data checks of graph-mode MindFormers refuse."""
 
-from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, a, at, legacy, mcore, training
-
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, refuse
+from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, a, at, legacy, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")

@@ -91,7 +91,9 @@ MINDFORMERS.add(
     ),
     refuse(
         "predict-jit-level-1",
-        all_of(predicting, any_of(a["context.jit_config.jit_level"] == "O1", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"))),
+        all_of(
+            predicting, any_of(a["context.jit_config.jit_level"] == "O1", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"))
+        ),
         message="jit_level O1 is not available in {run_mode} mode",
         why="the context refuses it",
         upstream=at("mindformers/core/context/build_context.py", 173, 173, 464),

@@ -1,9 +1,8 @@
 """What the mcore transformer config refuses (use_legacy: False)."""
 
-from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, a, context, mcore, sequence_parallel, tensor, training
-
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
+from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, a, context, mcore, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"

@@ -2,7 +2,7 @@
 
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
-from preflight.rules.mindformers.names import SINCE_TEMPLATE, a, at, automatic, legacy, pipeline, sequence_parallel, semi, tensor, training
+from preflight.rules.mindformers.names import SINCE_TEMPLATE, a, at, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _LLAMA = "mindformers/models/llama/llama_transformer.py"
@@ -194,7 +194,8 @@ MINDFORMERS.add(
                 a[f"{model}.tp_x"] * a[f"{model}.tp_y"] * a[f"{model}.tp_z"] != tensor,
             ),
         ),
-        message="tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} is not model_parallel {parallel_config.model_parallel}",
+        message="tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} "
+        "is not model_parallel {parallel_config.model_parallel}",
         why="the tensor ranks form a grid of these sizes",
         upstream=at("mindformers/models/utils.py", 109, 140),
         versions=SINCE_TEMPLATE,

@@ -47,7 +47,8 @@ MINDFORMERS.add(
     refuse(
         "ulysses-heads",
         all_of(semi, context > 1, algorithm == "ulysses_cp", groups.is_set, context * tensor > groups),
-        message="ulysses_cp spreads {shape.query_groups} key/value heads over context {parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks",
+        message="ulysses_cp spreads {shape.query_groups} key/value heads over context {parallel_config.context_parallel} "
+        "x tensor {parallel_config.model_parallel} = {ranks} ranks",
         why="a head cannot be split; refused before the network is built",
         upstream=at(CHECKS, 146, 140, 164),
         versions=SINCE_TEMPLATE,

@@ -12,12 +12,12 @@ READERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "O
 PYNATIVE.add(
     refuse(
         "balance-without-mask",
-        (a["train_dataset.balance_enabled"] == True)  # noqa: E712
+        (a["train_dataset.balance_enabled"] == True)
         & (a[f"{DATA}.type"] == "BlendedMegatronDatasetDataLoader")
         & any_of(
             a[f"{DATA}.config.create_compressed_eod_mask"].is_none,
-            a[f"{DATA}.config.create_compressed_eod_mask"] == False,  # noqa: E712
-            a[f"{DATA}.config.create_seq_len_vector"] == True,  # noqa: E712
+            a[f"{DATA}.config.create_compressed_eod_mask"] == False,
+            a[f"{DATA}.config.create_seq_len_vector"] == True,
         ),
         message="balance_enabled needs create_compressed_eod_mask, and no create_seq_len_vector",
         why="the load is measured by the compressed mask; refused when the data set is built",

@@ -53,7 +53,7 @@ PYNATIVE.add(
     ),
     refuse(
         "adapter-without-base",
-        (a["checkpoint.save_trainable_only"] == True) & any_of(a["checkpoint.base_load_path"].is_none, a["checkpoint.base_load_path"] == ""),  # noqa: E712
+        (a["checkpoint.save_trainable_only"] == True) & any_of(a["checkpoint.base_load_path"].is_none, a["checkpoint.base_load_path"] == ""),
         message="save_trainable_only needs base_load_path, the full checkpoint below the adapter",
         why=LOAD,
         upstream=f"{CONFIG}:321",

@@ -10,7 +10,7 @@ GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
 many = a["distributed"]
 context, tensor, method = a["parallelism.context_parallel"], a["parallelism.tensor_parallel"], a["context_method"]
-split_mask = a["train_dataset.dataloader.config.create_compressed_eod_mask"] == True  # noqa: E712
+split_mask = a["train_dataset.dataloader.config.create_compressed_eod_mask"] == True
 sparse = a["net.experimental_attention_variant"].is_in("dsa", "dsv4_hybrid")
 
 PYNATIVE.add(
@@ -27,8 +27,8 @@ PYNATIVE.add(
         many
         & (context > 1)
         & (a["net.experimental_attention_variant"] != "dsa")
-        & (a["net.use_attn_mask_compression"] == False)  # noqa: E712
-        & (a["net.use_eod_attn_mask_compression"] == False)  # noqa: E712
+        & (a["net.use_attn_mask_compression"] == False)
+        & (a["net.use_eod_attn_mask_compression"] == False)
         & ~split_mask,
         message="context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or create_compressed_eod_mask in the data",
         why="refused when context parallel is applied",
@@ -38,7 +38,7 @@ PYNATIVE.add(
     ),
     refuse(
         "context-async-colossal",
-        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & (method == "colossal") & (a["net.experimental_attention_variant"] != "dsa"),  # noqa: E712
+        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & (method == "colossal") & (a["net.experimental_attention_variant"] != "dsa"),
         message="context_parallel_async works with ulysses and hybrid, not with colossal",
         why="refused when context parallel is applied",
         upstream=f"{GPT}:1702",
@@ -50,7 +50,7 @@ PYNATIVE.add(
     ),
     refuse(
         "context-async-model",
-        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & method.is_in("ulysses", "hybrid") & (a["model.model_type"] == "qwen3"),  # noqa: E712
+        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & method.is_in("ulysses", "hybrid") & (a["model.model_type"] == "qwen3"),
         message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
         why="refused when context parallel is applied",
         upstream="mindformers/pynative/distributed/style.py:379",
@@ -64,8 +64,8 @@ PYNATIVE.add(
         "context-rope-fusion",
         many
         & (context > 1)
-        & (a["net.apply_rope_fusion"] == True)  # noqa: E712
-        & (a["net.use_eod_attn_mask_compression"] == False)  # noqa: E712
+        & (a["net.apply_rope_fusion"] == True)
+        & (a["net.use_eod_attn_mask_compression"] == False)
         & ~split_mask,
         message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
         why="the fused kernel refuses positions per sample",

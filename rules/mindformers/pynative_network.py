@@ -37,8 +37,8 @@ PYNATIVE.add(
     ),
     refuse(
         "mask-without-flash",
-        (a["net.use_flash_attention"] == False)  # noqa: E712
-        & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),  # noqa: E712
+        (a["net.use_flash_attention"] == False)
+        & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
         message="mask compression needs use_flash_attention",
         why=WHY,
         upstream=f"{NETWORK}:2409",
@@ -53,7 +53,7 @@ PYNATIVE.add(
     ),
     refuse(
         "mixture-bias",
-        experts.is_set & (a["net.add_bias_linear"] == True),  # noqa: E712
+        experts.is_set & (a["net.add_bias_linear"] == True),
         message="add_bias_linear does not go with experts",
         why=WHY,
         upstream=f"{NETWORK}:2472",
@@ -65,7 +65,7 @@ PYNATIVE.add(
     ),
     refuse(
         "expert-bias-score",
-        (a["net.moe_router_enable_expert_bias"] == True)  # noqa: E712
+        (a["net.moe_router_enable_expert_bias"] == True)
         & a["net.moe_router_score_function"].given
         & ~a["net.moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus"),
         message="moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, it is {net.moe_router_score_function}",
@@ -126,7 +126,7 @@ PYNATIVE.add(
     ),
     refuse(
         "chunked-loss",
-        all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),  # noqa: E712
+        all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),
         message="chunk_loss_num {net.chunk_loss_num} does not go with calculate_per_token_loss",
         why=WHY,
         upstream=f"{NETWORK}:2740",

@@ -67,7 +67,7 @@ PYNATIVE.add(
     ),
     refuse(
         "split-without-overlap",
-        (pipeline > 1) & (split == YES) & (overlap == False),  # noqa: E712
+        (pipeline > 1) & (split == YES) & (overlap == False),
         message="pipeline_parallel_enable_dxdw_split is turned off: it needs pipeline_parallel_overlap_b_f",
         why="the split gradients are only used to fill the overlap",
         upstream=f"{PIPELINE}:420",

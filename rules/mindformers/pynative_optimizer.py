@@ -45,7 +45,7 @@ PYNATIVE.add(
     ),
     refuse(
         "adam-offload",
-        adam & (a["optimizer.enable_cpu_offload"] == True),  # noqa: E712
+        adam & (a["optimizer.enable_cpu_offload"] == True),
         message="enable_cpu_offload is not supported by AdamW in pynative mode",
         why=WHY,
         upstream=f"{ADAMW}:198",
@@ -54,7 +54,7 @@ PYNATIVE.add(
     ),
     refuse(
         "muon-model",
-        muon & (a["net.multi_latent_attention"] == False),  # noqa: E712
+        muon & (a["net.multi_latent_attention"] == False),
         message="Muon works only with multi_latent_attention",
         why=WHY,
         upstream=f"{MUON}:2320",
@@ -79,7 +79,7 @@ PYNATIVE.add(
     ),
     refuse(
         "muon-clip",
-        muon & (a["optimizer.qk_clip_enabled"] != False) & (a["optimizer.qk_clip_threshold"] <= 0),  # noqa: E712
+        muon & (a["optimizer.qk_clip_enabled"] != False) & (a["optimizer.qk_clip_threshold"] <= 0),
         message="qk_clip_threshold is {optimizer.qk_clip_threshold}; it must be positive",
         why=WHY,
         upstream=f"{MUON}:2412",

@@ -103,7 +103,7 @@ PYNATIVE.add(
     ),
     refuse(
         "latent-query",
-        many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,  # noqa: E712
+        many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,
         message="tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank in latent attention",
         why="without query compression the full sequence of queries cannot be formed",
         upstream=f"{GPT}:995",
@@ -114,7 +114,7 @@ PYNATIVE.add(
         "query-groups",
         tensor,
         a["net.num_query_groups"],
-        when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),  # noqa: E712
+        when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),
         message="{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks",
         why="every rank owns whole groups of the fused projection; they are not copied",
         upstream=f"{GPT}:1001",
@@ -145,7 +145,7 @@ PYNATIVE.add(
     ),
     refuse(
         "swap-with-pipeline",
-        many & (a["swap.enable"] == True) & (pipeline > 1),  # noqa: E712
+        many & (a["swap.enable"] == True) & (pipeline > 1),
         message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
         why="refused when recomputation is set up",
         upstream="mindformers/pynative/distributed/activation_checkpoint.py:1222",

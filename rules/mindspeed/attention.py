@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, a
-
 from preflight.constraints.expressions import any_of
 from preflight.constraints.shapes import ConstraintSet, drop, one_of, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, a
 
 MINDSPEED = ConstraintSet("mindspeed")
 FLASH, LATENT = f"{CORE}transformer/flash_attention", f"{CORE}transformer/multi_head_latent_attention/mla_feature.py"

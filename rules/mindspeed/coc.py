@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
-
 from preflight import Safety, Severity
 from preflight.constraints.expressions import any_of
 from preflight.constraints.shapes import ConstraintSet, drop, one_of, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
 COC = f"{CORE}tensor_parallel/locl_coc.py"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, a
-
 from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, a
 
 MINDSPEED = ConstraintSet("mindspeed")
 CACHE = f"{CORE}context_parallel/context_parallel_kv_cache.py"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a
-
 from preflight import Severity
 from preflight.constraints.expressions import Expression
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a
 
 MINDSPEED = ConstraintSet("mindspeed")
 ON = a.context_parallel_size > 1

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 CHECK = f"{CORE}moe/fb_overlap.py"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import LLM, a, needs
-
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a, needs
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MLA_FILE, DSA_FILE = f"{LLM}transformer/multi_latent_attention/mla_feature.py", f"{LLM}transformer/multi_latent_attention/dsa_indexer_feature.py"

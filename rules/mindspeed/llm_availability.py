@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import LLM, a, clash, needs
-
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a, clash, needs
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 CHECK = f"{LLM}high_availability/high_availability.py"

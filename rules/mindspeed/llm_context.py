@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import LLM, a
-
 from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a
 
 ON = a.context_parallel_size > 1
 ALIBI = a.position_embedding_type == "alibi"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import LLM, a
-
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import LLM, a, needs
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a, needs
 
 MHC_FILE = f"{LLM}transformer/mhc_feature.py"
 MLA, MHC = a.multi_latent_attention, a.enable_mhc

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
-
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 BLOCK, LIST = f"{LLM}transformer/transformer_block.py", f"{LLM}pipeline_parallel/num_layer_list.py"

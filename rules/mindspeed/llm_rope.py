@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import LLM, a
-
 from preflight.constraints.shapes import ConstraintSet, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a
 
 ROTARY = f"{LLM}common/rotary.py"
 LONG = a.rope_scaling_type == "longrope"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
-
 from preflight import Safety, Severity
 from preflight.constraints.expressions import Handle
 from preflight.constraints.shapes import Constraint, ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
 
 MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"

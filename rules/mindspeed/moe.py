@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
-
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 EXTEND, HOT = a.moe_tp_extend_ep, a.balanced_moe_experts

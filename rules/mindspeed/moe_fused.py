@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, a, needs
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, a, needs
 
 MC2 = f"{CORE}moe/moe_alltoall_mc2.py"
 ZERO = f"{CORE}moe/moe_zero_memory.py"

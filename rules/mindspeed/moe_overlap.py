@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, a, clash, needs
-
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 GATHER, TOALL, MC2 = f"{CORE}moe/moe_allgather_overlap.py", f"{CORE}moe/moe_alltoall_overlap.py", f"{CORE}moe/moe_alltoall_mc2.py"

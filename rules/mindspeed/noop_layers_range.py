@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.rules.mindspeed.numbers import entries
-
 from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight.rules.mindspeed.numbers import entries
 
 FILE = "mindspeed/features_manager/pipeline_parallel/noop_layers.py"
 

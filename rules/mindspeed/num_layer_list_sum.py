@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.rules.mindspeed.numbers import entries
-
 from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight.rules.mindspeed.numbers import entries
 
 LENGTH = "mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:28"
 BLOCK = "mindspeed_llm/features_manager/transformer/transformer_block.py:25"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
-
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 EMA = a.optimizer_selection == "fused_ema_adamw"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a, clash, needs
-
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 DUAL = f"{CORE}pipeline_parallel/dualpipev_feature.py"

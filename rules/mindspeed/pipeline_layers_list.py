@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.rules.mindspeed.numbers import Nested, nested
-
 from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight.rules.mindspeed.numbers import Nested, nested
 
 FILE = "mindspeed/features_manager/pipeline_parallel/unaligned_pineline_feature.py"
 LINES = (49, 55, 57, 61, 65)

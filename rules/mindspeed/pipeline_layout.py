@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
-
 from preflight.constraints.expressions import any_of, total
 from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
 LAYOUT = f"{CORE}pipeline_parallel/pipeline_model_parallel_layout_feature.py"
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
-
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
 BASIC = "megatron_basic/transformer_engine_basic.py"
 CORE_ONLY = "mindspeed-llm"
 QAD = f"{CORE}qad/qad_quant_engine.py"
-QAD_ON = a.qad_enable.given & (a.qad_enable.written == True)  # noqa: E712  (an expression, not a comparison)
+QAD_ON = a.qad_enable.given & (a.qad_enable.written == True)
 
 
 def _basic(core: int, llm: int) -> dict[str, Any]:

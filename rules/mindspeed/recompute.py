@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, a, clash
-
 from preflight import Safety, Severity
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
 RIPIPE = f"{CORE}pipeline_parallel/ripipe_schedules_feature.py"

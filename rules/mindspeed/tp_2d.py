@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
-
 from preflight import Safety, Severity
 from preflight.constraints.expressions import any_of
 from preflight.constraints.shapes import ConstraintSet, divides, drop, one_of, put, refuse
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 CHECK = f"{CORE}tensor_parallel/tp_2d.py"

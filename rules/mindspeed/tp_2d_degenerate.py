@@ -25,9 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.rules.mindspeed.tp_2d_sizes import repairs
-
 from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight.rules.mindspeed.tp_2d_sizes import repairs
 
 DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from preflight.rules.mindformers import experts, ignored, latest, launch, mcore, model_legacy, parallel, trainer
 
 import preflight
 from preflight import collect
+from preflight.rules.mindformers import experts, ignored, latest, launch, mcore, model_legacy, parallel, trainer
 
 FILE = Path(__file__).parent.parent / "constraints" / "mindformers-graph.yaml"
 DATA = yaml.safe_load(FILE.read_text(encoding="utf-8"))

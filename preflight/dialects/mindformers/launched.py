@@ -34,8 +34,8 @@ NAMES = {
     "sink_mode": "runner_config.sink_mode",
 }
 """Options whose place in the config is not called like them."""
-_BOOLEANS = frozenset("do_eval auto_trans_ckpt only_save_strategy use_parallel profile sink_mode do_sample trust_remote_code".split())  # noqa: SIM905
-_TEXTS = frozenset("run_mode device_target load_checkpoint src_strategy_path_or_dir output_dir register_path remote_save_url train_dataset_dir".split())  # noqa: SIM905
+_BOOLEANS = frozenset("do_eval auto_trans_ckpt only_save_strategy use_parallel profile sink_mode do_sample trust_remote_code".split())
+_TEXTS = frozenset("run_mode device_target load_checkpoint src_strategy_path_or_dir output_dir register_path remote_save_url train_dataset_dir".split())
 _APART = frozenset(["config", "predict_data", "modal_type", "predict_batch_size", "adapter_id", "options", "num_samples", "register_path"])
 
 
