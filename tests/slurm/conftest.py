@@ -54,8 +54,8 @@ GRES = "NodeName=gpu[01-02] Name=gpu Type=h100 File={dir}/fakegpu/gpu[0-7]\nNode
 class Slurm:
     """The cluster: its folder, its environment, sbatch, and the gate's resident checker."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, conf: str = CONF) -> None:
+        self.folder, self.conf = folder, conf
         self.socket = folder / "gate.sock"
         self.audit = folder / "audit.jsonl"
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
@@ -89,7 +89,7 @@ class Slurm:
             os.mknod(self.folder / f"fakegpu/gpu{index}", 0o600 | 0o020000, os.makedev(1, 3))
         (self.folder / "munge.key").write_bytes(os.urandom(1024))
         (self.folder / "munge.key").chmod(0o400)
-        (self.folder / "slurm.conf").write_text(CONF.format(host=host, dir=self.folder))
+        (self.folder / "slurm.conf").write_text(self.conf.format(host=host, dir=self.folder))
         (self.folder / "gres.conf").write_text(GRES.format(dir=self.folder))
         self.install()
         munge = {name: str(self.folder / path) for name, path in MUNGE.items()}
