@@ -6,7 +6,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
 

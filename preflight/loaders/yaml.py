@@ -15,7 +15,7 @@ from preflight.loaders.comments import yaml_comments
 from preflight.source import InputError, Source, Span
 
 MAX_DEPTH = 200
-MAX_NODES = 1_000_000
+MAX_NODES = 700_000
 MARK = "preflight:"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVERS = Resolver.yaml_implicit_resolvers
@@ -145,7 +145,7 @@ class _Builder:
         parent.size += size
         if parent.size > MAX_NODES:
             line, column = self.source.position(parent.start)
-            raise InputError(f"expands to more than {MAX_NODES} values through its aliases", self.source.name, line, column)
+            raise InputError(f"holds more than {MAX_NODES} values, aliases counted as what they stand for", self.source.name, line, column)
 
     def _entries(self, items: list[Node]) -> tuple[Entry, ...]:
         merged: list[Entry] = []
