@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_SLICE = re.compile(r"\s*(-?\d+)\s*(?::\s*(-?\d+)\s*)?")
+_SLICE = re.compile(r"\s*(-?[0-9]{1,9})\s*(?::\s*(-?[0-9]{1,9})\s*)?")
 
 
 def transform(text: str, operator: str, operand: str) -> str | None:
@@ -83,4 +83,9 @@ def _pattern(text: str, greedy: bool) -> str | None:
             return None
         else:
             parts.append(re.escape(char))
-    return "".join(parts)
+    found = "".join(parts)
+    try:
+        re.compile(found)
+    except re.error:  # a range that runs backwards
+        return None
+    return found
