@@ -62,7 +62,7 @@ def _sections(job: Job) -> tuple[str, ...]:
     """The sections that the template of the run mode looks at."""
     mode = job.arguments.get("run_mode").raw
     if mode in TRAINING:
-        return (*_GENERAL, *_TRAIN, *(_EVAL if job.arguments.get("do_eval").raw else ()))
+        return (*_GENERAL, *_TRAIN, *(_EVAL if job.arguments.get("do_eval").raw is True else ()))
     return (*_GENERAL, *(_EVAL if mode == "eval" else ("processor",) if mode == "predict" else ()))
 
 
