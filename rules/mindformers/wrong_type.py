@@ -81,7 +81,7 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         where = _stage_place(job, value) or where
     fix = None
     meant = _meant(value.raw)
-    if meant is not None and fits(sort.sort, meant, job.target.version):
+    if meant is not None and (not isinstance(meant, bool) or "bool" in sort.sort) and fits(sort.sort, meant, job.target.version):
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
     elif (least := _least(job, sort.name)) is not None:
         fix = Fix(f"write {least}", value.becomes(least))
@@ -104,7 +104,8 @@ def _stage_place(job: Job, value: Value) -> str | None:
 def _least(job: Job, name: str) -> int | None:
     """The smallest batch setting that works."""
     stages = known(job.plan.layout.pipeline)
-    return {"runner_config.batch_size": 1, "runner_config.gradient_accumulation_steps": 1, "parallel_config.micro_batch_num": stages[0] if stages else 1}.get(name)
+    least = {"runner_config.batch_size": 1, "runner_config.gradient_accumulation_steps": 1, "parallel_config.micro_batch_num": stages[0] if stages else 1}
+    return least.get(name)
 
 
 def _meant(raw: object) -> object:

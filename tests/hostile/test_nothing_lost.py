@@ -107,10 +107,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
     try:
         path = disk / "run.yaml"
         path.write_text(OLD)
-        with open(disk / "filler", "wb") as stream:
-            with pytest.raises(OSError, match="No space"):
-                while True:
-                    os.write(stream.fileno(), b"x" * 4096)
+        with open(disk / "filler", "wb") as stream, pytest.raises(OSError, match="No space"):
+            while True:
+                os.write(stream.fileno(), b"x" * 4096)
         old = Source.read(path)
         with pytest.raises(InputError, match="No space left"):
             atomic.write(old, Source(NEW + "# more\n" * 2000, old.name, path=path))

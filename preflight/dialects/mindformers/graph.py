@@ -54,7 +54,8 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
             return have.becomes(value)
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
-    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions={"mindformers": version}, keeps=keeps)
+    versions = {"mindformers": version}
+    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions=versions, keeps=keeps)
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))

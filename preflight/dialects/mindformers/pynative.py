@@ -37,7 +37,8 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     world = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
     plain = _Defaults(typed)
     found = derive(typed, plain, world)
-    arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), {}, _switches(found), (), versions={FRAMEWORK: target.version}, keeps=keeps)
+    versions = {FRAMEWORK: target.version}
+    arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), switches=_switches(found), versions=versions, keeps=keeps)
     arguments = replace(arguments, relayout=relayout(arguments, pynative=True))
     plan = make_plan(target, arguments, found)
     device = surroundings.device(request.device) if request.device else None
