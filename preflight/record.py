@@ -35,7 +35,8 @@ else:
         def make(cls):
             body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
             defaults = {name: body.pop(name, _Missing) for name in cls.__annotations__}
-            body = {**_METHODS, **body, "__slots__": tuple(defaults) if slots else (*defaults, "__dict__"), "__match_args__": () if kw_only else tuple(defaults)}
+            body = {**_METHODS, **body, "__match_args__": () if kw_only else tuple(defaults)}
+            body["__slots__"] = tuple(defaults) if slots else (*defaults, "__dict__")
             body |= {"_defaults": defaults, "__dataclass_fields__": _Fields()}
             made = type(cls)(cls.__name__, cls.__bases__, body)
             made._setters = {name: made.__dict__[name].__set__ for name in defaults}
