@@ -13,7 +13,6 @@ from preflight.dialects import claim
 from preflight.discovery import Named
 from preflight.document import Document
 from preflight.engine import UNUSED, Policy, Report, Unreadable, check_documents, find_device, order
-from preflight.hookspecs import hookimpl
 from preflight.loaders import load
 from preflight.plugins import Plugins
 from preflight.request import Request, Target
@@ -35,7 +34,6 @@ class OwnDevices:
     def __init__(self, devices: tuple[Device, ...]) -> None:
         self._devices = devices
 
-    @hookimpl
     def preflight_devices(self) -> tuple[Device, ...]:
         return self._devices
 
@@ -45,6 +43,7 @@ class Checker:
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
         self.settings, self.plugins, self.facts = settings, plugins, facts
+        self.suggest = False  # put other layouts on the findings that they cure
         self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
         self._verify_names()
         self.policy = Policy(self._chooser(), settings.options)
@@ -81,17 +80,26 @@ class Checker:
         sources = tuple(sources)
         return Workspace(sources, self.plugins, self.request(sources[0].path if sources else None), self.policy)
 
+    def _suggested(self, workspace: Workspace, report: Report) -> Report:
+        if not self.suggest:
+            return report
+        from preflight.search.suggest import suggest
+
+        return suggest(workspace, report)
+
     def check_command(self, document: Document) -> Report:
         """Check a command line."""
         try:
-            return check_documents((document,), self.plugins, self.request(None), self.policy)
+            report = check_documents((document,), self.plugins, self.request(None), self.policy)
+            return self._suggested(self.workspace([document.source]), report) if self.suggest else report
         except InputError as error:
             return _unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
         """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
+        workspace = self.workspace([source])
         try:
-            return self.workspace([source]).check()
+            return self._suggested(workspace, workspace.check())
         except InputError as error:
             return _unreadable(error) if asked or self.ours(source, error) else Report(skipped=(source.name,))
 

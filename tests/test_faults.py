@@ -64,8 +64,8 @@ def swap(pattern: str, replacement: str, *, unless: str = "") -> Callable[[str],
 PARALLEL = r"^use_parallel: *True"
 OTHERS = r"ChatGLM|GLM4|glm4|Mixtral|mixtral"
 MINDFORMERS = (
-    Fault("misspelt True", swap(r"^( +enable_parallel_optimizer: *)True\b", r"\1Ture"), ("misspelt-boolean",), "enable_parallel_optimizer"),
-    Fault("misspelt False", swap(r"^( +gradients_mean: *)False\b", r"\1Flase"), ("misspelt-boolean",), "gradients_mean"),
+    Fault("misspelt True", swap(r"^( +enable_parallel_optimizer: *)True\b", r"\1Ture"), ("misspelt-boolean", "wrong-type"), "enable_parallel_optimizer"),
+    Fault("misspelt False", swap(r"^( +gradients_mean: *)False\b", r"\1Flase"), ("misspelt-boolean", "wrong-type"), "gradients_mean"),
     Fault(
         "wrong data parallel", swap(r"^( +data_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>97"), ("device-count",),
         "data_parallel|micro_batch_num|gradient_accumulation_steps",

@@ -22,6 +22,7 @@ ShowSettings = Annotated[bool, typer.Option("--show-settings", help="Print the s
 
 
 Statistics = Annotated[bool, typer.Option("--statistics", help="Count findings by rule instead of listing them.", show_default=False)]
+Suggest = Annotated[bool, typer.Option("--suggest", help="Search for layouts that cure what is found (slower).", show_default=False)]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Check again whenever a file changes.", show_default=False)]
 
 
@@ -38,12 +39,14 @@ def check(
     show_settings: ShowSettings = False,
     statistics: Statistics = False,
     watch: Watch = False,
+    suggest: Suggest = False,
 ) -> int:
     """Check configs and launch scripts, or the command after --.
 
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input, 3 preflight itself failed.
     """
     checker = session.checker(facts, rules)
+    checker.suggest = suggest
     if show_settings:
         say(_shown(checker.settings))
         return OK

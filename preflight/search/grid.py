@@ -117,7 +117,7 @@ def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[s
         if not space.allowed("expert", expert):
             continue
         for expert_tensor in {tensor} if space.stated else {1, tensor}:
-            fits = data % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
+            fits = data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
             if not fits:
                 out["the expert grid does not divide the devices"] += 1
             elif space.allowed("expert_tensor", expert_tensor):

@@ -18,7 +18,6 @@ from preflight.value import Value, known
 from preflight.workspace import Workspace
 
 ALTERNATIVES = 3
-_FOLLOW = ("data", "micro_batches", "stages", "sharded", "full_layers")
 
 
 def suggest(workspace: Workspace, report: Report) -> Report:
@@ -30,7 +29,7 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         if not mine or job.arguments.relayout is None:
             continue
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
-        fixes = [_fix(layout, job) for layout in nearest(workspace, report, job, others)]
+        fixes = [_fix(layout) for layout in nearest(workspace, report, job, others)]
         for i in mine:
             own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
             every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
@@ -100,9 +99,11 @@ def current(job: Job) -> Sizes:
     )
 
 
-def _fix(found: Found, job: Job) -> Fix:
-    before, after = current(job)._asdict(), found.sizes._asdict()
-    words = [f"{name.replace('_', ' ')} {after[name]}" for name in after if after[name] != before[name] and name not in _FOLLOW]
-    words += ["optimizer states sharded"] if found.sizes.sharded else []
-    words += [f"layers per stage {', '.join(map(str, found.sizes.stages))}"] if found.sizes.stages else []
-    return Fix(f"change the layout: {', '.join(words) or 'as it is'}", found.edits, Safety.UNSAFE)
+def _fix(found: Found) -> Fix:
+    """The change in the words of the document."""
+    words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
+    return Fix(f"change the layout: {', '.join(words)}", found.edits, Safety.UNSAFE)
+
+
+def _shown(edit: Edit) -> str:
+    return f" {edit.value}" if edit.action == "set" and edit.value is not None else ""

@@ -83,6 +83,8 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
     meant = _meant(value.raw)
     if meant is not None and (not isinstance(meant, bool) or "bool" in sort.sort) and fits(sort.sort, meant, job.target.version):
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
+    elif isinstance(value.raw, str) and (switch := meant_boolean(value.raw.strip().lower())) is not None and fits(sort.sort, switch, job.target.version):
+        fix = Fix(f"write {switch}", value.becomes(switch))
     elif (least := _least(job, sort.name)) is not None:
         fix = Fix(f"write {least}", value.becomes(least))
     message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
@@ -92,7 +94,7 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
 def _stage_place(job: Job, value: Value) -> str | None:
     """The number of stages is used before it is checked."""
     text, empty, other = _STAGE.get(job.target.version, _STAGE["1.5.0"])
-    if not job.arguments.get("use_parallel").raw:
+    if not (switch := job.arguments.get("use_parallel")).known or not switch.raw:
         return None
     if isinstance(value.raw, str):
         return f"{_CONTEXT}:{text}"
