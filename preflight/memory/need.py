@@ -38,7 +38,7 @@ def device_terms(s: Shape, cluster: Cluster, allocated: float, buffer: float | N
     """What the device needs beyond allocated bytes."""
     device = cluster.device
     ascend = device is not None and device.vendor == "ascend"
-    margin = MARGIN_EXPERTS if s.experts else MARGIN_DENSE
+    margin = MARGIN_EXPERTS if s.experts is not None and s.experts.capacity is None else MARGIN_DENSE  # beyond its capacity no expert gets tokens
     pooled = cluster.memory.known and ascend
     buffers = outside(s, cluster) if ascend else groups(s) * NCCL_GROUP
     terms = [

@@ -31,7 +31,7 @@ def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Pl
         batch=_batch(run),
         recompute=_recompute(run, laid),
         precision=_precision(run),
-        optimizer=_optimizer(run),
+        optimizer=_optimizer(run, model.experts),
         loss=Loss(
             cross_entropy=derived("mindspore"),
             logits_fp32=derived(True),
@@ -168,22 +168,40 @@ def accumulates(run: Run) -> bool:
     return (isinstance(stages, int) and stages > 1) or (isinstance(steps, int) and steps > 1)
 
 
-def _optimizer(run: Run) -> Optimizer:
+def _optimizer(run: Run, experts: Value) -> Optimizer:
     name = run.value("optimizer.type")
     on = run.value("parallel.enable_parallel_optimizer")
     level = run.raw("parallel.parallel_optimizer_config.optimizer_level")
     zero = (_LEVELS.get(level, 1) if isinstance(level, str) else 1) if on.known and on.raw else 0
-    shard, data = run.number("parallel.parallel_optimizer_config.optimizer_weight_shard_size"), run.number("parallel_config.data_parallel")
-    ranks = 1 if not zero else shard if shard is not None and shard > 0 else data
+    if zero and run.raw("parallel.parallel_optimizer_config.gradient_accumulation_shard") is True:
+        zero = max(zero, 2)
+    shard, same = run.number("parallel.parallel_optimizer_config.optimizer_weight_shard_size"), _same(run)
+    ranks = 1 if not zero else shard if shard is not None and shard > 0 else same
     return Optimizer(
         name=derived("adam") if not name.known or name.raw is None or "adam" in str(name.raw).lower() else name.derived(str(name.raw).lower(), ""),
         zero=derived(zero) if on.known else on,
         shards=derived(ranks) if ranks is not None else unknown("data_parallel is not known"),
+        expert_shards=_expert_shards(run, experts, ranks),
         weights_sharded=derived(bool(zero)),
         instances=derived(1),
         offload=derived(0),
         fsdp=derived(None),
     )
+
+
+def _same(run: Run) -> int | None:
+    """Ranks of a stage that hold the same slice of a dense weight, which optimizer parallelism shares out: data x context parallel."""
+    data, context = run.number("parallel_config.data_parallel"), run.number("parallel_config.context_parallel")
+    return data * context if data and context else data
+
+
+def _expert_shards(run: Run, experts: Value, ranks: int | None) -> Value:
+    """Ranks that share the same experts split them further, where each gets whole ones: optimizer parallelism splits the first dimension."""
+    expert, same = run.number("parallel_config.expert_parallel"), _same(run)
+    if not isinstance(experts.raw, int) or not expert or not same or not ranks or expert < 1:
+        return derived(1)
+    most = min(same // expert, ranks)
+    return derived(most if most > 1 and experts.raw % expert == 0 and (experts.raw // expert) % most == 0 else 1)
 
 
 def _inference(run: Run) -> Inference:
