@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import pluggy
-
-from preflight import hookspecs
+from preflight.entry_points import entry_points
 from preflight.rule import Checkable, RulePack
 
 if TYPE_CHECKING:
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     from preflight.dialects import Dialect
 
 GROUP = "preflight"
+OWN = "preflight.builtin"
 
 
 class PluginError(Exception):
@@ -25,8 +24,9 @@ class PluginError(Exception):
 class Plugins:
     """Everything the plugins registered. Build one with `load()`, or from a list of plugin objects in tests."""
 
-    def __init__(self, manager: pluggy.PluginManager) -> None:
-        self._hook = manager.hook
+    def __init__(self, hook: Any) -> None:
+        """hook: has a function per hook that gives the results of every plugin, the last registered first."""
+        self._hook = hook
         self._packs: list[RulePack] | None = None
         self._rules: dict[tuple[str, ...], tuple[Checkable, ...]] = {}
         self._dialects: tuple[Dialect, ...] | None = None
@@ -79,33 +79,53 @@ def _sorted(rules: Sequence[Checkable]) -> tuple[Checkable, ...]:
 
 def load(extra: Iterable[object] = ()) -> Plugins:
     """All installed plugins, preflight's own among them, and extra ones. Raises PluginError."""
+    points, extra = entry_points(GROUP), tuple(extra)
+    if not extra and [point.target for point in points] == [OWN]:
+        return Plugins(_Alone(import_module(OWN)))
+    import pluggy
+
+    from preflight import hookspecs
+
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
-    for distribution, version, name, target in entry_points():
+    for distribution, version, name, target in points:
         try:
             module, _, attribute = target.partition(":")
             plugin: object = import_module(module)
             for part in filter(None, attribute.split(".")):
                 plugin = getattr(plugin, part)
+            if target == OWN:
+                mark(plugin)
             manager.register(plugin, name)
         except Exception as error:
             raise PluginError(f"plugin {name!r} of {distribution} {version} ({target}) cannot be loaded: {type(error).__name__}: {error}") from error
     for plugin in extra:
+        mark(plugin)
         manager.register(plugin)
     try:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         raise PluginError(f"a plugin implements a hook that does not exist: {error}") from error
-    return Plugins(manager)
+    return Plugins(manager.hook)
 
 
-def entry_points() -> list[tuple[str, str, str, str]]:
-    """Distribution, version, name and target of each entry point of the group, sorted by distribution and name."""
-    from importlib.metadata import distributions
+class _Alone:
+    """The hooks where preflight's own plugin is the only one: pluggy has nothing to combine, and costs 10 ms to import."""
 
-    found: dict[tuple[str, str], tuple[str, str, str, str]] = {}
-    for dist in distributions():
-        for point in dist.entry_points:
-            if point.group == GROUP:
-                found.setdefault((dist.name, point.name), (dist.name, dist.version, point.name, point.value))
-    return [found[key] for key in sorted(found)]
+    def __init__(self, plugin: object) -> None:
+        self._plugin = plugin
+
+    def __getattr__(self, name: str) -> Callable[[], list[Any]]:
+        function: Callable[[], Any] = getattr(self._plugin, name)
+        return lambda: [function()]
+
+
+def mark(plugin: object) -> None:
+    """Mark preflight's own functions as hooks, which they are by name: their modules load without pluggy."""
+    from preflight.hookspecs import hookimpl
+
+    for name in dir(plugin):
+        function = getattr(plugin, name)
+        function = getattr(function, "__func__", function)
+        if name.startswith("preflight_") and getattr(function, "__module__", "").startswith("preflight.") and not hasattr(function, "preflight_impl"):
+            hookimpl(function)

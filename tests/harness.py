@@ -9,7 +9,7 @@ import pluggy
 import toy
 
 from preflight import hookspecs
-from preflight.plugins import Plugins
+from preflight.plugins import Plugins, mark
 
 
 class Ran(NamedTuple):
@@ -26,5 +26,6 @@ def with_toy(extra: Iterable[object] = ()) -> Plugins:
     manager.add_hookspecs(hookspecs)
     manager.register(toy)
     for plugin in extra:
+        mark(plugin)
         manager.register(plugin)
-    return Plugins(manager)
+    return Plugins(manager.hook)
