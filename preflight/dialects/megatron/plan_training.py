@@ -147,6 +147,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("hyper-connections", lambda r: r.enable_hyper_connections),
     ("latent experts", lambda r: r.moe_latent_size is not None),
     ("fully sharded data parallelism", lambda r: r.use_torch_fsdp2 or r.use_megatron_fsdp or r.use_custom_fsdp),
+    ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
     ("offloaded activations", lambda r: r.cpu_offloading or r.fine_grained_activation_offloading or r.swap_attention),
     ("a swapped optimizer", lambda r: r.swap_optimizer or r.virtual_optimizer),
     ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd")),

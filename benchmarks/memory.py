@@ -1,0 +1,217 @@
+"""How near the memory estimate comes to measured runs: `python benchmarks/memory.py [FOLDER]`.
+
+FOLDER holds megatron-measured.jsonl (Megatron-LM's functional tests: arguments, bytes allocated on the last rank) and
+published.jsonl (MindSpeed-LLM's on Ascend: bytes per rank after the first steps). A unit is one distinct configuration on
+one platform with a peak of 2 GB or more; its truth is the median of its recordings.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import preflight
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "memory"
+LEAST, LARGE = 2e9, 20e9
+LAUNCHER = ("--nnodes", "--node_rank", "--nproc_per_node", "--tee", "--redirects", "--log-dir", "--master_addr", "--master_port")
+
+
+class Unit(NamedTuple):
+    """One pipeline stage of a measured run; bytes. estimate: of the peak, None with the reason where there is none."""
+
+    name: str
+    args: dict[str, Any]
+    measured: float
+    steady: float | None
+    estimate: float | None
+    steady_estimate: float | None
+    workspace: float
+    why: str = ""
+
+    @property
+    def error(self) -> float:
+        """Relative error of the peak."""
+        assert self.estimate is not None
+        return self.estimate / self.measured - 1
+
+
+FEATURES: tuple[tuple[str, Callable[[dict[str, Any]], object]], ...] = (
+    ("all", lambda a: True),
+    ("dense", lambda a: "--num-experts" not in a),
+    ("mixture of experts", lambda a: "--num-experts" in a),
+    ("full recomputation", lambda a: a.get("--recompute-granularity") == "full"),
+    ("selective recomputation", lambda a: a.get("--recompute-granularity") == "selective" or "--recompute-activations" in a),
+    ("virtual stages", lambda a: any("virtual" in k for k in a)),
+    ("context parallel", lambda a: int(a.get("--context-parallel-size") or 1) > 1),
+    ("latent attention", lambda a: "--multi-latent-attention" in a),
+    ("multi-token prediction", lambda a: "--mtp-num-layers" in a),
+    ("FP8", lambda a: any(k.startswith("--fp8") for k in a)),
+    ("FSDP", lambda a: any("fsdp" in k for k in a)),
+    ("Muon", lambda a: "muon" in str(a.get("--optimizer"))),
+    ("CUDA graphs", lambda a: any("cuda-graph" in k for k in a)),
+)
+
+ESTIMATORS = (
+    ("Megatron-LM theoretical_memory_usage", 42.1, 86, 47.2, 42),
+    ("Megatron-Bridge estimate", 39.6, 90, 30.7, 58),
+    ("mbridge estimator, patched to run", 21.3, 55, 19.3, 37),
+    ("llm-analysis", 24.5, 34, 53.7, 38),
+    ("EleutherAI cookbook", 37.5, 47, 105.5, 9),
+    ("calculon (dense multi-head only)", 31.4, 65, 9.4, 0),
+    ("DeepSpeed ZeRO-2 states", 87.9, 100, 66.7, 100),
+)
+"""Published estimators on the same recordings: MAPE in % and share under by more than 10 %, from 2 GB and from 20 GB."""
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a JSON Lines file."""
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def words(args: dict[str, Any]) -> list[str]:
+    """Arguments as a command's words."""
+    found: list[str] = []
+    for name, value in args.items():
+        if name in LAUNCHER or value is False:
+            continue
+        found.append(name)
+        if value is not True and value is not None:
+            found.extend([str(value)] if not isinstance(value, str) or value.startswith(("[", "(")) else value.split())
+    return found
+
+
+def megatron(data: Path) -> list[Unit]:
+    """The last pipeline stage of Megatron-LM's recordings."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows(data / "megatron-measured.jsonl"):
+        if row["phase"] == 1 and row["model"] in ("gpt", "moe", "mixtral") and row.get("world_size") and (row.get("mem_max_allocated_bytes") or 0) >= LEAST:
+            groups.setdefault((row["cfg_hash"], row["platform"]), []).append(row)
+    return [_megatron_unit(group) for group in groups.values()]
+
+
+def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
+    row = group[0]
+    environment = {name: str(value) for name, value in (row.get("env_vars") or {}).items()}
+    command = [row.get("script") or "pretrain_gpt.py", *words(row["args"])]
+    report = preflight.check_command(
+        command, world_size=row["world_size"], env=environment, device=(row["platform"] or "").lower() or None, target="megatron"
+    )
+    assert report.plan is not None
+    estimate = preflight.estimate_memory(report.plan)
+    measured = statistics.median(one["mem_max_allocated_bytes"] for one in group)
+    steady = statistics.median(one["mem_allocated_bytes"] for one in group) if row.get("mem_allocated_bytes") else None
+    name = f"{row['case']} {row['platform'] or ''}".strip()
+    if not estimate.stages:
+        return Unit(name, row["args"], measured, steady, None, None, 0.0, "; ".join(estimate.unknown))
+    last = estimate.stages[-1]
+    workspace = sum(term.high for term in last.terms if term.name == "workspaces")
+    return Unit(name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace)
+
+
+def ascend(data: Path) -> list[Unit]:
+    """Every recorded stage of MindSpeed-LLM's baselines, which were read after the first step."""
+    return [unit for row in rows(data / "published.jsonl") if "memo_mib" in row for unit in _ascend_units(row)]
+
+
+def _ascend_units(row: dict[str, Any]) -> Iterator[Unit]:
+    environment = {name: str(value) for name, value in row["env"].items()}
+    report = preflight.check_command(["pretrain_gpt.py", *words(row["config"])], world_size=row["world_size"], env=environment, target="mindspeed-llm")
+    estimate = preflight.estimate_memory(report.plan, "910b") if report.plan is not None else None
+    if estimate is None or not estimate.stages:
+        yield Unit(row["case"], row["config"], 1.0, None, None, None, 0.0, "; ".join(estimate.unknown) if estimate else "not read")
+        return
+    per_stage = row["world_size"] // len(estimate.stages)
+    for stage in estimate.stages:
+        here = [rank for rank in row["memo_mib"] if rank["rank"] // per_stage == stage.index]
+        if here:
+            peak, steady = (statistics.median(rank[name] * 2**20 for rank in here) for name in ("max allocated memory", "allocated memory"))
+            yield Unit(f"{row['case']} stage {stage.index}", row["config"], peak, steady, stage.first_step, stage.steady, 0.0)
+
+
+class Summary(NamedTuple):
+    """Figures of a set of units, in %."""
+
+    units: int
+    mape: float
+    p90: float
+    under: float
+
+
+def summary(errors: Iterable[float]) -> Summary | None:
+    """Mean and 90th percentile of the absolute error, and the share under by more than 10 %; None for no errors."""
+    found = list(errors)
+    if not found:
+        return None
+    sizes = sorted(map(abs, found))
+    return Summary(len(found), 100 * statistics.mean(sizes), 100 * sizes[int(0.9 * (len(sizes) - 1))], 100 * sum(e < -0.1 for e in found) / len(found))
+
+
+def figures(units: list[Unit]) -> dict[str, Summary]:
+    """The figures that are held: peaks of dense models, of mixtures, from 20 GB on; bytes after the step."""
+    sure = [unit for unit in units if unit.estimate is not None]
+    parts = {
+        "dense": (unit.error for unit in sure if "--num-experts" not in unit.args),
+        "mixture": (unit.error for unit in sure if "--num-experts" in unit.args),
+        "large": (unit.error for unit in sure if unit.measured >= LARGE),
+        "steady": (unit.steady_estimate / unit.steady - 1 for unit in sure if unit.steady and unit.steady_estimate),
+    }
+    return {name: found for name, errors in parts.items() if (found := summary(errors)) is not None}
+
+
+def held_out(units: list[Unit]) -> Iterator[str]:
+    """The two measured constants, found on one family and tried on the other: the workspaces, and the margin."""
+    sure = [unit for unit in units if unit.estimate is not None and unit.steady and unit.steady_estimate]
+    families = [[unit for unit in sure if ("--num-experts" in unit.args) is mixed] for mixed in (False, True)]
+    for (one, other), names in zip((families, families[::-1]), (("dense", "mixtures"), ("mixtures", "dense")), strict=True):
+        fitted = statistics.median(unit.steady - unit.steady_estimate + unit.workspace for unit in one if unit.steady and unit.steady_estimate)
+        errors = [(u.steady_estimate - u.workspace + fitted) / u.steady - 1 for u in other if u.steady and u.steady_estimate]
+        now = summary(u.steady_estimate / u.steady - 1 for u in other if u.steady and u.steady_estimate)
+        tried = summary(errors)
+        if tried and now:
+            shown = f"{fitted / 2**20:.0f} MiB gives {names[1]} a steady MAPE of {tried.mape:.1f} %, the constants as they are {now.mape:.1f} %"
+            yield f"workspaces fitted on {names[0]}: {shown}"
+        factor = sorted(1 / (1 + unit.error) for unit in one)[int(0.95 * (len(one) - 1))]
+        covered = sum(1 / (1 + unit.error) <= factor for unit in other) / max(1, len(other))
+        yield f"margin from {names[0]}: x {factor:.2f} covers {covered:.0%} of {names[1]}"
+
+
+def show(units: list[Unit]) -> Iterator[str]:
+    """The tables as lines."""
+    sure = [unit for unit in units if unit.estimate is not None]
+    yield f"{'':36}units   MAPE    p90   under by >10 %"
+    for label, present in FEATURES:
+        found = summary(unit.error for unit in sure if present(unit.args))
+        refused = sum(unit.estimate is None and bool(present(unit.args)) for unit in units)
+        line = f"{found.units:5d} {found.mape:5.1f}% {found.p90:5.1f}% {found.under:5.1f}%" if found else "    –"
+        yield f"{label:36}{line}" + (f"   ({refused} not estimated)" if refused else "")
+    for label, part in figures(units).items():
+        yield f"held: {label:30}{part.units:5d} {part.mape:5.1f}% {part.p90:5.1f}% {part.under:5.1f}%"
+    yield "beyond 10 %:"
+    yield from (f"  {unit.error:+.0%} {unit.name}" for unit in sorted(sure, key=lambda unit: unit.error) if abs(unit.error) > 0.1)
+    yield "not estimated:"
+    yield from sorted({f"  {unit.name}: {unit.why}" for unit in units if unit.estimate is None})
+
+
+def main(folder: Path) -> int:
+    """Print everything; 2 where there is no data."""
+    if not (folder / "megatron-measured.jsonl").is_file():
+        print(f"no measured runs in {folder}", file=sys.stderr)
+        return 2
+    units = megatron(folder)
+    print("Megatron-LM, NVIDIA, last pipeline stage, peak", *show(units), sep="\n")
+    print("\nother estimators on these recordings   from 2 GB: MAPE, under   from 20 GB: MAPE, under")
+    for name, *numbers in ESTIMATORS:
+        print(f"{name:40}{numbers[0]:16.1f}% {numbers[1]:5d}% {numbers[2]:18.1f}% {numbers[3]:5d}%")
+    print("\nconstants found on one family, tried on the other", *held_out(units), sep="\n")
+    print("\nMindSpeed-LLM, Ascend, every recorded stage, first step", *show(ascend(folder)), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA))
