@@ -19,6 +19,8 @@ ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.",
 RefuseUnknown = Annotated[bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)]
 Audit = Annotated[str | None, typer.Option("--audit", metavar="FILE", help="Append a line a verdict.", show_default=False)]
 
+ADVICE = 0.25  # slurmctld waits
+
 
 def gate_serve(
     socket: Socket = "/run/preflight/gate.sock",
@@ -36,7 +38,7 @@ def gate_serve(
     from preflight.gate.server import Server
     from preflight.gate.verdict import Policies
 
-    policies = Policies(timeout, frozenset(listed(final)), report_only, refuse_unknown)
+    policies = Policies(timeout, frozenset(listed(final)), report_only, refuse_unknown, advice=ADVICE)
     server = Server(Path(socket), max(workers, 1), policies, Path(audit) if audit else None)
 
     def stop(number: int, frame: object) -> None:

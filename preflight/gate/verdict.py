@@ -19,14 +19,15 @@ from preflight.rule import Checkable
 from preflight.source import InputError
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
-ADVICE = 0.25
-"""Seconds that a search for layouts may take, when a submission is refused anyway."""
 EVERY_RULE = Policy()
 
 
 @dataclass(frozen=True)
 class Policies:
-    """How a site runs its gate. seconds: the deadline; final: rules that no override lifts; report_only: never refuse."""
+    """How a site runs its gate. seconds: the deadline; final: rules that no override lifts; report_only: never refuse.
+
+    advice: seconds that a search for layouts may take when a submission is refused anyway; at most half of what is left.
+    """
 
     seconds: float = 2.0
     final: frozenset[str] = frozenset()
@@ -34,6 +35,7 @@ class Policies:
     refuse_unknown: bool = False
     follow: bool = False
     policy: Policy = EVERY_RULE
+    advice: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def judge(submission: Submission, plugins: Plugins, policies: Policies, clock: C
         code, problem = FAILED, f"rule {report.crashes[0].rule} crashed: {report.crashes[0].error}"
         word = "unknown"
     if code == REFUSE and found is not None:
-        report = _advised(found, min(ADVICE, (policies.seconds - (clock() - start)) / 2))
+        report = _advised(found, min(policies.advice, (policies.seconds - (clock() - start)) / 2))
     elapsed = round((clock() - start) * 1000)
     final = not policies.final.isdisjoint(errors)
     return Verdict(code, word, submission, report, digest(report, plugins), elapsed, round(policies.seconds * 1000), problem, tuple(overridden), final)
