@@ -73,9 +73,9 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
     steady = _steady(s, columns, facts["dense"] * per_rank, facts["experts"] * per_rank, facts["table"] * tables)
     rank = 0 if first else p - 1
     warm_up = np.minimum(columns["micro_batches"] * v, np.where(v > 1, 2 * (p - rank - 1) + (v - 1) * p + 1, p - rank))
-    kept = np.select([columns["recompute"] == i for i in range(3)], [facts[name] for name in RECOMPUTE])
+    kept = np.select([columns["recompute"] == i for i in range(3)], [facts[name] for name in RECOMPUTE], facts["full"])
     alive = warm_up * (per_rank / v) * kept * micro
-    whole = np.where(columns["recompute"] == 2, facts["none"], 0.0)
+    whole = np.where(columns["recompute"] >= 2, facts["none"], 0.0)
     backward = (facts["backward"] + whole) * micro
     moment = backward if first else np.maximum(facts["head"] * micro, backward)
     moment = np.where(p == 1, np.maximum(facts["head"] * micro, backward), moment)

@@ -14,6 +14,8 @@ from preflight.sizes import Sizes
 
 COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro", "micro_batches", "recompute")
 RECOMPUTE = ("none", "selective", "full")
+COUNTED = len(RECOMPUTE)
+"""As "full", but only so many layers of each stage as memory asks for."""
 Columns = Mapping[str, Any]
 
 
@@ -60,7 +62,7 @@ def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
     """One candidate as Sizes; of a space, with the layers of each stage where they have to be written."""
     values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
     values["sequence_parallel"] = bool(values["sequence_parallel"])
-    values["recompute"] = RECOMPUTE[values["recompute"]]
+    values["recompute"] = RECOMPUTE[min(values["recompute"], COUNTED - 1)]
     if space is not None and values["virtual"] == 1:
         layers = sum(map(sum, space.shape.stages))
         even = layers % values["pipeline"] == 0
@@ -141,7 +143,7 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
             continue
         for virtual in _virtual(space, pipeline, layers, count):
             for sequence_parallel in _sequence_parallel(space, tensor):
-                for recompute in range(len(RECOMPUTE)):
+                for recompute in range(COUNTED + int(space.split == "any" and virtual == 1 and space.near is None and space.allowed("recompute", COUNTED))):
                     yield virtual, sequence_parallel, micro, count, recompute
 
 

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from preflight.cluster import Cluster
 from preflight.finding import Edit, Finding, Severity
 from preflight.job import Job
 from preflight.memory import MemoryEstimate
 from preflight.memory.need import budget
-from preflight.memory.shape import Missing
+from preflight.memory.shape import Missing, shape
+from preflight.search.counts import fewest
 from preflight.search.fit import required
-from preflight.search.grid import Columns, Space, grid, sizes
+from preflight.search.grid import COUNTED, Columns, Space, grid, sizes
 from preflight.search.near import cost
 from preflight.search.space import Limits, space
 from preflight.search.time import Time, step_time
@@ -65,14 +67,29 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     limit = budget(job.cluster)
     available = limit if limit is not None else math.inf
     need = required(where, columns, job.cluster) if where.measured else np.zeros(result.considered)
-    times = step_time(where, columns, job.cluster.device)
+    share = _share(where, columns, need, job, available)
+    need = np.where((columns["recompute"] == COUNTED) & ((share <= 0) | (share > 1)), math.inf, need)
+    times = step_time(where, columns, job.cluster.device, np.clip(share, 0, 1))
     result.rejected["does not fit in memory"] = int((need > available).sum())
-    proof = _Proof(result, where, columns, times, available, limits, edits_for, attempt)
+    proof = _Proof(result, job.cluster, where, columns, times, available, limits, edits_for, attempt)
     for row in _ranked(where, columns, need, times, available):
         if len(result.layouts) >= limits.show:
             break
         proof.take(row)
     return result
+
+
+def _share(where: Space, columns: Columns, need: Any, job: Job, available: float) -> Any:
+    """The share of its layers that a candidate has to recompute to fit; above 1 where all are not enough."""
+    counted = columns["recompute"] == COUNTED
+    if not where.measured or available == math.inf or not counted.any():
+        return np.zeros(len(need))
+    rows = {name: values[counted] for name, values in columns.items()}
+    without = required(where, {**rows, "recompute": np.zeros_like(rows["recompute"])}, job.cluster)
+    layers = np.ceil(sum(map(sum, where.shape.stages)) / rows["pipeline"])
+    share = np.zeros(len(need))
+    share[counted] = np.ceil((without - available) / np.maximum(without - need[counted], 1.0) * layers) / layers
+    return share
 
 
 def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: float) -> list[int]:
@@ -87,6 +104,7 @@ class _Proof:
     """Tries candidates on the document itself."""
 
     result: Result
+    cluster: Cluster
     where: Space
     columns: Columns
     times: Time
@@ -99,6 +117,12 @@ class _Proof:
         """Keep a candidate if the document can be changed to it, the rules find no error, and every rank fits."""
         rejected = self.result.rejected
         wanted = sizes(self.columns, row, self.where)._replace(sharded=self.limits.sharded)
+        if self.columns["recompute"][row] == COUNTED:
+            counted = self.counted(wanted)
+            if counted is None:
+                rejected["does not fit in memory"] += 1
+                return
+            wanted = counted
         edits = self.edits_for(wanted)
         if self.where.near is not None and (why := self.needless(edits)):
             rejected[why] += 1
@@ -115,6 +139,14 @@ class _Proof:
             rejected["does not fit in memory"] += 1
         else:
             self.keep(row, wanted, edits, job)
+
+    def counted(self, wanted: Sizes) -> Sizes | None:
+        """With the fewest recomputed layers of each stage; None where all are not enough."""
+        tried = self.attempt(self.edits_for(wanted))
+        if isinstance(tried, str) or not tried[0].memory.stages:
+            return None
+        counts = fewest(shape(tried[0].plan, self.where.shape.architecture), self.cluster, self.available)
+        return wanted._replace(full_layers=counts) if counts is not None else None
 
     def needless(self, edits: tuple[Edit, ...]) -> str:
         """Why a change is not worth to be tried beside those that were found; "" when it is."""

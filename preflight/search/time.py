@@ -13,7 +13,7 @@ import numpy as np
 
 from preflight.cluster import Device
 from preflight.memory import flops
-from preflight.search.grid import RECOMPUTE, Columns, Space
+from preflight.search.grid import COUNTED, RECOMPUTE, Columns, Space
 
 MATRIX_EFFICIENCY = 0.5
 LINK_EFFICIENCY = 0.7
@@ -31,11 +31,13 @@ class Time(NamedTuple):
     mfu: Any
 
 
-def step_time(space: Space, columns: Columns, device: Device | None) -> Time:
-    """Times of every candidate."""
+def step_time(space: Space, columns: Columns, device: Device | None, share: Any = 1.0) -> Time:
+    """Times of every candidate. share: layers that are recomputed, of those candidates that count them."""
     peak = (device.flops if device and device.flops else FALLBACK_FLOPS) * space.world
     work = [flops.step(_batch(space, mode)) for mode in RECOMPUTE]
-    hardware = np.array([w.hardware for w in work])[columns["recompute"]]
+    hardware = np.array([*(w.hardware for w in work), 0.0])[columns["recompute"]]
+    counted = work[0].hardware + share * (work[2].hardware - work[0].hardware)
+    hardware = np.where(columns["recompute"] == COUNTED, counted, hardware)
     compute = hardware / (peak * MATRIX_EFFICIENCY)
     bubble = (columns["pipeline"] - 1) / (columns["virtual"] * np.maximum(columns["micro_batches"], 1))
     per_micro, per_step = _communication(space, columns, device)
@@ -63,7 +65,7 @@ def _communication(space: Space, columns: Columns, device: Device | None) -> tup
     t, c, p, d, e = (columns[name] for name in ("tensor", "context", "pipeline", "data", "expert"))
     layers = sum(map(sum, s.stages)) / p
     tokens = s.sequence * columns["micro"] * columns["micro_batches"] / c
-    repeats = np.where(columns["recompute"] == 2, 1.5, 1.0)
+    repeats = np.where(columns["recompute"] >= 2, 1.5, 1.0)
     tensor = layers * repeats * 16 * (t - 1) / t * tokens * s.hidden / _link(columns, t, space, device)
     context = HIDDEN * layers * 3 * 4 * (c - 1) * tokens * max(s.groups, 1) * s.head_dim / t / _link(columns, t * c, space, device)
     stages = np.where(p > 1, 4 * columns["virtual"] * tokens * s.hidden / np.where(columns["sequence_parallel"] == 1, t, 1), 0.0)

@@ -1,0 +1,61 @@
+"""How many layers of each pipeline stage have to be recomputed as a whole, and what an exact layout costs in time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from preflight.cluster import Cluster, Device
+from preflight.memory import activations, flops
+from preflight.memory.estimate import stage
+from preflight.memory.shape import Shape
+from preflight.search.time import FALLBACK_FLOPS, MATRIX_EFFICIENCY
+
+FALLBACK_MEMORY_RATE = 1.2e12
+PASSES = 3
+"""An elementwise operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
+
+
+def fewest(s: Shape, cluster: Cluster, available: float) -> tuple[int, ...] | None:
+    """The fewest fully recomputed layers of each stage with which it fits; None where even all are not enough."""
+    found = []
+    for rank in range(s.pipeline):
+        low, high = 0, s.stages[0][rank]
+        if _need(s, cluster, rank, high) > available:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _need(s, cluster, rank, middle) <= available else (middle + 1, high)
+        found.append(low)
+    return tuple(found)
+
+
+def _need(s: Shape, cluster: Cluster, rank: int, count: int) -> float:
+    counts = tuple(count if other == rank else 0 for other in range(s.pipeline))
+    return float(stage(replace(s, recompute="full", method=None, full_layers=(counts,)), rank, cluster).required)
+
+
+def seconds(s: Shape, device: Device | None) -> float:
+    """Compute time of a step, communication left out: the slowest stage sets the pace of all micro-batches and of the bubble."""
+    peak = (device.flops if device and device.flops else FALLBACK_FLOPS) * MATRIX_EFFICIENCY
+    slowest = max(_stage_seconds(s, rank, peak) for rank in range(s.pipeline))
+    return slowest * (s.count + (s.pipeline - 1) / s.virtual)
+
+
+def _stage_seconds(s: Shape, rank: int, peak: float) -> float:
+    """A micro-batch on one stage: three passes over every layer, a fourth where it is recomputed, the head on the last stage."""
+    linear, scores = flops.layer_forward(s, False)
+    tokens = s.tokens / s.tensor
+    total, again = 0.0, 0.0
+    for v, row in enumerate(s.stages):
+        full = row[rank] if s.recompute == "full" and s.full_layers is None else s.full_layers[v][rank] if s.full_layers is not None else 0
+        total += (3 * row[rank] + full) * (linear + scores) * tokens
+        again += _operators(s, v, rank, row[rank] - full)
+    if rank == s.pipeline - 1:
+        total += 3 * 2.0 * s.hidden * s.vocab * tokens
+    return total / peak + again / FALLBACK_MEMORY_RATE
+
+
+def _operators(s: Shape, v: int, rank: int, layers: int) -> float:
+    """Bytes moved by operators that are recomputed in a chunk."""
+    kept = activations.layer(s, False)
+    return sum(PASSES * kept.get(name, 0.0) * min(counts[v][rank], layers) for names, counts in s.operators for name in names)
