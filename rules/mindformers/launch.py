@@ -140,6 +140,7 @@ MINDFORMERS.add(
         why="there is nothing to resume from; the trainer refuses to start",
         upstream=at(RUN, 1367, old=1348),
         versions=">=1.2,<1.7",
+        after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["resume_training"], a["load_checkpoint"]),
         fixes=(put(a["resume_training"], False),),
     ),
