@@ -21,7 +21,7 @@ def toys() -> Plugins:
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """Runs a command line in an empty folder, with the toy plugin for all plugins."""
     from preflight import plugins
-    from preflight.cli.app import run
+    from preflight.cli import run
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "load", with_toy)

@@ -12,6 +12,22 @@ def main() -> None:
 
         print(f"preflight {__version__}")
         return
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: list[str]) -> int:
+    """Run a command line and give the exit code. `check` with nothing but paths has nothing to parse, and needs no typer."""
+    if argv[:1] == ["check"] and argv[1:] and not any(word.startswith("-") and word != "-" for word in argv):
+        from preflight.cli.guard import guarded
+
+        return guarded(lambda: _check(argv[1:]))
     from preflight.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+    return run(argv)
+
+
+def _check(paths: list[str]) -> int:
+    from preflight.cli.checked import run
+    from preflight.cli.options import Inputs
+
+    return run(Inputs(paths=paths))

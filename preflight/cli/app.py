@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import get_args, get_type_hints
@@ -13,12 +12,14 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
+from preflight.cli.codes import FAILED as FAILED
+from preflight.cli.codes import FOUND as FOUND
+from preflight.cli.codes import OK as OK
+from preflight.cli.codes import USAGE as USAGE
+from preflight.cli.guard import guarded, tell
 from preflight.cli.stream import say
-from preflight.report.plain import plain
-from preflight.source import InputError
 from preflight.spelling import did_you_mean, nearest
 
-OK, FOUND, USAGE, FAILED = 0, 1, 2, 3
 COMMANDS = {
     "check": "check",
     "fix": "fix",
@@ -101,9 +102,10 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line and give the exit code; whatever goes wrong is told in a line."""
-    from preflight.plugins import PluginError
+    return guarded(lambda: _run(*split(argv)))
 
-    words, command = split(argv)
+
+def _run(words: list[str], command: list[str] | None) -> int:
     try:
         code = app(words or ["--help"], prog_name="preflight", standalone_mode=False, obj=command)
         say("")
@@ -111,34 +113,13 @@ def run(argv: Sequence[str]) -> int:
     except click.NoSuchOption as error:
         context = f" (try `{error.ctx.command_path} --help`)" if error.ctx else ""
         known = [name for param in error.ctx.command.params for name in param.opts] + error.ctx.help_option_names if error.ctx else []
-        return _tell(f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}{context}", USAGE)
+        return tell(f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}{context}", USAGE)
     except click.ClickException as error:
         hint = f" (try `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
-        return _tell(f"{_sentence(error.format_message())}{hint}", USAGE)
-    except InputError as error:
-        return _tell(str(error), USAGE)
-    except PluginError as error:
-        return _tell(str(error), FAILED)
-    except (click.Abort, KeyboardInterrupt):
+        return tell(f"{_sentence(error.format_message())}{hint}", USAGE)
+    except click.Abort:
         return 130
-    except Exception as error:
-        return _failed(error)
 
 
 def _sentence(text: str) -> str:
     return (text[:1].lower() + text[1:]).rstrip(".")
-
-
-def _tell(message: str, code: int) -> int:
-    print(f"preflight: {plain(message)}", file=sys.stderr)
-    return code
-
-
-def _failed(error: Exception) -> int:
-    import traceback
-
-    if os.environ.get("PREFLIGHT_DEBUG"):
-        traceback.print_exc()
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(os.path.dirname(frame.filename))}/{os.path.basename(frame.filename)}:{frame.lineno}"
-    return _tell(f"preflight itself failed at {where}: {type(error).__name__}: {error} (PREFLIGHT_DEBUG=1 shows more)", FAILED)

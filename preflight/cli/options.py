@@ -1,20 +1,30 @@
 """Options that several commands share: each group is declared once, and a command takes the groups it needs."""
 
-import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, get_type_hints
-
-import typer
+from typing import Annotated, Any, NamedTuple
 
 
-def _option(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, show_default=False, **more)
+class Option(NamedTuple):
+    """How an option or, without names, an argument is declared to typer, which a plain `check` does without."""
+
+    names: tuple[str, ...]
+    more: dict[str, Any]
+
+    def made(self) -> Any:
+        """As typer wants it."""
+        import typer
+
+        return typer.Option(*self.names, **self.more) if self.names else typer.Argument(**self.more)
+
+
+def _option(*names: str, help: str, **more: Any) -> Option:
+    return Option(names, {"help": help, "show_default": False, **more})
 
 
 class Inputs(NamedTuple):
     """Which files."""
 
-    paths: Annotated[list[str] | None, typer.Argument(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.", show_default=False)] = None
+    paths: Annotated[list[str] | None, _option(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.")] = None
     stdin_filename: Annotated[str | None, _option("--stdin-filename", metavar="PATH", help="Name of the text on stdin.")] = None
     exclude: Annotated[list[str] | None, _option("--exclude", metavar="PATTERN", help="Files and folders not to look for in folders.")] = None
     force_exclude: Annotated[bool, _option("--force-exclude", help="Exclude files that are named as well.")] = False
@@ -58,12 +68,20 @@ class Scope(NamedTuple):
     diff_base: Annotated[str | None, _option("--diff-base", metavar="REV", help="Only what changed against this revision of git touched or brought.")] = None
 
 
+def declared(hint: Any) -> Any:
+    """A type hint with typer's own declaration in place of ours."""
+    ours = next((part for part in hint.__metadata__ if isinstance(part, Option)), None)
+    return hint if ours is None else Annotated[hint.__origin__, ours.made()]
+
+
 def takes(*groups: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a command function of one that takes groups of options as its first parameters: typer sees single options."""
+    import inspect
+    from typing import get_type_hints
 
     def make(function: Callable[..., Any]) -> Callable[..., Any]:
         own = list(inspect.signature(function).parameters.values())[len(groups) :]
-        hints = [get_type_hints(group, include_extras=True) for group in groups]
+        hints = [{name: declared(hint) for name, hint in get_type_hints(group, include_extras=True).items()} for group in groups]
         flat = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=hint)
             for group, names in zip(groups, hints, strict=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from preflight.cli.app import FAILED, FOUND, OK, USAGE
+from preflight.cli.codes import FAILED, FOUND, OK, USAGE
 from preflight.cli.options import Output
 from preflight.cli.stream import say
 from preflight.engine import Report

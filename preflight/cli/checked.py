@@ -1,0 +1,96 @@
+"""What `check` does once its options are read; a call without options comes here straight, which saves loading typer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from preflight.checking import Checker, merge
+from preflight.cli import output, session
+from preflight.cli.codes import OK, USAGE
+from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope
+from preflight.cli.stream import say
+from preflight.engine import Report
+from preflight.settings import Settings
+from preflight.source import InputError
+from preflight.spelling import did_you_mean
+
+LEVELS = ("error", "warning", "note", "never")
+
+
+class Mode(NamedTuple):
+    """The options that `check` alone has."""
+
+    fail_on: str | None = None
+    exit_zero: bool = False
+    show_settings: bool = False
+    statistics: bool = False
+    watch: bool = False
+    suggest: bool = False
+
+
+def run(
+    inputs: Inputs,
+    facts: JobFacts = JobFacts(),
+    rules: Rules = Rules(),
+    out: Output = Output(),
+    scope: Scope = Scope(),
+    command: list[str] | None = None,
+    mode: Mode = Mode(),
+) -> int:
+    """Check, and print the report. Raises InputError."""
+    checker = session.checker(facts, rules)
+    checker.suggest = mode.suggest
+    if mode.show_settings:
+        say(_shown(checker.settings))
+        return OK
+    level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
+    if level not in LEVELS:
+        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    if mode.statistics:
+        out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
+
+    def once() -> int:
+        return _once(checker, inputs, command, out, scope, level)
+
+    if not mode.watch:
+        return once()
+    from preflight.cli.watch import watch as watching
+
+    return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
+    targets, style = output.formats(out, checker.plugins), output.look(out)
+    report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
+    nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
+    if not nothing or out.output_format:
+        output.write(report, targets, style)
+    if nothing:
+        skipped = f": no dialect claims {', '.join(report.skipped[:3])}{' …' if len(report.skipped) > 3 else ''}" if report.skipped else ""
+        print(f"preflight: nothing was checked{skipped}", file=sys.stderr)
+        return USAGE
+    return output.exit_code(report, level)
+
+
+def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
+    """The report without what a baseline knows, or what was there before a change."""
+    if scope.baseline is not None:
+        from preflight.baseline import Baseline
+
+        report, stale = Baseline.read(Path(scope.baseline)).hide(report)
+        if stale:
+            print(f"preflight: {sum(stale.values())} entries of {scope.baseline} are not needed any more; write it anew", file=sys.stderr)
+    if scope.diff_base is not None:
+        from preflight.changes import Changes
+
+        report = Changes(scope.diff_base, checker).only(report)
+    return report
+
+
+def _shown(settings: Settings) -> str:
+    import json
+
+    where = settings.path or "no settings file"
+    return f"# {where}\n{json.dumps(dict(settings.raw), indent=2, default=str)}\n"

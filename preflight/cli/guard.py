@@ -1,0 +1,42 @@
+"""Whatever goes wrong is told in a line, and has an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from preflight.cli.codes import FAILED, USAGE
+from preflight.plugins import PluginError
+from preflight.report.plain import plain
+from preflight.source import InputError
+
+
+def guarded(call: Callable[[], int]) -> int:
+    """The exit code of a call."""
+    try:
+        return call()
+    except InputError as error:
+        return tell(str(error), USAGE)
+    except PluginError as error:
+        return tell(str(error), FAILED)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _failed(error)
+
+
+def tell(message: str, code: int) -> int:
+    """Print a line to stderr, and give the code."""
+    print(f"preflight: {plain(message)}", file=sys.stderr)
+    return code
+
+
+def _failed(error: Exception) -> int:
+    import traceback
+
+    if os.environ.get("PREFLIGHT_DEBUG"):
+        traceback.print_exc()
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(os.path.dirname(frame.filename))}/{os.path.basename(frame.filename)}:{frame.lineno}"
+    return tell(f"preflight itself failed at {where}: {type(error).__name__}: {error} (PREFLIGHT_DEBUG=1 shows more)", FAILED)
