@@ -95,5 +95,15 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
         return {"recompute_config.recompute": list(sizes.full_layers)}
     if sizes.recompute == "full":
         return {} if listed and not stages_change else {"recompute_config.recompute": True}
+    if listed and not stages_change:
+        return {}
     selective = sizes.recompute == "selective"
-    return {"recompute_config.recompute": False, "recompute_config.select_recompute": selective} if stages_change or not listed else {}
+    if selective and _everywhere(arguments.get("recompute_config.select_recompute").raw):
+        return {"recompute_config.recompute": False}
+    return {"recompute_config.recompute": False, "recompute_config.select_recompute": selective}
+
+
+def _everywhere(patterns: object) -> bool:
+    """Whether operators are named that are recomputed in every stage, so that they hold for any number of stages."""
+    flags = list(patterns.values()) if isinstance(patterns, Mapping) else patterns if isinstance(patterns, list) else []
+    return bool(flags) and all(flag is True or isinstance(flag, str) for flag in flags)
