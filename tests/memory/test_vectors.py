@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.memory import flops, parameters, states
+from preflight.memory import activations, flops, inference, parameters, schedule, states
 from preflight.memory.parameters import Parameters
 from preflight.memory.shape import shape
 
@@ -79,3 +79,96 @@ def test_full_recomputation_repeats_the_layers_once(plan):
     s = shape(plan(recompute__mode="full", recompute__method="uniform"))
     work = flops.step(s)
     assert work.hardware / work.model == pytest.approx(1.327, abs=0.002)
+
+
+GPT = {
+    "model__gated": False,
+    "model__ffn": 16384,
+    "model__norm": "layer",
+    "model__hidden_dropout": 0.1,
+    "model__attention_dropout": 0.1,
+    "model__attention": "unfused",
+}
+
+
+@pytest.mark.parametrize(
+    ("tensor", "sequence_parallel", "recompute", "factor", "scores"),
+    [
+        (1, False, "none", 34, 5),
+        (8, False, "none", 10 + 24 / 8, 5 / 8),
+        (8, True, "none", 34 / 8, 5 / 8),
+        (8, False, "selective", 13, 0),
+        (8, True, "selective", 4.25, 0),
+    ],
+)
+def test_published_bytes_of_a_layer(plan, tensor, sequence_parallel, recompute, factor, scores):
+    """sbh(34 + 5as/h) and its forms under tensor and sequence parallelism and selective recomputation."""
+    s = shape(plan(**GPT, layout__tensor=tensor, layout__sequence_parallel=sequence_parallel, recompute__mode=recompute, recompute__modules=("core_attn",)))
+    expected = 4096 * 4096 * factor + scores * 32 * 4096**2
+    assert sum(activations.layer(s, False).values()) == pytest.approx(expected)
+
+
+def test_full_recomputation_keeps_the_input_of_a_layer(plan):
+    assert activations.layer_input(shape(plan())) == 2 * 4096 * 4096
+
+
+def test_zero_1_on_eight_devices(plan):
+    """16 bytes a parameter become 4 + 12/8."""
+    got = steady(plan, 1e9, precision__gradients="bf16", optimizer__zero=1, optimizer__shards=8)
+    assert got == pytest.approx(5.5)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("adam", 12), ("sgd", 8), ("adam8bit", 6)])
+def test_bytes_of_optimizers(plan, name, expected):
+    """K of the ZeRO formula: master copy 4 and the moments."""
+    s = shape(plan(optimizer__name=name))
+    assert s.master_bytes + states.states_per_parameter(s) == expected
+
+
+def test_interleaving_keeps_its_published_share_more(plan):
+    """1 + (p - 1)/(p·m) of what plain 1F1B keeps on the first stage."""
+    p, m = 4, 2
+    s = shape(plan(layout__pipeline=p, layout__stages=((4,) * p,) * m, layout__group=p, batch__count=64))
+    chunks = sum(schedule.in_flight(s, 0))
+    assert chunks / m / p == pytest.approx(1 + (p - 1) / (p * m), abs=1 / (p * m))
+
+
+def test_what_the_published_utilisation_implies(plan):
+    """4695 tokens/s at 57 % is a device of 380 TFLOP/s; the 13B run's 55.4 % is one of 403: they contradict each other."""
+    seven = flops.step(shape(plan(layout__data=1, batch__count=1))).model / 4096 * 4695 / 0.57
+    thirteen = shape(
+        plan(model__hidden=5120, model__heads=40, model__query_groups=40, model__ffn=13824, layout__stages=((40,),), layout__data=1, batch__count=1)
+    )
+    other = flops.step(thirteen).model / 4096 * 2562 / 0.554
+    assert seven == pytest.approx(380e12, rel=0.005)
+    assert other == pytest.approx(403e12, rel=0.005)
+
+
+def test_no_recomputation_explains_the_published_hardware_utilisation(plan):
+    """65 % over 57 % is 1.140; selective recomputation gives 1.047 and full 1.327."""
+    s = shape(plan(recompute__mode="selective", recompute__modules=("core_attn",)))
+    work = flops.step(s)
+    assert work.hardware / work.model == pytest.approx(1.047, abs=0.002)
+
+
+def test_four_of_forty_layers_recomputed(plan):
+    thirteen = shape(
+        plan(
+            model__hidden=5120, model__heads=40, model__query_groups=40, model__ffn=13824, layout__stages=((40,),),
+            recompute__mode="full", recompute__full_layers=((4,),),
+        )
+    )  # fmt: skip
+    work = flops.step(thirteen)
+    assert work.hardware / work.model == pytest.approx(1.033, abs=0.002)
+
+
+@pytest.mark.parametrize(("groups", "share"), [(32, 1), (8, 1 / 4), (1, 1 / 32)])
+def test_key_value_cache(plan, groups, share):
+    """4·L·b·h(s + n) bytes in 16 bits; grouped and multi-query attention keep their share of it."""
+    s = shape(plan(model__query_groups=groups))
+    assert inference.cache(s, 0, 4 * 4096) == pytest.approx(4 * 32 * 4 * 4096 * 4096 * share)
+
+
+def test_plain_arithmetic_of_the_sources():
+    assert 8 * 1 * 2 == 16 and 59392 * 2**20 == 58 * 2**30 and 1 * 4 * 1 * 8 == 32
+    assert round(2562 / 1860, 3) == 1.377 and round(120 / 35.5, 2) == 3.38
