@@ -17,6 +17,7 @@ _CHUNK = 2048
 _SECONDS = 0.8
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _INNER = re.compile(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
+_PLAIN = re.compile(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
 """A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
 a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
@@ -48,9 +49,20 @@ def _parser() -> Any:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
+def _masked(text: str) -> str:
+    """The text with a letter for each variable inside a word. Arithmetic is only looked for where it ends on the line, so that the search does too."""
+    if "((" not in text:
+        return _PLAIN.sub("%", text)
+    parts = []
+    for line in text.splitlines(keepends=True):
+        end = line.rfind("))") + 2 if "((" in line and "))" in line else 0
+        parts += [_INNER.sub(lambda m: m[1] or "%", line[:end]), _PLAIN.sub("%", line[end:])]
+    return "".join(parts)
+
+
 def parse(source: Source) -> Tree:
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters."""
-    data = _INNER.sub(lambda m: m[1] or "%", _FOREIGN.sub("%", source.text)).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
+    data = _masked(_FOREIGN.sub("%", source.text)).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
     deadline, cut = thread_time() + _SECONDS, False
 
     def read(offset: int, _point: object) -> bytes:
