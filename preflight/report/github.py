@@ -5,6 +5,7 @@ from __future__ import annotations
 from preflight.engine import Report
 from preflight.finding import Finding, Severity
 from preflight.report.look import Look
+from preflight.report.plain import plain
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -27,7 +28,7 @@ def _line(finding: Finding) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return "%0A".join(plain(line) for line in text.replace("%", "%25").replace("\r", "%0D").split("\n"))
 
 
 def _property(text: str) -> str:
