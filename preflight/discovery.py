@@ -36,7 +36,7 @@ def discover(paths: Iterable[str], settings: Settings, exclude: Iterable[str] = 
 
     for name in paths:
         path = Path(name)
-        if path.is_dir():
+        if _is_folder(path):
             found: Iterable[Named] = (Named(p, str(p), False) for p in _walk(path) if not excluded(p))
         else:
             found = () if force and excluded(path) else (Named(path, name, True),)
@@ -44,6 +44,13 @@ def discover(paths: Iterable[str], settings: Settings, exclude: Iterable[str] = 
             if (key := item.path.absolute()) not in seen:
                 seen.add(key)
                 yield item
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long: reading it says so
+        return False
 
 
 def _walk(folder: Path) -> Iterator[Path]:
