@@ -7,6 +7,7 @@ full. Patterns are data from strangers: one that could backtrack without end is 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
@@ -130,7 +131,9 @@ def compiled(part: str) -> re.Pattern[str] | str:
     if cost(part) > MAX_COST:
         return f"unsure:{part[:60]!r} repeats too much to be tried safely"
     try:
-        return re.compile(part)
+        with warnings.catch_warnings():  # what a future Python may read otherwise is not the user's concern
+            warnings.simplefilter("ignore")
+            return re.compile(part)
     except (re.error, OverflowError, RecursionError) as error:
         return f"invalid:{part[:60]!r}: {error}"
 
