@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -124,6 +123,8 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
                 continue
             said = list(rule.check(job, policy.options.get(rule.id, {})))
         except Exception as error:
+            import traceback
+
             crashes.append(Crash(rule.id, path, f"{type(error).__name__}: {error}", traceback.format_exc()))
             continue
         after[rule.id], beside[rule.id] = rule.after, getattr(rule, "beside", ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -65,6 +64,8 @@ class Rule:
     @property
     def page(self) -> str:
         """The documentation page: the docstring of the rule's module."""
+        import inspect
+
         return inspect.cleandoc(sys.modules[self.function.__module__].__doc__ or self.function.__doc__ or "")
 
     @property
@@ -74,6 +75,8 @@ class Rule:
     @property
     def options(self) -> Mapping[str, Any]:
         """Option name → default, from the keyword-only parameters."""
+        import inspect
+
         parameters = inspect.signature(self.function).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 

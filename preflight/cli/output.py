@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -28,8 +27,14 @@ def look(output: Output) -> Look:
     """How stdout is to look."""
     if output.color not in WHEN:
         raise InputError(f"--color is one of {', '.join(WHEN)}, not {output.color!r}")
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    width = _width() if sys.stdout.isatty() else 0
     return Look(_colored(output.color), width, output.quiet, output.verbose, output.show_unknown)
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def _colored(when: str) -> bool:

@@ -14,7 +14,6 @@ from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.constraints.versions import matches
 from preflight.discovery import Named, discover
 from preflight.engine import Report
-from preflight.loaders.command import load_command
 from preflight.settings import Choice, Facts, Settings
 from preflight.source import InputError, Source
 
@@ -55,6 +54,8 @@ def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterat
         yield check.check_file(item, lenient=inputs.allow_unclaimed)
     _progress(0, len(files), sys.stderr)
     if command is not None:
+        from preflight.loaders.command import load_command
+
         yield check.check_command(load_command(command))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 
 from preflight.cluster import Cluster
 from preflight.document import Document
+from preflight.record import replace
 from preflight.request import Request
 from preflight.value import Value, derived, unknown
 

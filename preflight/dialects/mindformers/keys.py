@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from preflight.constraints.versions import matches
@@ -160,5 +159,7 @@ _MODEL = (
 
 def nearest(name: str, known: Iterable[str], cutoff: float) -> str:
     """The known key that a key most likely means, or ""."""
+    from difflib import get_close_matches
+
     found = get_close_matches(name, sorted(set(known)), 1, cutoff)
     return found[0] if found else ""

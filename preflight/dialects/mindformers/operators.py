@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -189,6 +188,8 @@ def _nearest_last(pattern: str, layers: tuple[Cell, ...]) -> str:
     if not last.isidentifier() or not found:
         return ""
     names = {hit.path.rpartition(SEPARATOR)[2] for layer in layers for hit in match(f"{head}{SEPARATOR}[a-z_0-9]*", layer).hits if not hit.marked}
+    from difflib import get_close_matches
+
     near = get_close_matches(last, sorted(names), 1, 0.7)
     return f"{head}{SEPARATOR}{near[0]}" if near else ""
 
@@ -201,6 +202,8 @@ def plain(pattern: str) -> str:
 
 def _similar(one: str, other: str) -> float:
     """How alike two paths are; the same number of parts and the same last part count most."""
+    from difflib import SequenceMatcher
+
     ratio = SequenceMatcher(None, one, other).ratio()
     return ratio + (0.02 if one.rpartition(".")[2] == other.rpartition(".")[2] else 0.0)
 
