@@ -17,7 +17,7 @@ from preflight.rule import Checkable
 Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", show_default=False)]
 Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
-Missing = Annotated[bool, typer.Option("--missing", help="With --coverage: list the checks that no rule covers.", show_default=False)]
+Missing = Annotated[bool, typer.Option("--missing", help="With --coverage: also list the checks that are not covered and have no reason.", show_default=False)]
 WriteDocs = Annotated[Path | None, typer.Option("--write-docs", metavar="FOLDER", help="Write one page per rule and a list.", show_default=False)]
 
 
@@ -35,7 +35,7 @@ def rules(
     if write_docs is not None:
         _write(write_docs, pages(found))
     elif show_coverage:
-        say(coverage(found, missing=missing))
+        say(coverage((framework,) if framework else (), missing=missing))
     elif as_json:
         say(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
     else:

@@ -1,4 +1,4 @@
-"""How many of the frameworks' own checks the rules cover."""
+"""How many of the frameworks' own checks the rules cover, as it was measured, and what a rule owns."""
 
 from __future__ import annotations
 
@@ -6,31 +6,47 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from typing import Any
 
 from preflight.rule import Checkable, Rule
 
-NEAR = 2  # lines: a condition and its message rarely stand further apart
 _PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
+HOW = "A check counts as covered when a rule that names its place upstream speaks on an example that upstream refuses there."
 
 
-def coverage(rules: Iterable[Checkable], *, missing: bool = False) -> str:
-    """Per framework: how many of the checks in its catalogue some rule stands for, and on request which none does."""
-    rules = list(rules)
-    owned = {place for rule in rules for place in mentioned(rule)}
-    named = sum(bool(mentioned(rule)) for rule in rules)
-    lines = [f"{named} of {len(rules)} rules name the upstream check they stand for."]
-    for name, catalogue in sorted(catalogues().items()):
-        checks = [(file, line) for file, numbers in catalogue["checks"].items() for line in numbers]
-        left = [(file, line) for file, line in checks if not any((file, line + off) in owned for off in range(-NEAR, NEAR + 1))]
-        if not checks:
-            continue
-        covered = len(checks) - len(left)
-        lines.append(f"{name}: {covered} of {len(checks)} ({100 * covered // len(checks)} %)  {catalogue['source']}")
-        lines += [f"  not covered: {file}:{line}" for file, line in left if missing]
+def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
+    """Per framework and version: how many checks are covered, and which are left out for what reason; on request also those without one."""
+    wanted = tuple(frameworks)
+    lines = [HOW]
+    for name, found in measured().items():
+        if not wanted or name.partition("@")[0] in wanted:
+            lines += ["", *_catalogue(name, found, missing)]
     return "\n".join(lines) + "\n"
+
+
+def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]:
+    checks, covered = found["checks"], found["covered"]
+    yield f"{name}: {covered} of {checks} ({100 * covered // checks} %)  {found['source']}"
+    reasons: dict[str, list[str]] = {}
+    for place, why in found["not_covered"].items():
+        reasons.setdefault(why, []).append(place)
+    for why, places in reasons.items():
+        if why:
+            yield f"  left out, {why}:"
+            yield from (f"    {place}" for place in places)
+    bare = reasons.get("", [])
+    if bare:
+        yield f"  not covered: {len(bare)}{'' if missing else ' (--missing lists them)'}"
+        yield from (f"    {place}" for place in bare if missing)
+
+
+def measured() -> dict[str, dict[str, Any]]:
+    """Framework@version → checks, covered, and place → reason of those that are not."""
+    text = files("preflight.schemas").joinpath("coverage").joinpath("measured.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, Any]] = json.loads(text)
+    return found
 
 
 def upstream_places(rule: Checkable) -> tuple[str, ...]:
@@ -48,9 +64,3 @@ def mentioned(rule: Checkable) -> set[tuple[str, int]]:
     if isinstance(rule, Rule):
         texts.append(inspect.getsource(sys.modules[rule.function.__module__]))
     return {(match[1], int(match[2])) for text in texts for match in _PLACE.finditer(text)}
-
-
-def catalogues() -> dict[str, dict[str, Any]]:
-    """The catalogues of upstream's checks that ship under schemas/coverage, by name."""
-    folder = files("preflight.schemas").joinpath("coverage")
-    return {entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8")) for entry in folder.iterdir() if entry.name.endswith(".json")}
