@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
@@ -116,7 +117,7 @@ class Checker:
         try:
             source = Source.read(named.path, named.name)
         except InputError as error:
-            foreign = named.path.is_file() and (lenient or not named.asked) and bool(error.line)
+            foreign = os.path.isfile(named.path) and (lenient or not named.asked) and bool(error.line)
             return Report(skipped=(named.name,)) if foreign else _unreadable(error)
         return self.check_source(source, asked=named.asked and not lenient)
 
