@@ -23,6 +23,7 @@ Manifest = Annotated[str | None, typer.Option("--manifest", metavar="PATH|-", he
 Nodes = Annotated[int | None, typer.Option("--nodes", metavar="N", help="Nodes of the allocation.", show_default=False)]
 Devices = Annotated[int | None, typer.Option("--devices-per-node", metavar="M", help="Devices on a node.", show_default=False)]
 AllocationFile = Annotated[str | None, typer.Option("--allocation", metavar="FILE", help="The allocation as JSON.", show_default=False)]
+Component = Annotated[bool, typer.Option("--component", help="The script is a component of a heterogeneous job.", show_default=False)]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds until there is no verdict (exit 3).")]
 Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Open other files that the script names.")]
 Reason = Annotated[str | None, typer.Option("--override", metavar="REASON", help="Let it pass with errors, recorded.", show_default=False)]
@@ -40,6 +41,7 @@ def gate(
     nodes: Nodes = None,
     devices_per_node: Devices = None,
     allocation: AllocationFile = None,
+    component: Component = False,
     timeout: Timeout = 2.0,
     follow: Follow = False,
     override: Reason = None,
@@ -61,7 +63,7 @@ def gate(
     wish = Override(who, override) if override and override.strip() else None
     data, name = _read(manifest or script)
     policies = Policies(timeout, frozenset(listed(final)), report_only, refuse_unknown, follow)
-    verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish), plugins.load(), policies)
+    verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish, component), plugins.load(), policies)
     if audit:
         try:
             trail.append(Path(audit), verdict, who)

@@ -38,8 +38,12 @@ def test_a_bad_script_is_refused_with_the_numbers(gated):
     ran = gated.sbatch(BAD)
     assert ran.returncode == 1
     assert "16 devices are not a multiple of tensor 3" in ran.stderr and "[device-count]" in ran.stderr
-    assert "fix: change the layout: tensor" in ran.stderr
     assert all(len(line) <= 80 for line in ran.stderr.splitlines()), ran.stderr
+
+
+def test_a_refusal_contains_the_fix(gated):
+    ran = gated.sbatch(GOOD.replace("--global-batch-size 64", "--global-batch-size 63"))
+    assert ran.returncode == 1 and "fix: set the global batch to 64" in ran.stderr
 
 
 def test_an_override_with_a_reason_is_queued_and_audited(gated):
@@ -115,8 +119,19 @@ def test_the_client_side_gate_judges_before_the_controller_is_asked(slurm):
     assert all(len(line) <= 80 for line in ran.stderr.splitlines()), ran.stderr
     assert client("sbatch", "--hold", "--comment=preflight-override=let me", str(path)).returncode == 0
     path.write_text(GOOD)
-    assert client("sbatch", "--hold", "-N1", str(path)).returncode == 0
+    assert client("sbatch", "--hold", str(path)).returncode == 0
     assert client("sbatch", "--hold", "--wrap", "echo hello").returncode == 0
+
+
+def test_the_client_side_gate_does_not_judge_components_by_their_own_allocation(slurm):
+    client, path = slurm.client(), slurm.folder / "job.sh"
+    path.write_text(GOOD.replace("TP=4", "TP=16").replace("--nnodes 2", "--nnodes $SLURM_NNODES"))
+    assert client("sbatch", "--hold", "-N1", str(path)).returncode == 1
+    ran = client("sbatch", "--hold", "-N1", "--gpus-per-node=8", ":", "-N1", "--gpus-per-node=8", str(path))
+    assert ran.returncode == 0, ran.stderr
+    path.write_text(GOOD.replace("-N2", "-N1").replace("--gpus-per-node=8\n", "--gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N1\n", 1))
+    ran = client("sbatch", "--hold", str(path))
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_a_job_that_is_no_training_is_queued(gated):

@@ -17,7 +17,20 @@ local function per_node(options)
   return nil
 end
 
-local function allocation(options)
+local function content(path)
+  local file = io.open(path, "rb")
+  if not file then return "" end
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+local function is_component(script)  -- one of a heterogeneous job: it does not know the whole allocation
+  return string.find("\n" .. content(script), "\n#SBATCH[^\n]*hetjob") or string.find(content("/proc/self/cmdline"), "%z:%z")
+end
+
+local function allocation(options, script)
+  if is_component(script) then return " --component" end
   local nodes = string.match(options["nodes"] or "", "^(%d+)$")
   local devices = per_node(options)
   if not nodes or not devices then return "" end
@@ -30,7 +43,7 @@ local function decide(options)
   local reason = string.match(options["comment"] or "", "preflight%-override=(%S.*)")
   local more = reason and (" --override " .. quoted(reason)) or ""
   local command = string.format("%s gate --script %s%s%s --follow --timeout %g -f text 2>&1; echo __rc=$?",
-    quoted(PREFLIGHT), quoted(script), allocation(options), more, SECONDS)
+    quoted(PREFLIGHT), quoted(script), allocation(options, script), more, SECONDS)
   local pipe = assert(io.popen(command))
   local text = pipe:read("*a")
   pipe:close()
