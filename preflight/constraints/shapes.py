@@ -25,6 +25,9 @@ from preflight.value import Value
 Upstream = str | Mapping[str, str]
 
 
+_NAMES: dict[int, tuple[Expression, frozenset[str]]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
@@ -74,7 +77,10 @@ class Constraint:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(h.name for h in self.refuse.handles() if h.view != "environment")
+        found = _NAMES.get(id(self.refuse))
+        if found is None:  # the expression is kept with its names, so that its id stays its own
+            found = _NAMES[id(self.refuse)] = (self.refuse, frozenset(h.name for h in self.refuse.handles() if h.view != "environment"))
+        return found[1]
 
     def place_upstream(self, version: str) -> str:
         """Where the framework says the same, at a version."""

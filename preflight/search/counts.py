@@ -9,10 +9,32 @@ from preflight.memory import activations, flops
 from preflight.memory.estimate import stage
 from preflight.memory.shape import Shape
 from preflight.search.time import FALLBACK_FLOPS, MATRIX_EFFICIENCY
+from preflight.sizes import Sizes
 
 FALLBACK_MEMORY_RATE = 1.2e12
 PASSES = 3
 """An elementwise operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
+
+
+def placed(s: Shape, wanted: Sizes) -> Shape:
+    """The model in another layout; layers that do not divide lie as the layout says, else rounded up."""
+    layers = sum(map(sum, s.stages))
+    row = wanted.stages or (-(-layers // (wanted.pipeline * wanted.virtual)),) * wanted.pipeline
+    expert_grid = wanted.expert_tensor * wanted.expert * wanted.pipeline
+    world = wanted.data * wanted.tensor * wanted.context * wanted.pipeline
+    return replace(
+        s, stages=(row,) * wanted.virtual, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context, expert=wanted.expert,
+        expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel, micro=wanted.micro,
+        count=max(wanted.micro_batches, 1), group=wanted.pipeline, recompute=wanted.recompute, method="uniform", recompute_layers=1,
+        modules=(s.modules or frozenset(("core_attn",))) if wanted.recompute == "selective" else frozenset(),
+        shards=wanted.data * wanted.context if s.zero else 1, expert_shards=max(1, world // expert_grid) if s.zero else 1,
+    )  # fmt: skip
+
+
+def required(s: Shape, wanted: Sizes, cluster: Cluster) -> float:
+    """Bytes that the worst of the first, the second and the last rank of a layout needs."""
+    one = placed(s, wanted)
+    return max(stage(one, rank, cluster).required for rank in {0, min(1, one.pipeline - 1), one.pipeline - 1})
 
 
 def fewest(s: Shape, cluster: Cluster, available: float) -> tuple[int, ...] | None:

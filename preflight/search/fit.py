@@ -37,9 +37,11 @@ def required(space: Space, columns: Columns, cluster: Cluster) -> Any:
 
 def _facts(space: Space, columns: Columns) -> dict[str, Any]:
     """Per candidate: what depends only on how a layer is split, for a micro-batch of one sample."""
-    keys = np.stack([columns[name] for name in _KEYS], axis=1)
-    distinct, index = np.unique(keys, axis=0, return_inverse=True)
-    found = [_layer_facts(space, tuple(map(int, key))) for key in distinct]
+    code = np.zeros(len(columns["tensor"]), dtype=np.int64)
+    for name in _KEYS:
+        code = code * (int(columns[name].max(initial=0)) + 1) + columns[name]
+    _, first, index = np.unique(code, return_index=True, return_inverse=True)
+    found = [_layer_facts(space, tuple(int(columns[name][row]) for name in _KEYS)) for row in first]
     return {name: np.array([fact[name] for fact in found])[index.reshape(-1)] for name in found[0]}
 
 

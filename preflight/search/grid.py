@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -45,9 +47,11 @@ class Space:
         return self.fixed.get(name, value) == value and value <= self.most.get(name, value)
 
 
+@cache
 def divisors(number: int) -> list[int]:
     """Every divisor of a number, ascending."""
-    return [d for d in range(1, number + 1) if number % d == 0]
+    low = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return sorted({*low, *(number // d for d in low)})
 
 
 def grid(space: Space) -> tuple[dict[str, Any], Counter[str]]:

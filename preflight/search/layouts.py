@@ -17,6 +17,7 @@ from preflight.memory import MemoryEstimate
 from preflight.memory.need import budget
 from preflight.memory.shape import Missing, shape
 from preflight.search.counts import fewest
+from preflight.search.counts import required as exactly
 from preflight.search.fit import required
 from preflight.search.grid import COUNTED, Columns, Space, grid, sizes
 from preflight.search.near import cost
@@ -25,6 +26,9 @@ from preflight.search.time import Time, step_time
 from preflight.sizes import Sizes
 
 MOST_TRIED = 200
+MOST_RANKED = 1000
+SURELY = 1.02
+"""A layout that needs so much more than there is, is not tried on the document."""
 MOST_SETTINGS = 3
 Try = Callable[[tuple[Edit, ...]], "tuple[Job, tuple[Finding, ...]] | str"]
 """Applies edits in memory and checks again: the new job and its findings, or why the edits cannot be made."""
@@ -73,7 +77,7 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     result.rejected["does not fit in memory"] = int((need > available).sum())
     proof = _Proof(result, job.cluster, where, columns, times, available, limits, edits_for, attempt)
     for row in _ranked(where, columns, need, times, available):
-        if len(result.layouts) >= limits.show:
+        if len(result.layouts) >= limits.show or proof.tried >= MOST_TRIED:
             break
         proof.take(row)
     return result
@@ -96,7 +100,7 @@ def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: f
     """Rows that fit, fastest first (or least changed first); ties go to the simpler layout."""
     simple = columns["virtual"] + columns["pipeline"] + columns["context"] + columns["tensor"]
     order = np.lexsort((simple, times.total) if where.near is None else (times.total, cost(columns, where.near, stated=where.stated)))
-    return [int(row) for row in order if need[row] <= available * 1.05][:MOST_TRIED]
+    return [int(row) for row in order if need[row] <= available * 1.05][:MOST_RANKED]
 
 
 @dataclass
@@ -112,6 +116,7 @@ class _Proof:
     limits: Limits
     edits_for: Callable[[Sizes], tuple[Edit, ...]]
     attempt: Try
+    tried: int = 0
 
     def take(self, row: int) -> None:
         """Keep a candidate if the document can be changed to it, the rules find no error, and every rank fits."""
@@ -123,10 +128,14 @@ class _Proof:
                 rejected["does not fit in memory"] += 1
                 return
             wanted = counted
+        if self.where.measured and exactly(self.where.shape, wanted, self.cluster) > self.available * SURELY:
+            rejected["does not fit in memory"] += 1
+            return
         edits = self.edits_for(wanted)
         if self.where.near is not None and (why := self.needless(edits)):
             rejected[why] += 1
             return
+        self.tried += 1
         tried = self.attempt(edits)
         if isinstance(tried, str):
             rejected[tried] += 1
