@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import preflight
 
-SIZES = "--num-layers 32 --hidden-size 4096 --num-attention-heads 30 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1"
+SIZES = "--num-layers 32 --hidden-size 3840 --num-attention-heads 30 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1"
 
 
 def rules(text: str) -> set[str]:
