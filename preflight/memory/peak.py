@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from preflight.memory import activations, loss, schedule
+from preflight.memory import activations, loss, parameters, schedule
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
 from preflight.memory.shape import CUDA, Shape
@@ -134,6 +134,8 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
     if rank == 0 and s.hidden_dropout:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
+    if whole := gathered(s):
+        terms.append(_term("gathered weights", whole, "two layers' weights and one layer's gradient, whole"))
     last = rank == s.pipeline - 1
     head = loss_terms(s) if last else []
     at_loss = sum(t.high for t in head) + mask
@@ -146,6 +148,14 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
         extra = [_term("output layer's backward", loss.logits_gradient(s), "2 T V / t + 2 V h / t + 2 T h")]
         return [*terms, *others, *extra, *([_term("attention mask", mask, "b s²")] if mask else [])]
     return [*terms, _term("a layer's backward", in_layer, "gradients of its widest operators")]
+
+
+def gathered(s: Shape) -> float:
+    """Fully sharded weights are whole around the layer at work: it, the next one fetched ahead, and its gradient before it is scattered."""
+    if s.zero < 3 or s.weights_sharded:
+        return 0.0
+    layer = max(parameters.dense_layer(s), sum(parameters.expert_layer(s)) if s.experts else 0.0)
+    return 2 * s.parameter_bytes * layer + s.gradient_bytes * layer
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:

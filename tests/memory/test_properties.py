@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,33 @@ def test_unknown_sizes_are_named_not_guessed():
     plan = replace(plan, model=replace(plan.model, vocab=unknown("no --vocab-size")))
     result = estimate(plan, CLUSTER)
     assert result.verdict == "unknown" and result.unknown == ("the vocabulary size is not known (no --vocab-size)",)
+
+
+@given(pipeline=st.sampled_from([1, 2, 4, 8]), virtual=st.sampled_from([1, 2, 4]))
+def test_more_pipeline_stages_never_hold_more_weights(pipeline, virtual):
+    def most(p):
+        s = shape(make(layout__pipeline=p, layout__stages=((32 // p // virtual,) * p,) * virtual, optimizer__zero=0))
+        return max(term(s, "weights", rank) + term(s, "optimizer", rank) for rank in range(p))
+
+    if 32 % (2 * pipeline * virtual) == 0:
+        assert most(2 * pipeline) <= most(pipeline)
+
+
+@given(context=st.sampled_from([1, 2, 4, 8]))
+def test_context_parallel_divides_activations(context):
+    one, many = shape(make()), shape(make(layout__context=context))
+    assert term(many, "activations") == pytest.approx(term(one, "activations") / context)
+
+
+@given(shards=st.sampled_from([2, 8, 64]))
+def test_each_level_of_sharding_keeps_less_after_the_step(shards):
+    kept = [stage(shape(make(optimizer__zero=zero, optimizer__shards=shards)), 0, CLUSTER) for zero in range(4)]
+    assert all(one.steady > next_.steady for one, next_ in pairwise(kept))
+    assert [t.name for t in kept[3].terms if t.name == "gathered weights"] == ["gathered weights"]
+
+
+@given(layers=st.integers(0, 32))
+def test_more_recomputed_layers_keep_less(layers):
+    fewer = shape(make(recompute__mode="full", recompute__full_layers=((layers,),)))
+    more = shape(make(recompute__mode="full", recompute__full_layers=((min(layers + 1, 32),),)))
+    assert term(more, "activations") <= term(fewer, "activations")
