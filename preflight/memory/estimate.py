@@ -12,7 +12,7 @@ from preflight.value import known
 
 GIB = 2**30
 WIDE = 2.0
-"""A range of unpadded samples wider than this factor is no estimate."""
+"""A range of unpadded samples or swapped activations wider than this factor is no estimate."""
 
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
@@ -32,9 +32,9 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     else:
         stages = tuple(stage(numbers, rank, cluster) for rank in range(numbers.pipeline))
     worst = max(stages, key=lambda s: s.required)
-    if numbers.varying and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
+    if numbers.open and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
         low, high = max(stage.low for stage in stages) / GIB, worst.allocated_peak / GIB
-        return MemoryEstimate(budget=available, unknown=(f"the length of the samples is not known: {low:.1f} to {high:.1f} GiB",))
+        return MemoryEstimate(budget=available, unknown=(f"{numbers.open} is not known: {low:.1f} to {high:.1f} GiB",))
     verdict = need.verdict(max(stage.low for stage in stages), worst.required, available)
     reasons = () if available is not None else ("the device is not known",)
     return MemoryEstimate(stages, verdict, available, reasons, need.outside(numbers, cluster))
@@ -72,7 +72,7 @@ def cached_tokens(plan: Plan) -> float | None:
 
 def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: list[Term], copy: float, total_parameters: float) -> Stage:
     """The totals of a rank from its terms. copy: bytes that stay after the step but are gone at the peak."""
-    if s.varying:
+    if s.open:
         dynamic = [term._replace(low=0.0) for term in dynamic]
     total = sum(term.high for term in steady)
     moments = sum(term.high for term in steady if term.name == "optimizer states")

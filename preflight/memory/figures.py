@@ -73,7 +73,7 @@ class Shape:
     splits: int  # parts per sequence of a sequence pipeline
     micro: int
     count: int  # micro-batches per step
-    varying: bool  # samples may be shorter than the sequence length
+    open: str  # why activations may be fewer than counted: samples that are not padded, activations that are swapped out; "" when they are not
     frozen: int  # copies of the weights beside the trained ones
     recompute: str
     method: str | None

@@ -85,10 +85,16 @@ def _schedule(get: Get) -> dict[str, Any]:
         "splits": get("layout.sequence_splits", 1) if get("layout.schedule", "1f1b").startswith("seq") else 1,
         "group": get("layout.group", get("layout.pipeline")),
         "micro": get("batch.micro") * (2 if get("batch.pairs") else 1),
-        "varying": bool(get("batch.varying")),
+        "open": _open(get),
         "frozen": int(bool(get("batch.pairs"))),
         "count": get("batch.count", get("layout.pipeline")),
     }
+
+
+def _open(get: Get) -> str:
+    if get("recompute.offload"):
+        return "how much of the activations is swapped out"
+    return "the length of the samples" if get("batch.varying") else ""
 
 
 def _recompute(get: Get) -> dict[str, Any]:

@@ -91,3 +91,8 @@ def test_patterns_free_what_their_operators_made(patterns, gone):
     report = preflight.check_text(YAML.format(patterns=patterns), world_size=8, device="910b", target="mindformers@1.5.0")
     kept = kept_layers(shape(report.plan), 0)
     assert {"activation output", "gate activation", "norm 2 output"} - set(kept) == gone
+
+
+def test_swapped_activations_may_be_gone():
+    result = estimate(make(recompute__offload=True, batch__micro=64, optimizer__zero=1, optimizer__shards=8), CLUSTER)
+    assert result.verdict == "unknown" and result.unknown[0].startswith("how much of the activations is swapped out is not known")
