@@ -96,8 +96,8 @@ class _Builder:
 
     def _value(self, event: Any) -> object:
         tag, text = event.tag, event.value
-        if tag is None or tag == "!":
-            tag = _PREFIX + "str" if event.style or tag == "!" else resolve(text)
+        if tag is None or tag == "!":  # a lone "!" reads even quoted text as if it were plain
+            tag = _PREFIX + "str" if event.style and tag is None else resolve(text)
         if tag == _MERGE or tag == _PREFIX + "value" or tag == _PREFIX + "str":
             return text
         construct = SafeConstructor.yaml_constructors.get(tag)
