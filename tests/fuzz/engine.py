@@ -95,7 +95,15 @@ def led_by_coverage(name: str, folder: Path, seconds: float, seed: int) -> None:
     session = Session(name, folder)
     corpus = folder / f"corpus-{name}"
     corpus.mkdir(exist_ok=True)
-    words: list[Any] = [sys.argv[0], str(corpus), f"-max_total_time={max(1, round(seconds))}", f"-max_len={LONGEST}", f"-seed={seed}"]
-    words += ["-timeout=0", "-rss_limit_mb=0", "-verbosity=0", "-handle_segv=0", "-detect_leaks=0"]
-    atheris.Setup(words, session.once)
+    words: list[Any] = [sys.argv[0], str(corpus), f"-max_len={LONGEST}", f"-seed={seed}"]
+    words += ["-timeout=0", "-rss_limit_mb=0", "-verbosity=0", "-handle_segv=0", "-detect_leaks=0", f"-artifact_prefix={folder}/"]
+    end = time.monotonic() + seconds
+
+    def once(data: bytes) -> None:
+        session.once(data)
+        if time.monotonic() > end:  # libFuzzer's own way to end looks like a crash
+            session.save()
+            os._exit(0)
+
+    atheris.Setup(words, once)
     atheris.Fuzz()
