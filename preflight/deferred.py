@@ -29,10 +29,10 @@ HERE = os.path.dirname(__file__)
 class Deferred:
     """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
 
-    __slots__ = ("_gate", "_module", "_real", "_refuse", "after", "beside", "frameworks", "id", "severity")
+    __slots__ = ("_gate", "_module", "_noticed", "_real", "_refuse", "after", "beside", "frameworks", "id", "severity")
 
     def __init__(self, module: str, row: Sequence[Any]) -> None:
-        id, severity, frameworks, after, beside, self._gate = row
+        id, severity, frameworks, after, beside, self._noticed, self._gate = row
         self.id: str = id
         self.severity = Severity(severity)
         self.frameworks: tuple[str, ...] = tuple(frameworks)
@@ -67,6 +67,8 @@ class Deferred:
         return getattr(self.real, name)
 
     def applies(self, job: Job) -> bool:
+        if self._noticed and self.id not in job.noticed_kinds:
+            return False
         if self._gate is None:
             return (not self.frameworks or not job.versions.keys().isdisjoint(self.frameworks)) and self.real.applies(job)
         names, always, versions, unless, _ = self._gate
@@ -120,7 +122,7 @@ def _row(rule: Any) -> tuple[Any, ...]:
             gate = (sorted(rule.names), rule.always, rule.versions, rule.unless_framework, plain(refuse))
         except TypeError:  # a constant that JSON does not have: the module loads
             gate = None
-    return (rule.id, rule.severity.value, rule.frameworks, rule.after, getattr(rule, "beside", ()), gate)
+    return (rule.id, rule.severity.value, rule.frameworks, rule.after, getattr(rule, "beside", ()), getattr(rule, "noticed", False), gate)
 
 
 def plain(node: object) -> object:

@@ -61,6 +61,11 @@ class Job:
         """Names whose value is not simply the default; a constraint over none of them cannot be broken by this run."""
         return frozenset(self.arguments.written) | frozenset(self.arguments.effective)
 
+    @cached_property
+    def noticed_kinds(self) -> frozenset[str]:
+        """The kinds of what the loaders noticed."""
+        return frozenset(problem.kind for document in self.documents for problem in document.problems)
+
     @property
     def versions(self) -> Mapping[str, str]:
         return self.arguments.versions

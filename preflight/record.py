@@ -117,6 +117,8 @@ else:
 
     def replace(record, **changes):
         """A copy with other values."""
+        if isinstance(record, tuple):
+            return record._replace(**changes)
         unknown = changes.keys() - record._setters.keys()
         if unknown:
             raise TypeError(f"{type(record).__name__} has no field {', '.join(sorted(unknown))}")

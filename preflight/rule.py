@@ -51,6 +51,7 @@ class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
 
     beside: the same, but only where that error stands at the same place.
+    noticed: it only passes on what loaders noticed under its id.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Rule:
     after: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    noticed: bool = False
 
     @property
     def page(self) -> str:
@@ -81,6 +83,8 @@ class Rule:
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
     def applies(self, job: Job) -> bool:
+        if self.noticed and self.id not in job.noticed_kinds:
+            return False
         return not self.frameworks or not set(self.frameworks).isdisjoint(job.versions)
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
@@ -95,17 +99,19 @@ def rule(
     after: tuple[str, ...] = (),
     upstream: tuple[str, ...] = (),
     beside: tuple[str, ...] = (),
+    noticed: bool = False,
 ) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
     """Make a rule of a function; its id is the module's name in kebab case unless given.
 
     frameworks: names as in a target ("megatron", "mindspeed", "mindformers"); empty means every dialect.
     upstream: the checks of the framework that this rule owns, as "file:line".
     after, beside: ids of rules whose error says it already, on the run or at the same place.
+    noticed: the rule only passes on what loaders noticed under its id.
     """
 
     def make(function: Callable[..., Iterator[Said]]) -> Rule:
         name = id or function.__module__.rpartition(".")[2].replace("_", "-")
-        return Rule(name, severity, function, frameworks, after, upstream, beside)
+        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed)
 
     return make
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from preflight.document import Setting, Unknown
 from preflight.finding import Edit, Key, Related
-from preflight.record import dataclass, replace
 from preflight.source import Span
 
 
@@ -24,8 +23,7 @@ class Origin(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One value: what it is (`raw`, plain data or Unknown), where it came from, where it can be changed.
 
     note: the default's version, the formula of a derived value, or why it is unknown.
@@ -74,7 +72,7 @@ class Value:
 
     def derived(self, raw: object, note: str) -> Value:
         """Another value computed from this one, still pointing at the place where a human would change it."""
-        return replace(self, raw=raw, origin=Origin.DERIVED, note=note)
+        return self._replace(raw=raw, origin=Origin.DERIVED, note=note)
 
 
 def default(raw: object, note: str = "") -> Value:

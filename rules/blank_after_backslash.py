@@ -26,6 +26,6 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Safety, Severity, rule
 
 
-@rule(severity=Severity.ERROR)
+@rule(severity=Severity.ERROR, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     yield from job.noticed("blank-after-backslash", Safety.SAFE)

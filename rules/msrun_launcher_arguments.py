@@ -21,6 +21,6 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Severity, rule
 
 
-@rule(severity=Severity.ERROR)
+@rule(severity=Severity.ERROR, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     yield from job.noticed("msrun-launcher-arguments")

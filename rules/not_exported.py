@@ -29,7 +29,7 @@ from preflight import Finding, Job, Severity, rule
 PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_", "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     for finding in job.noticed("not-exported"):
         if finding.span.text.startswith(PREFIXES):

@@ -20,6 +20,6 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Severity, rule
 
 
-@rule(severity=Severity.NOTE)
+@rule(severity=Severity.NOTE, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     yield from job.noticed("script-not-followed")

@@ -26,7 +26,7 @@ MANY = 3
 """From so many on, the script is meant to be started with its settings in the environment."""
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     found = list(job.noticed("unset-variable"))
     for finding in found:

@@ -23,6 +23,6 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Severity, rule
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     yield from job.noticed("value-splits")

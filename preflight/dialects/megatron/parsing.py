@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,21 +16,22 @@ from preflight.dialects.megatron.faults import bad_value, missing_value, stray_w
 from preflight.dialects.megatron.table import Flag, Table
 from preflight.document import Problem, Setting, Unknown, Word
 from preflight.finding import Edit, Key
+from preflight.record import replace
 from preflight.source import Span
 from preflight.value import Origin, Value
 
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 
 
-@dataclass
 class Parsed:
     """The outcome: what was typed by destination, faults in order, whether unknown words may add options."""
 
-    written: dict[str, Value] = field(default_factory=dict)
-    spelt: dict[str, list[str]] = field(default_factory=dict)
-    faults: list[Problem] = field(default_factory=list)
-    suspect: set[str] = field(default_factory=set)
-    open: bool = False
+    def __init__(self) -> None:
+        self.written: dict[str, Value] = {}
+        self.spelt: dict[str, list[str]] = {}
+        self.faults: list[Problem] = []
+        self.suspect: set[str] = set()
+        self.open = False
 
 
 Put = Callable[[str, object], tuple[Edit, ...]]
