@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from preflight.cluster import Cluster
 from preflight.document import Document
 from preflight.record import replace
