@@ -43,10 +43,11 @@ def _table(rows: list[list[str]]) -> list[str]:
     return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
-def layouts_dict(path: str, result: Result) -> dict[str, Any]:
+def layouts_dict(path: str, result: Result, run: int = 1) -> dict[str, Any]:
     """The same as data; seconds and bytes."""
     return {
         "path": path,
+        "run": run,
         "considered": result.considered,
         "unknown": result.unknown or None,
         "layouts": [_found(found) for found in result.layouts],

@@ -2,5 +2,6 @@
 
 from preflight.search.layouts import Found, Result, search
 from preflight.search.space import Limits
+from preflight.search.sweep import sweep
 
-__all__ = ["Found", "Limits", "Result", "search"]
+__all__ = ["Found", "Limits", "Result", "search", "sweep"]

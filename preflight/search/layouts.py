@@ -33,6 +33,8 @@ MOST_SETTINGS = 3
 Try = Callable[[tuple[Edit, ...]], "tuple[Job, tuple[Finding, ...]] | str"]
 """Applies edits in memory and checks again: the new job and its findings, or why the edits cannot be made."""
 
+Progress = Callable[[int, int], None]
+
 
 class Found(NamedTuple):
     """A layout that passes the rules and fits: seconds per step (estimated), parts of it, bytes left on the device."""
@@ -57,8 +59,11 @@ class Result:
     unknown: str = ""
 
 
-def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try, limits: Limits = Limits()) -> Result:
-    """Layouts for a job's model, devices and unchanged global batch. edits_for writes sizes in the document's spelling."""
+def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try, limits: Limits = Limits(), progress: Progress | None = None) -> Result:
+    """Layouts for a job's model, devices and unchanged global batch. edits_for writes sizes in the document's spelling.
+
+    progress: told how many layouts are proven, of how many that are wanted.
+    """
     result = Result()
     try:
         where = space(job, limits)
@@ -80,6 +85,8 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
         if len(result.layouts) >= limits.show or proof.tried >= MOST_TRIED:
             break
         proof.take(row)
+        if progress is not None:
+            progress(len(result.layouts), limits.show)
     return result
 
 
