@@ -32,10 +32,10 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     else:
         stages = tuple(stage(numbers, rank, cluster) for rank in range(numbers.pipeline))
     worst = max(stages, key=lambda s: s.required)
-    if numbers.open and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
-        low, high = max(stage.low for stage in stages) / GIB, worst.allocated_peak / GIB
-        return MemoryEstimate(budget=available, unknown=(f"{numbers.open} is not known: {low:.1f} to {high:.1f} GiB",))
-    verdict = need.verdict(max(stage.low for stage in stages), worst.required, available)
+    low = max(stage.low for stage in stages)
+    verdict = need.verdict(low, worst.required, available)
+    if numbers.open and verdict != "does-not-fit" and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
+        return MemoryEstimate(budget=available, unknown=(f"{numbers.open} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",))
     reasons = () if available is not None else ("the device is not known",)
     return MemoryEstimate(stages, verdict, available, reasons, need.outside(numbers, cluster))
 
