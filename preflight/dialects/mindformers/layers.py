@@ -39,7 +39,7 @@ class Layers(NamedTuple):
 
     def kind(self, layer: int) -> tuple[Cell, ...]:
         """The sorts that a layer may be of."""
-        return (self.kinds[self.of[layer]],) if layer < len(self.of) else self.kinds
+        return (self.kinds[self.of[layer]],) if 0 <= layer < len(self.of) else self.kinds
 
 
 def layers(arguments: Arguments, plan: Plan) -> Layers | None:
