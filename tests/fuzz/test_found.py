@@ -71,6 +71,17 @@ def test_layers_and_stages_beyond_reason(stages: object, layers: object) -> None
     fine(GRAPH.format(stages=stages, layers=layers, offset=0), target="mindformers@1.5.0")
 
 
+@pytest.mark.parametrize("line", ["ffn_dim_multiplier: .inf", "ffn_dim_multiplier: .nan", "hidden_size: 1" + "0" * 400, "multiple_of: 0"])
+def test_widths_beyond_reason(line: str) -> None:
+    fine(GRAPH.format(stages=2, layers=8, offset=f"0, {line}"), target="mindformers@1.5.0")
+
+
+@pytest.mark.parametrize("layers", ["-1", "-5", "[-3, 0]", "[[-1, -2]]"])
+def test_layers_below_the_first(layers: str) -> None:
+    text = GRAPH.format(stages=2, layers=8, offset=0).replace("stage: 2", "stage: 2, model_parallel: 4")
+    fine(f"{text}recompute_config: {{recompute: {layers}, select_recompute: {layers}}}\nswap_config: {{swap: True}}\n", target="mindformers@1.5.0")
+
+
 def test_a_switch_that_is_not_known() -> None:
     fine("use_parallel: ${X}\nrun_mode: train\nparallel_config: {data_parallel: -1}\n", target="mindformers@2.1.0")
 
