@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from preflight.constraints.evaluator import evaluate, reader
+from preflight.constraints.evaluator import Reader, evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
 from preflight.constraints.repairs import REMOVE as REMOVE
 from preflight.constraints.repairs import Change as Change
@@ -127,7 +127,7 @@ class Constraint:
 
     def _drops(self, job: Job) -> Iterator[Repair]:
         for handle in self.at or tuple(self.refuse.handles()):
-            if handle.view != "environment" and not job.arguments.keeps(handle.name):
+            if handle.view != "environment" and not job.arguments.keeps(handle.name) and evaluate(self.refuse, _without(handle, job)) is not True:
                 yield drop(handle)
 
     def _fill(self, job: Job) -> str:
@@ -139,6 +139,13 @@ class Constraint:
             return "?" if isinstance(value, Unknown) else "nothing" if value is None else str(value)
 
         return re.sub(r"\{([A-Za-z_][\w.]*)\}", fill, self.message)
+
+
+def _without(dropped: Handle, job: Job) -> Reader:
+    """Reads the run as if nobody had typed an argument."""
+    read = reader(job.arguments)
+    absent = {"effective": job.arguments.default(dropped.name).raw, "given": False}
+    return lambda handle: absent.get(handle.view) if handle.name == dropped.name and handle.view != "environment" else read(handle)
 
 
 class ConstraintSet:
