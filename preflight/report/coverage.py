@@ -28,17 +28,18 @@ def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
 
 def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]:
     checks, covered = found["checks"], found["covered"]
-    yield f"{name}: {covered} of {checks} ({100 * covered // checks} %)  {found['source']}"
     reasons: dict[str, list[str]] = {}
     for place, why in found["not_covered"].items():
         reasons.setdefault(why, []).append(place)
+    bare = reasons.pop("", [])
+    excused = checks - covered - len(bare)
+    yield f"{name}: {covered} of {checks} covered ({100 * covered // checks} %), {excused} left out for a reason, {len(bare)} not covered"
+    yield f"  {found['source']}"
     for why, places in reasons.items():
-        if why:
-            yield f"  left out, {why}:"
-            yield from (f"    {place}" for place in places)
-    bare = reasons.get("", [])
+        yield f"  left out, {why}:"
+        yield from (f"    {place}" for place in places)
     if bare:
-        yield f"  not covered: {len(bare)}{'' if missing else ' (--missing lists them)'}"
+        yield f"  not covered{'' if missing else f': {len(bare)} (--missing lists them)'}"
         yield from (f"    {place}" for place in bare if missing)
 
 

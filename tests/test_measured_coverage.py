@@ -1,0 +1,31 @@
+"""What `preflight rules --coverage` says is what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from measure_coverage import measure
+
+from preflight.plugins import load
+from preflight.report.coverage import coverage, measured, mentioned
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+
+
+def test_the_numbers_add_up_and_every_check_left_out_is_named() -> None:
+    text = coverage(missing=True)
+    for name, found in measured().items():
+        assert found["covered"] + len(found["not_covered"]) == found["checks"], name
+        assert f"{name}: {found['covered']} of {found['checks']} covered" in text
+        assert all(f"    {place}\n" in text for place in found["not_covered"])
+    assert "megatron@" not in coverage(("mindspeed",))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the catalogue of upstream's checks is not here")
+def test_the_measurement_is_still_true() -> None:
+    assert any(mentioned(rule) for rule in load().rules(None))
+    for name, row in measure(DATA / "catalog", DATA / "oracle").items():
+        assert row["checks"] == measured()[name]["checks"]
+        assert row["covered"] >= measured()[name]["covered"], f"{name}: python tests/measure_coverage.py writes it anew"
