@@ -18,8 +18,8 @@ No fix by itself: another tensor-parallel size is another layout.
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1447; core_v0.12.1 :559
 MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:1654 and models/llama/llama_transformer.py:183
-MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:446
-MindFormers 2.1.0, mindformers/pynative/base_models/gpt/parallelize.py:729
+MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:446; 2.1.0 :2349
+MindFormers 2.1.0, mindformers/pynative/base_models/gpt/parallelize.py:729, with sparse attention :892
 """
 
 from collections.abc import Iterator
@@ -32,15 +32,20 @@ UPSTREAM = {
 }
 MINDFORMERS = {
     "mindspore-legacy": "mindformers/models/llama/llama_transformer.py:183",
-    "mindspore-mcore": "mindformers/parallel_core/transformer_config.py:446",
+    "mindspore-mcore@1.7.0": "mindformers/parallel_core/transformer_config.py:446",
+    "mindspore-mcore": "mindformers/parallel_core/transformer_config.py:2349",
     "pynative": "mindformers/pynative/base_models/gpt/parallelize.py:729",
 }
+SPARSE, WHOLE_QUERY = ("dsa", "mindformers/pynative/base_models/gpt/parallelize.py:892"), "dsv4_hybrid"
 
 
 @rule(severity=Severity.ERROR, after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     heads, layout = job.plan.model.heads, job.plan.layout
     tensor = layout.tensor_x if known(layout.tensor_x) else layout.tensor  # 2-D tensor parallelism splits heads in one direction
+    variants = job.plan.unmodelled
+    if WHOLE_QUERY in variants and job.plan.loss.implementation.raw == "pynative":
+        return  # the query projection is split, not its heads: pynative/query-projection
     if (numbers := known(heads, tensor)) is None:
         yield Unverified(heads.because or tensor.because)
         return
@@ -51,6 +56,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(tensor, heads),
         related=heads.related if tensor.written else (),
         key=tensor.key or heads.key,
-        upstream=job.upstream(UPSTREAM) or MINDFORMERS.get(str(job.plan.loss.implementation.raw)),
+        upstream=job.upstream(UPSTREAM) or _mindformers(job),
         layout=True,
     )
+
+
+def _mindformers(job: Job) -> str | None:
+    """The implementation decides which check is the first."""
+    implementation = str(job.plan.loss.implementation.raw)
+    if implementation == "pynative" and SPARSE[0] in job.plan.unmodelled:
+        return SPARSE[1]
+    return MINDFORMERS.get(f"{implementation}@{job.target.version}") or MINDFORMERS.get(implementation)

@@ -122,6 +122,17 @@ PYNATIVE.add(
         layout=True,
         after=("heads-not-divisible",),
     ),
+    divides(
+        "query-projection",
+        tensor,
+        a["net.num_attention_heads"] * a["net.v_head_dim"],
+        when=all_of(many, tensor > 1, a["net.experimental_attention_variant"] == "dsv4_hybrid"),
+        message="the query projection of {net.num_attention_heads} heads x {net.v_head_dim} does not divide over {parallelism.tensor_parallel} ranks",
+        why="hybrid attention splits the projection, not its heads; refused when the layers are sharded",
+        upstream=f"{GPT}:842",
+        at=(tensor, a["net.num_attention_heads"]),
+        layout=True,
+    ),
     refuse(
         "global-aux-loss",
         many & (tensor > 1) & (a["net.moe_router_load_balancing_type"] == "global_aux_loss") & a["net.num_moe_experts"].is_set,
