@@ -2,7 +2,7 @@
 
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, refuse
-from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, a, at, legacy, mcore, training
+from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, TRAINER, a, at, legacy, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")
@@ -85,6 +85,15 @@ MINDFORMERS.add(
         upstream=at(CHECKS, 220, 226, 250, old=182),
         versions=">=1.3",
         at=(tokens, asked, answered),
+    ),
+    refuse(
+        "dynamic-batch-split",
+        all_of(training, a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"] > 1),
+        message="dynamic_batch does not go with seq_split_num {parallel_config.seq_split_num}: a sequence of changing length is not split",
+        why="refused before the first step",
+        upstream=at(TRAINER, 1070, 1366, 1519),
+        versions=">=1.5",
+        at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
         "resume-by-name",

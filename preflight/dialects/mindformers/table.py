@@ -119,7 +119,7 @@ _OPEN = (
         "mcore.moe_layer_freq",
         "metric",
     ),
-    *("train_dataset.max_source_length", "train_dataset.max_target_length"),
+    *("train_dataset.max_source_length", "train_dataset.max_target_length", "train_dataset.dynamic_batch"),
 )
 
 
