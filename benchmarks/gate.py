@@ -175,7 +175,7 @@ def latency(rounds: int) -> None:
 
     plain: tuple[float, float] | None = None
     for name in ("no plugin", "empty Lua", "gate, good script", "gate, bad script", "client gate, good script"):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             slurm = Slurm(Path(folder), CONF.replace("JobSubmitPlugins=lua\n", "") if name in ("no plugin", "client gate, good script") else CONF)
             try:
                 slurm.start()
@@ -191,7 +191,7 @@ def latency(rounds: int) -> None:
                 slurm.stop()
         plain = plain or measured
         ratios = " ".join(f"{own / base:6.2f}" for own, base in zip(measured, plain, strict=True))
-        print(f"{name:<26} x no plugin, one by one and 20 at once: {ratios}   (ms {1000 * measured[0]:.0f}, {1000 * measured[1]:.0f})")
+        print(f"{name:<26} x no plugin, one by one and 20 at once: {ratios}   (ms {1000 * measured[0]:.0f}, {1000 * measured[1]:.0f})", flush=True)
 
 
 def _measured(run: object, slurm: object, rounds: int) -> tuple[float, float]:

@@ -15,7 +15,7 @@ Answer = bytes
 Work = Callable[[bytes], tuple[Answer, bool]]
 """Answers a question, and says whether the worker is fit for another one."""
 GRACE = 0.25
-MOST_ANSWERS = 5000
+MOST_ANSWERS = 2000
 LOOK_FOR_PARENT = 5.0
 MOST_FILES = 4096
 MORE, LAST = b"+", b"-"

@@ -132,8 +132,11 @@ class Slurm:
         self.stop_checker()
         for name in ("run/slurmd-gpu01.pid", "run/slurmd-gpu02.pid", "run/slurmctld.pid", "run/munged.pid"):
             path = self.folder / name
-            if path.exists() and path.read_text().strip().isdigit():
-                subprocess.run(["kill", path.read_text().strip()], check=False)
+            if path.exists() and (pid := path.read_text().strip()).isdigit():
+                subprocess.run(["kill", pid], check=False)
+                end = time.monotonic() + 10  # its port is free only then
+                while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+                    time.sleep(0.1)
 
 
 MUNGE = {"key-file": "munge.key", "socket": "munge.sock", "pid-file": "run/munged.pid", "log-file": "log/munged.log", "seed-file": "run/munged.seed"}
