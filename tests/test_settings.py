@@ -12,7 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 from harness import Ran
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from preflight import settings
@@ -135,6 +136,7 @@ VALUES = st.recursive(
 )
 
 
+@effort(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other"]), VALUES, max_size=3))
 def test_our_walk_of_the_schema_agrees_with_jsonschema(data: dict[str, Any]) -> None:
     def ours() -> bool:

@@ -17,7 +17,6 @@ from preflight.dialects.megatron.run import NotKnown, Run, derives, perform
 from preflight.dialects.megatron.table import table
 from preflight.document import Document, Node, Setting
 from preflight.finding import Edit, Key
-from preflight.record import replace
 from preflight.request import Target
 from preflight.value import Origin, Value
 
@@ -80,7 +79,7 @@ def read_core_yaml(document: Document, documents: tuple[Document, ...], cluster:
     written: dict[str, Value] = {}
     writer = YamlWriter(written)
     for name, value in _settings(document):
-        written[name] = replace(value, edits=lambda raw, name=name: writer.put(name, raw))  # type: ignore[misc]
+        written[name] = value._replace(edits=lambda raw, name=name: writer.put(name, raw))  # type: ignore[misc]
     run = Run(table("megatron", version), {"megatron": version}, written)
     run.effective["world_size"] = cluster.count
     run.derive("entry", "")

@@ -16,7 +16,6 @@ from preflight.dialects.megatron.faults import bad_value, missing_value, stray_w
 from preflight.dialects.megatron.table import Flag, Table
 from preflight.document import Problem, Setting, Unknown, Word
 from preflight.finding import Edit, Key
-from preflight.record import replace
 from preflight.source import Span
 from preflight.value import Origin, Value
 
@@ -97,7 +96,7 @@ class _Parser:
         """What an option says cannot be told, whatever it said before."""
         self.out.suspect.add(flag.dest)
         if (before := self.out.written.get(flag.dest)) is not None:
-            self.out.written[flag.dest] = replace(before, raw=Unknown(because), origin=Origin.UNKNOWN, note=because)
+            self.out.written[flag.dest] = before._replace(raw=Unknown(because), origin=Origin.UNKNOWN, note=because)
 
     def skip_values(self) -> None:
         """The values of an option that is not known are one fault with it."""
@@ -159,7 +158,7 @@ class _Parser:
         for dest, value in self.out.written.items():
             if value.setting is not None and value.setting.span == word.span:
                 lost = Unknown(f"{word.text} … is a placeholder")
-                self.out.written[dest] = replace(value, raw=lost, origin=Origin.UNKNOWN)
+                self.out.written[dest] = value._replace(raw=lost, origin=Origin.UNKNOWN)
 
     def store(self, flag: Flag, name: Word, raw: Any, span: Span, word: Word, maybe: bool = False) -> None:
         assert name.text is not None

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from preflight.dialects.megatron.run import NotKnown, Run
 from preflight.finding import Edit
-from preflight.record import replace
 from preflight.value import Value, derived, unknown
 
 
@@ -27,7 +26,7 @@ class Source:
         """An argument as it is in effect, with the edits that would write another value."""
         value = self.run.value(name)
         if value.edits is None and self.run.table.flags(name):
-            return replace(value, edits=lambda raw: self.writer.put(name, raw))
+            return value._replace(edits=lambda raw: self.writer.put(name, raw))
         return value
 
     def compute(self, function: Callable[[Run], Any], of: str = "", note: str = "") -> Value:
@@ -39,4 +38,4 @@ class Source:
         except (TypeError, ValueError, ArithmeticError):
             return unknown("an argument that it is computed from is not usable")
         base = self.run.value(of) if of else None
-        return replace(base.derived(raw, note), edits=None) if base is not None and base.written else derived(raw, note)
+        return base.derived(raw, note)._replace(edits=None) if base is not None and base.written else derived(raw, note)

@@ -12,7 +12,6 @@ from typing import Any
 from preflight.arguments import Switch
 from preflight.dialects.megatron.table import Table, destinations
 from preflight.document import Unknown
-from preflight.record import replace
 from preflight.value import Origin, Value, default, derived, unknown
 
 ARGUMENTS = "megatron/training/arguments.py"
@@ -65,7 +64,7 @@ class Run:
         """Make a value unknown; one that was typed keeps its place."""
         base = self.written.get(name)
         lost = Unknown(because)
-        self.effective[name] = replace(base, raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+        self.effective[name] = base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
 
     def switch(self, name: str, after: object, cause: str, upstream: str) -> None:
         """The framework changes an argument without asking."""

@@ -68,7 +68,7 @@ def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, .
     if count.edits is not None or stages is None:
         return count
     name = "parallel_config.micro_batch_num" if stages > 1 else "runner_config.gradient_accumulation_steps"
-    return replace(count, edits=partial(put, name))
+    return count._replace(edits=partial(put, name))
 
 
 def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Model, int | None, Document | None]:
