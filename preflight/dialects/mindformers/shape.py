@@ -12,15 +12,8 @@ from preflight.value import Value, derived, unknown
 
 _LEGACY = "model.model_config."
 _NAMES: dict[str, dict[str, str]] = {
-    "": {
-        "layers": "num_layers",
-        "hidden": "hidden_size",
-        "heads": "num_heads",
-        "query_groups": "n_kv_heads",
-        "ffn": "intermediate_size",
-        "vocab": "vocab_size",
-        "sequence": "seq_length",
-    },
+    "": dict(layers="num_layers", hidden="hidden_size", heads="num_heads", query_groups="n_kv_heads")
+    | dict(ffn="intermediate_size", vocab="vocab_size", sequence="seq_length"),
     "ChatGLM2Config": {"heads": "num_attention_heads", "query_groups": "multi_query_group_num", "ffn": "ffn_hidden_size", "vocab": "padded_vocab_size"},
 }
 _FAMILY = {
