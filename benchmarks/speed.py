@@ -1,0 +1,160 @@
+"""How fast preflight is: `python benchmarks/speed.py [CORPUS] [--runs N] [--curve] [--check speed.json | --record speed.json]`.
+
+Measures CPU time of whole processes (user and system, children included) as medians, and prints ratios to `python -c pass` and to
+yamllint, which is run on the same files where it is installed. CORPUS is a folder of configs, with the MindFormers YAML below
+`mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated. --check fails when a ratio
+is more than 15 % above the recorded one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+ALLOWED = 1.15
+BARS = {
+    "version / pass": 2.0,
+    "one yaml / yamllint": 1.0,
+    "250 yaml / yamllint": 0.12,
+    "one script / one yaml": 1.5,
+    "333 megatron / 250 yaml": 3.0,
+    "peak MB / 80": 1.0,
+}
+
+
+def cpu(argv: list[str], runs: int) -> tuple[float, float]:
+    """Median CPU milliseconds of a process, and its peak memory in MB."""
+    times = []
+    for _ in range(runs):
+        child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, _, used = os.wait4(child.pid, 0)
+        times.append((used.ru_utime + used.ru_stime) * 1000)
+        peak = used.ru_maxrss / 1024
+    return statistics.median(times), peak
+
+
+def generated(folder: Path) -> tuple[list[str], list[str], str]:
+    """Files like published ones: 250 of MindFormers, 333 of Megatron, and one script of 200 lines."""
+    graph = (EXAMPLES / "mindformers" / "run_llama2_7b.yaml").read_text(encoding="utf-8")
+    args = (EXAMPLES / "megatron" / "model_config.yaml").read_text(encoding="utf-8")
+    mindformers, megatron = [], []
+    for number in range(333):
+        for names, text, count in ((mindformers, graph, 250), (megatron, args, 333)):
+            if number < count:
+                path = folder / f"{'mindformers' if text is graph else 'megatron'}_{number}.yaml"
+                path.write_text(f"{text}# {number}\n", encoding="utf-8")
+                names.append(str(path))
+    return mindformers, megatron, script(folder)
+
+
+def script(folder: Path) -> str:
+    """A launch script of 200 lines."""
+    text = next(EXAMPLES.rglob("*.sh")).read_text(encoding="utf-8")
+    path = folder / "train.sh"
+    head, _, rest = text.partition("\n")
+    filler = "".join(f"OPTION_{number}=${{OPTION_{number}:-{number}}}\n" for number in range(max(0, 199 - text.count("\n"))))
+    path.write_text(f"{head}\n{filler}{rest}", encoding="utf-8")
+    return str(path)
+
+
+def published(corpus: Path) -> tuple[list[str], list[str]]:
+    found = [sorted(map(str, (corpus / name).rglob("*.yaml"))) for name in ("mindformers", "megatron")]
+    return found[0][:250], found[1][:333]
+
+
+def measure(corpus: Path | None, runs: int, folder: Path) -> tuple[dict[str, float], dict[str, float]]:
+    """Milliseconds by work, and ratios."""
+    mindformers, megatron, launch = generated(folder)
+    if corpus is not None:
+        mindformers, megatron = published(corpus)
+    one = min(mindformers, key=lambda name: abs(Path(name).read_text(encoding="utf-8").count("\n") - 200))
+    preflight = [sys.executable, "-m", "preflight"]
+    few = max(3, runs // 3)
+    work = {
+        "pass": ([sys.executable, "-c", "pass"], runs),
+        "version": ([*preflight, "--version"], runs),
+        "one yaml": ([*preflight, "check", one], runs),
+        "one script": ([*preflight, "check", launch], runs),
+        "250 yaml": ([*preflight, "check", *mindformers], few),
+        "333 megatron": ([*preflight, "check", *megatron], few),
+    }
+    if lint := shutil.which("yamllint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"):
+        work |= {"yamllint one": ([lint, one], runs), "yamllint 250": ([lint, *mindformers], 3)}
+    times, peaks = {}, {}
+    for name, (argv, count) in work.items():
+        cpu(argv, 1)
+        times[name], peaks[name] = cpu(argv, count)
+    ratios = {
+        "version / pass": times["version"] / times["pass"],
+        "one yaml / pass": times["one yaml"] / times["pass"],
+        "one script / one yaml": times["one script"] / times["one yaml"],
+        "250 yaml / one yaml": times["250 yaml"] / times["one yaml"],
+        "333 megatron / 250 yaml": times["333 megatron"] / times["250 yaml"],
+        "peak MB / 80": peaks["250 yaml"] / 80,
+    }
+    if lint:
+        ratios["one yaml / yamllint"] = times["one yaml"] / times["yamllint one"]
+        ratios["250 yaml / yamllint"] = times["250 yaml"] / times["yamllint 250"]
+    return times, ratios
+
+
+def curve(folder: Path) -> None:
+    """Milliseconds for more and more files, and for a longer and longer one."""
+    files = generated(folder)[0]
+    for count in (100, 1000, 10000):
+        many = folder / f"many_{count}"
+        many.mkdir()
+        for number in range(count):
+            shutil.copy(files[number % len(files)], many / f"{number}.yaml")
+        took, peak = cpu([sys.executable, "-m", "preflight", "check", str(many)], 1)
+        print(f"{count:>10} files {took:10.0f} ms {took / count:8.2f} ms a file {peak:8.0f} MB")
+    text = Path(files[0]).read_text(encoding="utf-8")
+    for size in (0.5, 5):
+        path = folder / f"long_{size}.yaml"
+        path.write_text(text + "unread:\n" + "".join(f"  key_{number}: {number}\n" for number in range(int(size * 2**20 / 20))), encoding="utf-8")
+        took, peak = cpu([sys.executable, "-m", "preflight", "check", str(path)], 1)
+        print(f"{path.stat().st_size / 2**20:>10.1f} MiB   {took:10.0f} ms {took / size:8.0f} ms a MiB  {peak:8.0f} MB")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", nargs="?", type=Path)
+    parser.add_argument("--runs", type=int, default=11)
+    parser.add_argument("--curve", action="store_true")
+    parser.add_argument("--check", type=Path)
+    parser.add_argument("--record", type=Path)
+    asked = parser.parse_args()
+    for name in ("check", "record", "corpus"):
+        if (path := getattr(asked, name)) is not None:
+            setattr(asked, name, path.absolute())
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        if asked.curve:
+            curve(Path(folder))
+            return 0
+        times, ratios = measure(asked.corpus, asked.runs, Path(folder))
+    for name, value in times.items():
+        print(f"{name:28} {value:8.0f} ms {value / times['pass']:8.1f} x pass")
+    worse = []
+    recorded = json.loads(asked.check.read_text(encoding="utf-8")) if asked.check else {}
+    for name, value in ratios.items():
+        bar = f"  bar {BARS[name]}" if name in BARS else ""
+        print(f"{name:28} {value:8.2f}{bar}{'  MISSED' if value > BARS.get(name, value) else ''}")
+        if name in recorded and value > recorded[name] * ALLOWED:
+            worse.append(f"{name}: {value:.2f}, recorded {recorded[name]:.2f}")
+    if asked.record:
+        asked.record.write_text(json.dumps({name: round(value, 3) for name, value in ratios.items()}, indent=2) + "\n", encoding="utf-8")
+    print(*worse, sep="\n", end="\n" if worse else "")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""What keeps a check fast: what it imports, and that the short cuts say what the long ways say."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from preflight import cache, deferred
+from preflight.constraints.expressions import Expression
+from preflight.entry_points import _listed, _scanned
+from preflight.finding import Finding
+from preflight.plugins import load
+from preflight.record import replace
+from preflight.source import Source
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+YAML, SCRIPT = EXAMPLES / "mindformers" / "run_llama2_7b.yaml", EXAMPLES / "megatron" / "train_8b.sh"
+HEAVY = ("typer", "click", "rich", "pygments", "jsonschema", "ruamel", "numpy", "pydantic", "importlib.metadata", "pluggy", "inspect", "dataclasses")
+OTHERS = ("preflight.dialects.megatron.dialect", "preflight.fixer", "preflight.search", "preflight.gate", "preflight.testing")
+PROGRAM = """
+import sys
+sys.argv = ["preflight", "check", sys.argv[1]]
+try:
+    from preflight.cli import main
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported(path: Path, folder: Path) -> set[str]:
+    environment = {**os.environ, "PREFLIGHT_CACHE_DIR": str(folder / "cache")}
+    for _ in range(2):  # the first fills the table of the rules
+        done = subprocess.run([sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, cwd=folder, env=environment)
+    return set(done.stderr.split())
+
+
+def test_a_check_of_a_yaml_imports_nothing_heavy(tmp_path: Path) -> None:
+    found = imported(YAML, tmp_path)
+    assert "preflight.engine" in found and not found.intersection((*HEAVY, *OTHERS))
+
+
+def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:
+    found = imported(SCRIPT, tmp_path)
+    assert "preflight.engine" in found and not found.intersection(set(HEAVY) - {"inspect", "dataclasses"})
+    assert "yaml" not in found
+
+
+@pytest.mark.parametrize("package", ["preflight.rules", "preflight.rules.megatron", "preflight.rules.mindspeed", "preflight.rules.mindformers"])
+def test_the_table_of_rules_says_what_the_rules_say(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    real, kept = deferred.load(package), deferred.load(package)
+    assert all(isinstance(rule, deferred.Deferred) for rule in kept)
+    for one, other in zip(real, kept, strict=True):
+        assert (one.id, one.severity, one.frameworks, one.after) == (other.id, other.severity, other.frameworks, other.after)
+        refuse = getattr(one, "refuse", None)
+        if isinstance(refuse, Expression) and other._gate is not None:
+            assert deferred.plain(deferred.tree(deferred.plain(refuse))) == deferred.plain(refuse)
+
+
+def test_a_spoilt_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    ids = [rule.id for rule in deferred.load("preflight.rules")]
+    (file,) = tmp_path.iterdir()
+    first = file.read_text(encoding="utf-8").partition("\n")[0]
+    for text in ("", "{", f"{first}\n[[", f"{first}\n[[1, 2, 3]]"):
+        file.write_text(text, encoding="utf-8")
+        assert [rule.id for rule in deferred.load("preflight.rules")] == ids
+
+
+def test_without_a_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, "")
+    assert not any(isinstance(rule, deferred.Deferred) for rule in deferred.load("preflight.rules"))
+
+
+@pytest.mark.parametrize("group", ["preflight", "console_scripts", "pytest11"])
+def test_the_scan_finds_the_entry_points_that_importlib_finds(group: str) -> None:
+    assert set(_scanned(group)) == set(_listed(group))
+
+
+def test_a_record_is_what_dataclasses_know() -> None:
+    finding = Finding("text", Source("a", "b").span(0))
+    assert replace(finding, message="other") == dataclasses.replace(finding, message="other") != finding
+    assert [field.name for field in dataclasses.fields(finding)][:2] == ["message", "span"]
+    with pytest.raises(AttributeError):
+        finding.message = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Finding("text")  # type: ignore[call-arg]
+
+
+def test_a_record_can_be_pickled() -> None:
+    device = next(iter(load().devices))
+    assert pickle.loads(pickle.dumps(device)) == device
+
+
+def test_without_options_the_words_are_parsed_to_the_same(tmp_path: Path) -> None:
+    run = [sys.executable, "-m", "preflight", "check"]
+    for paths in ([str(YAML)], [str(YAML), str(SCRIPT)], ["nowhere.yaml"], [str(tmp_path)]):
+        short, long = (subprocess.run([*run, *words], capture_output=True, text=True, cwd=tmp_path) for words in (paths, ["--fail-on=error", *paths]))
+        assert (short.returncode, short.stdout, short.stderr) == (long.returncode, long.stdout, long.stderr)
