@@ -118,10 +118,10 @@ def rule(
 
 def collect(module: Any) -> Iterable[Checkable]:
     """The rules of a module: its Rule objects and the constraints of its ConstraintSets."""
-    from preflight.constraints.shapes import ConstraintSet
-
+    shapes = sys.modules.get("preflight.constraints.shapes")  # not loaded: then no module has a set of constraints
+    sets = (shapes.ConstraintSet,) if shapes is not None else ()
     for value in vars(module).values():
         if isinstance(value, Rule) and value.function.__module__ == module.__name__:
             yield value
-        elif isinstance(value, ConstraintSet) and value.module == module.__name__:
+        elif isinstance(value, sets) and value.module == module.__name__:
             yield from value.constraints
