@@ -132,6 +132,7 @@ def test_watch_checks_again_when_a_file_changes(tmp_path):
         time.sleep(0.05)
         write(GOOD.replace("--num-layers: 32", "--num-layers: 33"), str(tmp_path / "run.yaml"))
         assert "33 layers" in running.stdout.readline()
+        assert "watching" in running.stderr.readline()
         os.kill(running.pid, signal.SIGINT)
         assert running.wait(10) == 1
     finally:
