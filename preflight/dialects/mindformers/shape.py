@@ -55,7 +55,7 @@ def legacy(run: Run) -> Model:
         query_groups=groups,
         head_dim=_quotient(get("hidden"), heads),
         ffn=_ffn(run, get("hidden")) if family == "llama" else get("ffn"),
-        gated=derived(family in ("llama", "glm", "deepseek")),
+        gated=derived(family in ("llama", "glm", "deepseek") and (run.model != "GLMConfig" or run.raw(f"{_LEGACY}activation_func") == "GEGLU")),
         vocab=get("vocab"),
         sequence=get("sequence"),
         **_plain_layer(run, family),
