@@ -39,25 +39,214 @@ from .values import NUMBERS, OTHERS, WORDS, odd, odd_word
 Fuzz = Callable[[Choices], None]
 FORMATS = ("concise", "github", "gitlab", "html", "json", "junit", "markdown", "sarif", "text")
 YAML = (
-    *("a", "b", "<<", "1", "0x1F", "0o17", "1_0", "1e5", "1:30", "2001-12-14", "~", "yes", ".inf", ".nan", "é", "\u2028", "\t", " ", "  ", "\n", "\n  ", "\n- "),
+    *(
+        "a",
+        "b",
+        "<<",
+        "1",
+        "0x1F",
+        "0o17",
+        "1_0",
+        "1e5",
+        "1:30",
+        "2001-12-14",
+        "~",
+        "yes",
+        ".inf",
+        ".nan",
+        "é",
+        "\u2028",
+        "\t",
+        " ",
+        "  ",
+        "\n",
+        "\n  ",
+        "\n- ",
+    ),
     *(": ", ":", "- ", "? ", ", ", "[", "]", "{", "}", "&a ", "*a", "&b ", "*b", "!!int ", "!!str ", "!!binary ", "!!float ", "!!timestamp ", "!x ", "#c"),
     *("'", '"', "|\n ", ">-\n ", "---\n", "...\n", "%YAML 1.1\n", "\\", "\\x41", "\\ud800", "\r\n", "\r", "\ufeff", "<<: *a\n", "a: 1\n", "a: &a {b: 1}\n"),
     *("# preflight: ignore[x] y\n", "parallel_config:\n", "0b1", "0.", "1.e", "-", "=", "@", "`", "''", '""', "190:20:30", "1__0", "0x", "+", "-.inf", "0_x"),
 )
 SHELL = (
-    *("torchrun ", "pretrain_gpt.py ", "$A", "${A[@]}", "${B:-", "}", "A=", "A+=(", ")", "(", '"', "'", "`", "$(", "$((", "))", "\\\n", "\n", " ", ";", "|", "&&"),
+    *(
+        "torchrun ",
+        "pretrain_gpt.py ",
+        "$A",
+        "${A[@]}",
+        "${B:-",
+        "}",
+        "A=",
+        "A+=(",
+        ")",
+        "(",
+        '"',
+        "'",
+        "`",
+        "$(",
+        "$((",
+        "))",
+        "\\\n",
+        "\n",
+        " ",
+        ";",
+        "|",
+        "&&",
+    ),
     *("if [ $A ]; then ", "fi", "for x in 1 2; do ", "done", "while true; do ", "case $A in ", "esac", "a) ", ";;", "<<EOF\n", "EOF\n", "f() { ", "f ", "{ "),
     *("eval ", "bash -c ", "set -- ", '"$@"', "shift", "#SBATCH -N ", "#SBATCH --nodes=", "2", "--num-layers ", "=", "# c\n", "[[ ", " ]]", "((", "${#", "${!"),
-    *("%", "%%", "##", "/", "//", "^^", ",,", "é", "\r\n", "\t", "srun -N", "msrun_launcher.sh ", "source x.sh", "export ", "local ", "$'", "<(", "**", "9**9**9"),
-    *("1<<64", "{1..9}", "{1..999999999}", "$RANDOM", "${A:1:2}", "${A@Q}", "read -a A", "mapfile", "printf -v A ", "declare -a ", "trap ", "exec ", "cd x", "$?"),
-    *("?(a|", "*(a)", "@(b)", "until ", "select ", "function g ", "return ", "break", "continue", "getopts ", "&", "2>&1", ">x", "time ", "! ", "coproc ", "let "),
+    *(
+        "%",
+        "%%",
+        "##",
+        "/",
+        "//",
+        "^^",
+        ",,",
+        "é",
+        "\r\n",
+        "\t",
+        "srun -N",
+        "msrun_launcher.sh ",
+        "source x.sh",
+        "export ",
+        "local ",
+        "$'",
+        "<(",
+        "**",
+        "9**9**9",
+    ),
+    *(
+        "1<<64",
+        "{1..9}",
+        "{1..999999999}",
+        "$RANDOM",
+        "${A:1:2}",
+        "${A@Q}",
+        "read -a A",
+        "mapfile",
+        "printf -v A ",
+        "declare -a ",
+        "trap ",
+        "exec ",
+        "cd x",
+        "$?",
+    ),
+    *(
+        "?(a|",
+        "*(a)",
+        "@(b)",
+        "until ",
+        "select ",
+        "function g ",
+        "return ",
+        "break",
+        "continue",
+        "getopts ",
+        "&",
+        "2>&1",
+        ">x",
+        "time ",
+        "! ",
+        "coproc ",
+        "let ",
+    ),
 )
-SUMS = (*"0123456789", "+", "-", "*", "/", "%", "**", "<<", ">>", "<", ">", "==", "!=", "&&", "||", "&", "|", "^", "~", "!", "?", ":", "(", ")", "A", "0x", "08", " ", "$A")
+SUMS = (
+    *"0123456789",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "**",
+    "<<",
+    ">>",
+    "<",
+    ">",
+    "==",
+    "!=",
+    "&&",
+    "||",
+    "&",
+    "|",
+    "^",
+    "~",
+    "!",
+    "?",
+    ":",
+    "(",
+    ")",
+    "A",
+    "0x",
+    "08",
+    " ",
+    "$A",
+)
 TOML = (
-    *("[preflight]\n", "select = ", "ignore = ", "fail-on = ", "exclude = ", "[per-file.'*.yaml']\n", "[rules.device-count]\n", "world-size = ", "nodes = ", "a", "\n"),
-    *("devices-per-node = ", "device = ", "target = ", "[[devices]]\n", "name = ", "memory-gib = ", "usable-gib = ", "required-version = ", "tflops = ", "per-node = "),
-    *("[", "]", "{", "}", ",", "=", ".", "'x'", '"y"', "1", "-1", "0", "1e999", "inf", "nan", "true", "['*']", "[1]", "'[a'", "1979-05-27", "'error'", "'mindformers@1.5.0'"),
-    *("'h100'", "[tool.preflight]\n", "[rules]\n", "allow-idle = ", "[per-file]\n", "aliases = ", "'''", "\\u00e9", "0x1", "9" * 30, "#", "per-file = ", "rules = "),
+    *(
+        "[preflight]\n",
+        "select = ",
+        "ignore = ",
+        "fail-on = ",
+        "exclude = ",
+        "[per-file.'*.yaml']\n",
+        "[rules.device-count]\n",
+        "world-size = ",
+        "nodes = ",
+        "a",
+        "\n",
+    ),
+    *(
+        "devices-per-node = ",
+        "device = ",
+        "target = ",
+        "[[devices]]\n",
+        "name = ",
+        "memory-gib = ",
+        "usable-gib = ",
+        "required-version = ",
+        "tflops = ",
+        "per-node = ",
+    ),
+    *(
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "=",
+        ".",
+        "'x'",
+        '"y"',
+        "1",
+        "-1",
+        "0",
+        "1e999",
+        "inf",
+        "nan",
+        "true",
+        "['*']",
+        "[1]",
+        "'[a'",
+        "1979-05-27",
+        "'error'",
+        "'mindformers@1.5.0'",
+    ),
+    *(
+        "'h100'",
+        "[tool.preflight]\n",
+        "[rules]\n",
+        "allow-idle = ",
+        "[per-file]\n",
+        "aliases = ",
+        "'''",
+        "\\u00e9",
+        "0x1",
+        "9" * 30,
+        "#",
+        "per-file = ",
+        "rules = ",
+    ),
 )
 
 
@@ -214,7 +403,7 @@ def script_text(choices: Choices) -> str:
     if shape == 0:
         return f"{head}torchrun --nproc_per_node 8 pretrain_gpt.py {flags}\n"
     if shape == 1:
-        return f"{head}ARGS=(\n  {flags}\n  --tensor-model-parallel-size $TP\n)\ntorchrun --nproc_per_node $TP --nnodes 2 pretrain_gpt.py \"${{ARGS[@]}}\"\n"
+        return f'{head}ARGS=(\n  {flags}\n  --tensor-model-parallel-size $TP\n)\ntorchrun --nproc_per_node $TP --nnodes 2 pretrain_gpt.py "${{ARGS[@]}}"\n'
     if shape == 2:
         inner = flags.replace('"', "")
         return f'{head}ARGS="{inner} --tensor-model-parallel-size $TP"\ntorchrun $DIST pretrain_gpt.py $ARGS\n'
@@ -245,7 +434,9 @@ def gate(choices: Choices) -> None:
     for key in ("nodes", "devices_per_node", "world", "user", "name", "kind", "override"):
         if choices.below(3) == 0:
             asked[key] = choices.of(("1", "8", "0", "x", "٣", "²", "1" * 5000, "-1", "1e3", "\x1b[0m", "sbatch", "manifest", "a.yaml", "../x", "\u202e", ""))
-    body = [lambda: script_text(choices).encode("utf-8", "replace"), lambda: choices.data, lambda: configs.yaml_text(choices, "graph")[0].encode()][choices.below(3)]()
+    body = [lambda: script_text(choices).encode("utf-8", "replace"), lambda: choices.data, lambda: configs.yaml_text(choices, "graph")[0].encode()][
+        choices.below(3)
+    ]()
     try:
         submission = _submission(asked, body)
     except InputError:
@@ -270,7 +461,6 @@ def proof(choices: Choices) -> None:
             splices = import_module("preflight.loaders.yaml_edit").splices(old[0], (edit,))
             new = import_module("preflight.fixer").splice(text, splices)
             prove(old, (edit,), Source(new, "run.yaml"))
-
 
 
 TARGETS: dict[str, tuple[int, Fuzz]] = {
