@@ -17,7 +17,8 @@ Use instead:
 Unsafe: what reads the checkpoints must know the other format.
 
 ## References
-MindFormers v1.5.0, mindformers/trainer/base_trainer.py:1022, BaseTrainer.training_process; v1.7.0 :1306; 2.1.0 :1422
+MindFormers v1.5.0, mindformers/trainer/base_trainer.py:1022, BaseTrainer.training_process
+MindFormers v1.7.0, mindformers/trainer/base_trainer.py:1306; 2.1.0 :1422
 """
 
 from collections.abc import Iterator
