@@ -82,7 +82,7 @@ MINDFORMERS = (
         "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']", unless=OTHERS), ("select-recompute-no-match",),
         "select_recompute",
     ),
-    Fault("wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\\\.Mul']", unless=OTHERS), ("select-recompute-no-match",), "select_recompute"),
+    Fault("wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\.Mul']", unless=OTHERS), ("select-recompute-no-match",), "select_recompute"),
 )  # fmt: skip
 LAST_FLAG = r"(?P<all>(?:.|\n)*MODEL_ARGS:\n)"
 TWO_D = r"  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"

@@ -31,6 +31,7 @@ class Declared(Protocol):
     @property
     def fixes(self) -> tuple[Any, ...]: ...
 
+
 _WORDS = {"is none": "is not set", "not": "not", "has": "contains", "startswith": "starts with"}
 
 
