@@ -87,8 +87,6 @@ MINDFORMERS = (
         ("select-recompute-no-match",), "select_recompute",
     ),
 )  # fmt: skip
-UNFIXED = "no layout that fits its devices was found"
-"""Of a few runs of many billion parameters on few devices; then nothing is written."""
 LAST_FLAG = r"(?P<all>(?:.|\n)*MODEL_ARGS:\n)"
 TWO_D = r"  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"
 MEGATRON = (
@@ -131,8 +129,6 @@ def check_fixed(config: Config, fault: Fault) -> str:
     if not seen:
         return "not found" if before.jobs and not silent(config, fault) else "-"
     result = fix(workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest)
-    if {o.state for o in result.outcomes} == {"no mechanical fix"}:
-        return UNFIXED
     if any(f.message in [s.message for s in seen] for f in result.report.findings):
         return f"not fixed: {[(o.finding.rule, o.state, o.detail) for o in result.outcomes]}"
     fixed = result.edited[config.path.name].text
@@ -180,10 +176,8 @@ NO_LAYOUT = {  # where the search honestly finds none: operator lists and uneven
 def judge(configs: list[Config], fault: Fault) -> None:
     configs = [config for config in configs if config.path.name not in NO_LAYOUT.get(fault.name, ())]
     verdicts = {str(config.path.relative_to(CORPUS)): check_fixed(config, fault) for config in configs}
-    wrong = {path: why for path, why in verdicts.items() if why not in ("", "-", UNFIXED)}
+    wrong = {path: why for path, why in verdicts.items() if why not in ("", "-")}
     done = sum(why == "" for why in verdicts.values())
-    unfixed = [path for path, why in verdicts.items() if why == UNFIXED]
-    assert len(unfixed) <= 0.05 * (done + len(unfixed)), unfixed
     assert not wrong, f"{len(wrong)} of {len(wrong) + done}: {dict(list(wrong.items())[:5])}"
     assert done, "the fault applies to no config"
 
