@@ -30,7 +30,7 @@ algorithm = a["parallel_config.context_parallel_algo"]
 splits = a["parallel_config.seq_split_num"]
 degree = a["ulysses_degree"]
 heads, groups = a["shape.heads"], a["shape.query_groups"]
-serving = a["run_mode"].is_in("predict", "eval")
+predicting = a["run_mode"] == "predict"  # an evaluation takes the batch of its data set
 
 MINDFORMERS.add(
     requires(
@@ -171,7 +171,7 @@ MINDFORMERS.add(
         "serving-batch",
         data,
         a["model.model_config.batch_size"],
-        when=all_of(serving, a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", a["model.model_config.batch_size"].is_set),
+        when=all_of(predicting, a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", a["model.model_config.batch_size"].is_set),
         message="model_config.batch_size {model.model_config.batch_size} does not divide over data_parallel {parallel_config.data_parallel}",
         why="every data-parallel rank predicts the same number of samples",
         upstream=at(CHECKS, 99, 93, 117, old=95),
