@@ -98,6 +98,16 @@ MINDSPEED.add(
         layout=True,
     ),
     refuse(
+        "fb-overlap-layout-noop",
+        ON & LAYOUT.is_set & a.noop_layers.is_set & (a.schedules_method.is_none | ~DUALPIPEV),
+        upstream=f"{CHECK}:130",
+        also=(f"{CHECK}:45",),
+        at=(a.noop_layers, LAYOUT),
+        message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
+        fixes=(drop(a.noop_layers),),
+        why="the layout says by itself which layers a stage holds; dies at launch",
+    ),
+    refuse(
         "fb-overlap-micro-batches",
         ON & a.virtual_pipeline_model_parallel_size.is_set & (a.global_batch_size // PER_STAGE <= 1),
         upstream=f"{CHECK}:116",

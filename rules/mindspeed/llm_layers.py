@@ -1,8 +1,7 @@
-"""MindSpeed-LLM: layers over stages, routing, rotary scaling, LoRA."""
+"""MindSpeed-LLM: layers over stages, routing, rotary scaling."""
 
 from __future__ import annotations
 
-from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
 
@@ -12,7 +11,6 @@ ROUTER, BASIC = f"{LLM}moe/moe_router.py", f"{LLM}megatron_basic/training_basic.
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
 BY_LIST = a.num_layer_list.is_set & (a.num_layer_list != "")
-LORA = a.lora_target_modules.length > 0
 UNEVEN = "the list places whole stages by itself; dies at launch"
 CAPACITY, GREEDY = a.moe_expert_capacity_factor, a.moe_router_load_balancing_type == "group_limited_greedy"
 GATE = a.shared_expert_gate_output_dimension
@@ -50,13 +48,22 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "layer-list-virtual-stages",
-        BY_LIST & VPP.is_set & (VPP != 0),
+        BY_LIST & VPP.is_set & (VPP != 0) & (PP != 2),
         upstream=f"{LIST}:32",
-        also=(f"{BLOCK}:29", f"{BASIC}:93"),
+        also=(f"{BLOCK}:29",),
         at=(a.num_layer_list, VPP),
         why=UNEVEN,
         fixes=(drop(VPP), drop(a.num_layer_list)),
         message="--num-layer-list does not work together with --num-layers-per-virtual-pipeline-stage",
+    ),
+    refuse(
+        "layer-list-two-stages",
+        BY_LIST & VPP.is_set & (VPP != 0) & (PP == 2),
+        upstream=f"{BASIC}:93",
+        at=(a.num_layer_list, VPP),
+        why=UNEVEN,
+        fixes=(drop(VPP), drop(a.num_layer_list)),
+        message="--num-layer-list on pipeline 2 does not work together with --num-layers-per-virtual-pipeline-stage",
     ),
     refuse(
         "layer-list-dualpipev",
@@ -89,11 +96,22 @@ MINDSPEED_LLM.add(
         "virtual-stage-divides",
         (PP == 2) & VPP.is_set & (STAGE % VPP != 0),
         upstream=f"{BASIC}:98",
+        after=("mindspeed-llm/layer-list-two-stages",),
         at=(VPP, a.num_layers, PP),
         shows={"stage": STAGE},
         layout=True,
         message="{stage} layers per pipeline stage are not a multiple of {num_layers_per_virtual_pipeline_stage} per virtual stage",
         why="layers would be lost; dies at launch",
+    ),
+    refuse(
+        "virtual-stage-is-whole-stage",
+        (PP == 2) & VPP.is_set & (a.num_layers == VPP * 2),
+        upstream=f"{BASIC}:104",
+        after=("mindspeed-llm/layer-list-two-stages",),
+        at=(VPP, a.num_layers, PP),
+        fixes=(drop(VPP),),
+        message="{num_layers_per_virtual_pipeline_stage} layers x pipeline 2 is all {num_layers} layers: one virtual stage",
+        why="one virtual stage per rank is no interleaving; dies at launch",
     ),
     refuse(
         "capacity-dispatcher",
@@ -165,33 +183,5 @@ MINDSPEED_LLM.add(
         message="--moe-router-group-topk must not be 0",
         why="no group, no expert; dies at launch",
         fixes=(drop(a.moe_router_group_topk),),
-    ),
-    refuse(
-        "lora-dispatcher",
-        a.num_experts.is_set & (a.num_experts != 0) & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
-        upstream=f"{LLM}finetune/lora.py:63",
-        at=(a.moe_token_dispatcher_type, a.lora_target_modules),
-        message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",
-        why="only that dispatcher passes the adapters' gradients; dies at launch",
-        fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
-    ),
-    refuse(
-        "lora-tp-extend-ep",
-        LORA & a.moe_tp_extend_ep,
-        upstream=f"{LLM}finetune/lora.py:66",
-        at=(a.moe_tp_extend_ep, a.lora_target_modules),
-        fixes=(drop(a.moe_tp_extend_ep),),
-        message="LoRA does not work together with --moe-tp-extend-ep",
-        why="adapters are split like their layers, which the flag changes; dies at launch",
-    ),
-    refuse(
-        "lora-fusion-gather",
-        a.lora_fusion & a.overlap_param_gather,
-        severity=Severity.WARNING,
-        at=(a.lora_fusion, a.overlap_param_gather),
-        fixes=(drop(a.overlap_param_gather),),
-        upstream="docs/zh/pytorch/features/mcore/cc_lora.md:42",
-        message="--lora-fusion is not made for --overlap-param-gather",
-        why="the documents exclude the pair, no validator checks it",
     ),
 )

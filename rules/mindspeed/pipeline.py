@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight import Severity
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a, clash, needs
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 DUAL = f"{CORE}pipeline_parallel/dualpipev_feature.py"
@@ -113,7 +113,7 @@ MINDSPEED.add(
         "virtual-stage-is-whole-stage",
         VPP.is_set & (a.num_layers == VPP * PP),
         upstream=f"{CORE}megatron_basic/megatron_basic.py:28",
-        also=(f"{LLM}megatron_basic/training_basic.py:104",),
+        after=("mindspeed-llm/layer-list-two-stages", "mindspeed-llm/virtual-stage-is-whole-stage"),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message="{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",

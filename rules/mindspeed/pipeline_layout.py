@@ -43,7 +43,7 @@ MINDSPEED.add(
         upstream=f"{LAYOUT}:110",
         fixes=(drop(a.noop_layers),),
         why=BY_HAND,
-        also=(f"{CORE}moe/fb_overlap.py:45", f"{CORE}moe/fb_overlap.py:130"),
+        after=("mindspeed/fb-overlap-layout-noop",),
         message="--pipeline-model-parallel-layout does not work together with --noop-layers",
     ),
     refuse(

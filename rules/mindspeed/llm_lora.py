@@ -1,0 +1,41 @@
+"""MindSpeed-LLM: low-rank adapters."""
+
+from __future__ import annotations
+
+from preflight import Severity
+from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import LLM, a
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+LORA = a.lora_target_modules.length > 0
+
+MINDSPEED_LLM.add(
+    refuse(
+        "lora-dispatcher",
+        a.num_experts.is_set & (a.num_experts != 0) & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
+        upstream=f"{LLM}finetune/lora.py:63",
+        at=(a.moe_token_dispatcher_type, a.lora_target_modules),
+        message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",
+        why="only that dispatcher passes the adapters' gradients; dies at launch",
+        fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
+    ),
+    refuse(
+        "lora-tp-extend-ep",
+        LORA & a.moe_tp_extend_ep,
+        upstream=f"{LLM}finetune/lora.py:66",
+        at=(a.moe_tp_extend_ep, a.lora_target_modules),
+        fixes=(drop(a.moe_tp_extend_ep),),
+        message="LoRA does not work together with --moe-tp-extend-ep",
+        why="adapters are split like their layers, which the flag changes; dies at launch",
+    ),
+    refuse(
+        "lora-fusion-gather",
+        a.lora_fusion & a.overlap_param_gather,
+        severity=Severity.WARNING,
+        at=(a.lora_fusion, a.overlap_param_gather),
+        fixes=(drop(a.overlap_param_gather),),
+        upstream="docs/zh/pytorch/features/mcore/cc_lora.md:42",
+        message="--lora-fusion is not made for --overlap-param-gather",
+        why="the documents exclude the pair, no validator checks it",
+    ),
+)
