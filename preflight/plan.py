@@ -131,6 +131,9 @@ class Optimizer:
     instances: Value = _NOT_GIVEN  # distributed optimizer instances
     offload: Value = _NOT_GIVEN  # fraction of states on the host
     fsdp: Value = _NOT_GIVEN  # None, "torch-fsdp2", "megatron-fsdp", "pynative"
+    double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
+    owned: Value = _NOT_GIVEN  # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
+    swapped: Value = _NOT_GIVEN  # states lie on the host and visit the device in so many parts during a step; 0 or None when they stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from preflight.cluster import Cluster
 from preflight.memory import inference, need, parameters, peak, states
 from preflight.memory.result import MemoryEstimate, Stage, Term
@@ -51,14 +53,14 @@ def stage(s: Shape, rank: int, cluster: Cluster) -> Stage:
     ):
         if size:
             steady.append(Term(name, size, size, formula, "steady"))
-    return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), states.fp16_copy(s, n), n.total)
+    return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), Rest(n.total, states.fp16_copy(s, n), states.at_step(s, n)))
 
 
 def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:
     """One rank of a predict run with room for so many cached tokens."""
     terms = inference.terms(s, rank, tokens)
     steady, dynamic = [t for t in terms if t.kind == "steady"], [t for t in terms if t.kind == "dynamic"]
-    return summed(s, rank, cluster, steady, dynamic, 0.0, parameters.stage(s, rank).total)
+    return summed(s, rank, cluster, steady, dynamic, Rest(parameters.stage(s, rank).total))
 
 
 def cached_tokens(plan: Plan) -> float | None:
@@ -70,14 +72,26 @@ def cached_tokens(plan: Plan) -> float | None:
     return None
 
 
-def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: list[Term], copy: float, total_parameters: float) -> Stage:
-    """The totals of a rank from its terms. copy: bytes that stay after the step but are gone at the peak."""
+class Rest(NamedTuple):
+    """What a rank's totals need beside its terms. copy: bytes that stay after the step but are gone at the peak; step: bytes that
+    the optimizer's step holds for a moment, when no activation is alive."""
+
+    parameters: float
+    copy: float = 0.0
+    step: float = 0.0
+
+
+def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: list[Term], rest: Rest) -> Stage:
+    """The totals of a rank from its terms."""
     if s.open:
         dynamic = [term._replace(low=0.0) for term in dynamic]
     total = sum(term.high for term in steady)
     moments = sum(term.high for term in steady if term.name == "optimizer states")
-    allocated = total + sum(term.high for term in dynamic)
+    alive = sum(term.high for term in dynamic)
+    first = max(total - moments + alive, total + max(rest.copy, rest.step))
+    if rest.step > alive:
+        dynamic = [Term("the optimizer's step", sum(term.low for term in dynamic), rest.step, "one parameter, or one part of the states")]
+    allocated = total + max(alive, rest.step)
     device = [*need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
     required = max(allocated, allocated + sum(term.high for term in device))
-    terms = (*steady, *dynamic, *device)
-    return Stage(rank, terms, total + copy, allocated, required, total_parameters, max(allocated - moments, total + copy))
+    return Stage(rank, (*steady, *dynamic, *device), total + rest.copy, allocated, required, rest.parameters, first)

@@ -94,6 +94,10 @@ class Shape:
     shards: int
     expert_shards: int
     offload: float
+    owned: str  # states of a whole parameter lie on one rank: "" no, "all", "either" (tables, too, in older versions)
+    swapped: int  # parts in which states on the host visit the device during a step; 0: they stay on the device
+    fsdp: bool  # layers are units whose weights and gradients are whole while they are at work
+    double_buffer: bool  # two buffers for such a unit's gradients
     cross_entropy: str
     implementation: str
     gradient_fusion: bool
@@ -123,6 +127,18 @@ class Shape:
         """Input projections of an MLP: 2 when gated."""
         return 2 if self.gated else 1
 
+    @property
+    def folded(self) -> bool:
+        """Whether the second chunk of a pipeline goes back up, so that the first rank has both ends of the model."""
+        return self.schedule in ("dual-pipe-v", "zero-bubble-v") and self.virtual == 2
+
+    @property
+    def last_rank(self) -> int:
+        """The rank with the output layer and the loss."""
+        return 0 if self.folded else self.pipeline - 1
+
     def first_layer(self, virtual: int, rank: int) -> int:
-        """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r."""
+        """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r, of a folded pipeline in a V."""
+        if self.folded and virtual == 1:
+            return sum(self.stages[0]) + sum(self.stages[1][rank + 1 :])
         return sum(map(sum, self.stages[:virtual])) + sum(self.stages[virtual][:rank])

@@ -5,7 +5,7 @@ Source: Megatron-LM d98e8a6, megatron/core/tensor_parallel/cross_entropy.py and 
 
 from __future__ import annotations
 
-from preflight.memory.shape import Shape
+from preflight.memory.shape import CUDA, Shape
 
 PER_LOGIT = {"unfused": 6, "native": 10, "te": 2, "mindspore": 8}
 
@@ -18,6 +18,18 @@ def logits(s: Shape) -> float:
 def loss_bytes(s: Shape) -> float:
     """bf16 logits and what the loss keeps in fp32: unfused 6 bytes a logit, fused natively 10, by Transformer Engine 2."""
     return PER_LOGIT.get(s.cross_entropy, 6) * logits(s)
+
+
+PAIR, PAIR_LEAST = 24, 12
+"""Preference pairs (MindSpeed-LLM c77308a, tasks/posttrain/dpo, posttrain/utils.py:152-189), bytes a policy logit, all fp32:
+outputs of both models 8 and the policy's exponentials 4 stay; the reference's exponentials, shifted and final logits 12 pass."""
+
+
+def kept(s: Shape) -> tuple[float, float]:
+    """What the loss holds at the least and at the most."""
+    if s.frozen and s.implementation not in CUDA:
+        return PAIR_LEAST * logits(s), PAIR * logits(s)
+    return loss_bytes(s), loss_bytes(s)
 
 
 def head_input(s: Shape) -> float:

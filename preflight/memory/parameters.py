@@ -89,6 +89,19 @@ def mtp(s: Shape) -> tuple[float, float]:
     return s.mtp * (dense + 2 * s.hidden * s.hidden / s.tensor + 3 * s.hidden * s.norm), s.mtp * expert
 
 
+def widest(s: Shape) -> float:
+    """Elements of the largest matrix of a layer that is no expert: queries, keys and values together, or the MLP's input."""
+    h, t = s.hidden, s.tensor
+    attention_in = h * (s.heads + 2 * s.groups) * s.head_dim / t if s.latent is None else s.heads * s.latent.v * h / t
+    wide = s.ffn if s.experts is None or not all(s.experts.layers) else s.experts.shared
+    return max(attention_in, s.projections * h * wide / t)
+
+
+def widest_expert(s: Shape) -> float:
+    """Elements of the largest matrix of one expert: its input projections."""
+    return s.projections * s.hidden * s.experts.ffn / s.expert_tensor if s.experts else 0.0
+
+
 def adapters(s: Shape) -> float:
     """Low-rank adapters of a layer: r·(in + out) a linear; the half on the side that tensor parallelism leaves whole is replicated."""
     h, t, out = s.hidden, s.tensor, 0.0
@@ -117,7 +130,7 @@ def stage(s: Shape, rank: int) -> Parameters:
     parts = [layers(s, s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
     dense, expert = sum(p[0] for p in parts), sum(p[1] for p in parts)
     table = s.vocab * s.hidden / s.tensor
-    first, last = rank == 0, rank == s.pipeline - 1
+    first, last = rank == 0, rank == s.last_rank
     embedding = table + s.positions * s.hidden if first else 0.0
     output = table if last and (not s.tied or not first) else 0.0
     if last:

@@ -16,6 +16,7 @@ from preflight.memory.result import Term
 from preflight.memory.shape import CUDA, Shape
 
 MIB = 2**20
+HOPPER = 9
 
 
 def kept_layers(s: Shape, rank: int) -> dict[str, float]:
@@ -95,7 +96,7 @@ def loader_masks(s: Shape) -> float:
 def loss_terms(s: Shape) -> list[Term]:
     """What the last stage holds for the loss, multi-token prediction included."""
     depth_logits = s.mtp * (loss.loss_bytes(s) + 12 * s.split_tokens * s.hidden)
-    terms = [_term("logits and loss", loss.loss_bytes(s), "bytes per logit x T V / t"), _term("output layer's input", loss.head_input(s), "4 S h")]
+    terms = [Term("logits and loss", *loss.kept(s), "bytes per logit x T V / t"), _term("output layer's input", loss.head_input(s), "4 S h")]
     if put_off := min(s.deferred, s.count):
         size = put_off * (2 * loss.logits(s) + 2 * s.tokens * s.hidden)
         terms.append(_term("deferred output gradients", size, f"{put_off} x (2 T V / t + 2 T h)"))
@@ -134,9 +135,9 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
     if rank == 0 and s.hidden_dropout:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
-    if whole := gathered(s):
-        terms.append(_term("gathered weights", whole, "two layers' weights and one layer's gradient, whole"))
-    last = rank == s.pipeline - 1
+    if whole := gathered(s, rank):
+        terms.append(_term("gathered weights", whole, "two layers' weights, tables, and a layer's gradient, whole"))
+    last = rank == s.last_rank
     head = loss_terms(s) if last else []
     at_loss = sum(t.high for t in head) + mask
     others = [t for t in head if t.name != "logits and loss"]
@@ -150,17 +151,24 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     return [*terms, _term("a layer's backward", in_layer, "gradients of its widest operators")]
 
 
-def gathered(s: Shape) -> float:
-    """Fully sharded weights are whole around the layer at work: it, the next one fetched ahead, and its gradient before it is scattered."""
-    if s.zero < 3 or s.weights_sharded:
+def gathered(s: Shape, rank: int) -> float:
+    """Fully sharded weights are whole around the layer at work: it, the next one fetched ahead, and its gradient before it is
+    scattered (with double buffers two). Megatron-FSDP's units are layers: tables stay whole from their use to the end of the
+    backward pass (megatron_fsdp.py:590-600); with sharded gradients alone a layer's gradient is whole."""
+    if s.weights_sharded or s.zero < (2 if s.fsdp else 3):
         return 0.0
     layer = max(parameters.dense_layer(s), sum(parameters.expert_layer(s)) if s.experts else 0.0)
-    return 2 * s.parameter_bytes * layer + s.gradient_bytes * layer
+    gradients = (2 if s.double_buffer else 1) * s.gradient_bytes * layer
+    if s.zero < 3:
+        return gradients
+    n = parameters.stage(s, rank)
+    return 2 * s.parameter_bytes * layer + gradients + (s.parameter_bytes * (n.embedding + n.output) if s.fsdp else 0.0)
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:
-    """Deterministic mode picks the backend by library version: older ones fall back to unfused attention and keep its scores."""
-    if not s.attention.endswith("if-deterministic") or "core_attn" in s.modules:
+    """Deterministic mode before Hopper picks the backend by flash-attn's version: below 2.4.1 none is left but unfused attention,
+    which keeps its scores; from Hopper on cuDNN's is deterministic too (Transformer Engine, get_attention_backend)."""
+    if not s.attention.endswith("if-deterministic") or s.architecture >= HOPPER or "core_attn" in s.modules:
         return []
     alive = sum(count * sum(not recomputed(s, v, rank, i) for i in range(s.stages[v][rank])) for v, count in enumerate(schedule.in_flight(s, rank)))
     size = alive * activations.scores(s)

@@ -125,6 +125,10 @@ def _states(get: Get) -> dict[str, Any]:
         "shards": get("optimizer.shards", get("layout.data") * get("layout.context")) if get("optimizer.zero") else 1,
         "expert_shards": get("optimizer.expert_shards", 1) if get("optimizer.zero") else 1,
         "offload": float(get("optimizer.offload", 0.0)),
+        "owned": get("optimizer.owned", ""),
+        "swapped": get("optimizer.swapped", 0),
+        "fsdp": bool(get("optimizer.fsdp")),
+        "double_buffer": bool(get("optimizer.double_buffer", False)),
     }
 
 

@@ -1,22 +1,27 @@
 """Weights, gradients and optimizer states of a rank, in bytes.
 
-Source: Megatron-LM d98e8a6 megatron/core/distributed (gradient buffer), megatron/core/optimizer (distributed optimizer);
-ZeRO: Rajbhandari et al. 2020; MindSpore: weights and moments divided by optimizer parallelism, gradients whole.
+Source: Megatron-LM d98e8a6 megatron/core/distributed (gradient buffer), megatron/core/optimizer (distributed optimizer;
+layer_wise_optimizer.py for Muon); MindSpeed 028de58 mindspeed/core/optimizer; ZeRO: Rajbhandari et al. 2020; MindSpore:
+weights and moments divided by optimizer parallelism, gradients whole.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from preflight.memory import parameters
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
 from preflight.memory.shape import Shape
 
+MOMENTS = {"adam": 2, "adamw": 2, "lamb": 2, "came": 2, "sgd": 1, "muon": 1, "lion": 1, "lomo": 0, "adafactor": 0.05}
+
 
 def states_per_parameter(s: Shape) -> float:
     """Bytes of optimizer state per parameter beside the master copy: Adam 2 moments, SGD and Muon 1, 8-bit Adam 2 bytes, LOMO 0."""
-    moments = {"adam": 2, "adamw": 2, "lamb": 2, "came": 2, "sgd": 1, "muon": 1, "lion": 1, "lomo": 0, "adafactor": 0.05}
     if s.optimizer == "adam8bit":
         return 2.0
-    return moments.get(s.optimizer, 2) * s.state_bytes
+    return MOMENTS.get(s.optimizer, 2) * s.state_bytes
 
 
 def sharded(s: Shape, n: Parameters, level: int) -> float:
@@ -26,22 +31,67 @@ def sharded(s: Shape, n: Parameters, level: int) -> float:
     return n.replicated / s.shards + n.expert / s.expert_shards
 
 
+class Share(NamedTuple):
+    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer), at the least and at the most."""
+
+    layers: float
+    fewest: float
+    tables: float
+
+
+def shares(s: Shape, n: Parameters) -> Share:
+    """Where whole parameters are dealt out (layer-wise optimizers), no rank can have less than one, and the fullest counts."""
+    tables = n.embedding + n.output
+    if s.zero < 1:
+        return Share(n.total - tables, tables, tables)
+    dense, experts, tables = (n.dense + n.adapter) / s.shards, n.expert / s.expert_shards, tables / s.shards
+    if s.owned:
+        dense = max(dense, min(n.dense, parameters.widest(s)))
+        experts = max(experts, min(n.expert, parameters.widest_expert(s)))
+    whole = max(tables, n.embedding, n.output) if s.owned else tables
+    return Share(dense + experts, whole if s.owned == "all" else tables, whole)
+
+
 def steady_terms(s: Shape, n: Parameters) -> list[Term]:
     """Weights, gradients, master copy and moments."""
     weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3)
     whole, n = n, n.trained
     gradients = s.gradient_bytes * sharded(s, n, 2)
-    master = s.master_bytes * sharded(s, n, 1) * (1 - s.offload)
-    moments = states_per_parameter(s) * sharded(s, n, 1) * (1 - s.offload)
+    here = 0.0 if s.swapped else 1 - s.offload
+    own = shares(s, n)
+    per_table = 2 * s.state_bytes if s.optimizer == "muon" else states_per_parameter(s)
+    master = {tables: s.master_bytes * (own.layers + tables) * here for tables in (own.fewest, own.tables)}
+    moments = {tables: (states_per_parameter(s) * own.layers + per_table * tables) * here for tables in (own.fewest, own.tables)}
     over = f" / {s.shards}" if s.zero else ""
     reference = [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters, frozen")] if s.frozen else []
+    each = f"{states_per_parameter(s):g} (tables {per_table:g})" if per_table != states_per_parameter(s) else f"{per_table:g}"
     return [
         *reference,
         _term("weights", weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}"),
         _term("gradients", gradients, f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}"),
-        _term("master weights", master, f"{s.master_bytes} x {n.total:.4g}{over}"),
-        _term("optimizer states", moments, f"{states_per_parameter(s):g} x {n.total:.4g}{over}"),
+        Term("master weights", master[own.fewest], master[own.tables], f"{s.master_bytes} x {n.total:.4g}{over}", "steady"),
+        Term("optimizer states", moments[own.fewest], moments[own.tables], f"{each} x {n.total:.4g}{over}", "steady"),
     ]
+
+
+def at_step(s: Shape, n: Parameters) -> float:
+    """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none smaller
+    than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). MindSpeed before 2025-04-22 (cbe4363) updates a
+    parameter out of place: an fp32 copy of it; a later one in place, which the arguments do not tell apart."""
+    n = n.trained
+    if s.swapped:
+        return (s.master_bytes + states_per_parameter(s)) * max(sharded(s, n, 1) / s.swapped, piece(s, n))
+    if s.implementation == "mindspeed" and s.optimizer == "adam" and s.master_bytes:
+        return 4 * piece(s, n)
+    return 0.0
+
+
+def piece(s: Shape, n: Parameters) -> float:
+    """The most that a rank can have of one parameter; MindSpeed's grouped experts are one parameter."""
+    dense, expert = sharded(s, n._replace(expert=0.0), 1), n.expert / (s.expert_shards if s.zero else 1)
+    local = s.experts.count / s.expert if s.experts else 0
+    stacked = parameters.widest_expert(s) * (local if s.grouped_gemm else 1)
+    return max(min(dense, max(parameters.widest(s), n.embedding, n.output)), min(expert, stacked))
 
 
 def fp16_copy(s: Shape, n: Parameters) -> float:

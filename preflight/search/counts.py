@@ -72,7 +72,7 @@ def _stage_seconds(s: Shape, rank: int, peak: float) -> float:
         full = row[rank] if s.recompute == "full" and s.full_layers is None else s.full_layers[v][rank] if s.full_layers is not None else 0
         total += (3 * row[rank] + full) * (linear + scores) * tokens
         again += _operators(s, v, rank, row[rank] - full)
-    if rank == s.pipeline - 1:
+    if rank == s.last_rank:
         total += 3 * 2.0 * s.hidden * s.vocab * tokens
     return total / peak + again / FALLBACK_MEMORY_RATE
 

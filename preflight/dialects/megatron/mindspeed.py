@@ -219,6 +219,18 @@ def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
     return rows
 
 
+def held_layers(run: Run) -> tuple[tuple[int, ...], ...]:
+    """Layers that compute, by virtual stage and pipeline rank. DualPipeV folds twice as many stages into a V
+    (dualpipev_chunks.py:43-52)."""
+    if run.schedules_method != "dualpipev":
+        return tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
+    ranks = run.pipeline_model_parallel_size
+    if run.num_layers % (2 * ranks):
+        raise NotKnown("the layers do not divide by twice the pipeline stages")
+    held = [row[0] for row in without_noop(run, ((run.num_layers // (2 * ranks),),) * (2 * ranks))]
+    return tuple(held[:ranks]), tuple(held[: ranks - 1 : -1])
+
+
 def without_noop(run: Run, chunks: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     """Layers that compute: those named by --noop-layers only pass their input on."""
     if not run.noop_layers:

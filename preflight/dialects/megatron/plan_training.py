@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron.mindspeed import without_noop
+from preflight.dialects.megatron.mindspeed import held_layers
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import NotKnown, Run
@@ -25,8 +25,14 @@ def recompute(source: Source) -> Recompute:
         full_layers=default(None),
         patterns=default(None),
         operators=compute(_operators, "recompute_norm"),
-        offload=compute(lambda r: any((r.cpu_offloading, r.fine_grained_activation_offloading, r.swap_attention)), "cpu_offloading"),
+        offload=compute(_offload, "cpu_offloading"),
     )
+
+
+def _offload(run: Run) -> bool:
+    """Whether activations leave the device, or are made again, in ways that no formula counts."""
+    swapped = (run.cpu_offloading, run.fine_grained_activation_offloading, run.swap_attention, run.mla_swap_core_attn_out, run.smart_swap)
+    return any(swapped) or run.mla_zero_memory or run.moe_zero_memory not in (None, "disable")
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
@@ -41,7 +47,7 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
     ]
     if not wanted:
         return ()
-    held = tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
+    held = held_layers(run)
     return tuple((names, tuple(tuple(most if limit is None else min(most, limit) for most in row) for row in held)) for names, limit in wanted)
 
 
@@ -92,7 +98,17 @@ def optimizer(source: Source) -> Optimizer:
         instances=take("num_distributed_optimizer_instances"),
         offload=compute(lambda r: r.optimizer_offload_fraction if r.optimizer_cpu_offload else 0.0, "optimizer_offload_fraction"),
         fsdp=compute(_fsdp),
+        double_buffer=compute(lambda r: bool(r.fsdp_double_buffer)),
+        owned=compute(_owned),
+        swapped=compute(lambda r: max(r.swap_optimizer_times, 1) if r.swap_optimizer else 0),
     )
+
+
+def _owned(run: Run) -> str:
+    """Layer-wise optimizers deal out whole parameters: Muon's matrices, before its buffers got a layout of their own also tables."""
+    if not run.use_layer_wise_distributed_optimizer:
+        return ""
+    return "either" if run.use_layer_wise_param_layout else "all"
 
 
 def _zero(run: Run) -> int:
@@ -143,16 +159,16 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a network with layers of different sizes", lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
     ("retrieval", lambda r: r.retro_add_retriever),
     ("a distillation teacher", lambda r: r.export_kd_teacher_load),
-    ("another kind of attention", lambda r: r.experimental_attention_variant),
-    ("hyper-connections", lambda r: r.enable_hyper_connections),
+    ("another kind of attention", lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress or r.full_attention_interval),
+    ("hyper-connections", lambda r: r.enable_hyper_connections or r.enable_mhc),
     ("latent experts", lambda r: r.moe_latent_size is not None),
-    ("fully sharded data parallelism", lambda r: r.use_torch_fsdp2 or r.use_megatron_fsdp or r.use_custom_fsdp),
+    ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
+    ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
     ("offloaded activations", lambda r: r.cpu_offloading or r.fine_grained_activation_offloading or r.swap_attention),
-    ("a swapped optimizer", lambda r: r.swap_optimizer or r.virtual_optimizer),
-    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd")),
+    ("a virtual optimizer", lambda r: r.virtual_optimizer),
+    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd", "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
     ("2-D tensor parallelism", lambda r: r.tp_2d),
-    ("dual-pipe scheduling", lambda r: r.schedules_method == "dualpipev"),
     ("adapters of this kind", lambda r: r.qlora or any(name not in ADAPTED for name in r.lora_target_modules or ())),
     ("weights in more shards than tensor parallelism", lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron import plan_model, plan_training
-from preflight.dialects.megatron.mindspeed import without_noop
+from preflight.dialects.megatron.mindspeed import held_layers
 from preflight.dialects.megatron.plan_source import Puts, Source
 from preflight.dialects.megatron.run import Run
 from preflight.plan import Batch, Inference, Layout, Plan
@@ -50,7 +50,7 @@ def layout(source: Source) -> Layout:
         sequence_parallel=take("sequence_parallel"),
         tensor_x=compute(lambda r: r.tp_x if r.tp_2d else None, "tp_x"),
         tensor_y=compute(lambda r: r.tp_y if r.tp_2d else None, "tp_y"),
-        stages=compute(lambda r: tuple(zip(*without_noop(r, r.layers_per_chunk), strict=True)), note="layers by virtual stage and pipeline rank"),
+        stages=compute(held_layers, note="layers by virtual stage and pipeline rank"),
         schedule=compute(_schedule),
         group=compute(lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size, "microbatch_group_size_per_vp_stage"),
         sequence_splits=default(1),

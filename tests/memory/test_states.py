@@ -1,0 +1,127 @@
+"""Optimizers that treat parameters differently, states that visit the device, sharded weights, folded pipelines."""
+
+from __future__ import annotations
+
+import pytest
+from memory_plans import make
+
+import preflight
+from preflight.cluster import Cluster, Device
+from preflight.memory import parameters
+from preflight.memory.estimate import stage
+from preflight.memory.peak import fallback_terms
+from preflight.memory.shape import shape
+
+CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
+TABLE = 32000 * 4096
+SHARDED = {"optimizer__zero": 1, "optimizer__shards": 8}
+FOLDED = {"layout__pipeline": 4, "layout__stages": ((4,) * 4,) * 2, "layout__schedule": "dual-pipe-v", "batch__count": 16}
+
+
+def rank(index=0, architecture=0, **changes):
+    return stage(shape(make(**changes), architecture), index, CLUSTER)
+
+
+def sizes(index=0, **changes):
+    return {term.name: term.high for term in rank(index, **changes).terms}
+
+
+def test_muon_keeps_one_moment_of_matrices_and_two_of_tables():
+    whole, muon = sizes(), sizes(optimizer__name="muon")
+    assert whole["optimizer states"] - muon["optimizer states"] == pytest.approx(4 * (parameters.stage(shape(make()), 0).total - 2 * TABLE))
+    assert muon["master weights"] == whole["master weights"]
+
+
+@pytest.mark.parametrize(("owned", "low", "high"), [("", 1 / 8, 1 / 8), ("either", 1 / 8, 0.5), ("all", 0.5, 0.5)])
+def test_whole_parameters_lie_on_one_rank(owned, low, high):
+    s = shape(make(optimizer__name="muon", optimizer__owned=owned, **SHARDED))
+    matrices = parameters.stage(s, 0).total - 2 * TABLE
+    master = next(term for term in stage(s, 0, CLUSTER).terms if term.name == "master weights")
+    assert master.low == pytest.approx(4 * (matrices / 8 + low * 2 * TABLE))
+    assert master.high == pytest.approx(4 * (matrices / 8 + high * 2 * TABLE))
+
+
+def test_swapped_states_visit_the_device_in_parts():
+    kept, swapped = sizes(**SHARDED), sizes(optimizer__swapped=16, **SHARDED)
+    assert swapped["master weights"] == swapped["optimizer states"] == 0
+    assert swapped["weights"] == kept["weights"] and swapped["gradients"] == kept["gradients"]
+    small = rank(optimizer__swapped=1, batch__micro=1, model__sequence=128, **SHARDED)
+    step = next(term for term in small.terms if term.name == "the optimizer's step")
+    assert step.high == pytest.approx(12 * parameters.stage(shape(make()), 0).total / 8)
+    assert small.allocated_peak == pytest.approx(small.steady + step.high)
+
+
+@pytest.mark.parametrize("implementation", ["mindspeed", "transformer_engine"])
+def test_a_step_out_of_place_copies_one_parameter(implementation):
+    short = rank(model__sequence=64, loss__implementation=implementation, **SHARDED)
+    step = [term for term in short.terms if term.name == "the optimizer's step"]
+    assert [term.high for term in step] == ([4.0 * TABLE] if implementation == "mindspeed" else [])
+    if step:
+        assert step[0].low < step[0].high
+        assert short.first_step == pytest.approx(short.steady + 4 * TABLE)
+
+
+def test_fully_sharded_layers_are_whole_at_work_and_tables_until_the_end():
+    layer = parameters.dense_layer(shape(make()))
+    assert sizes(optimizer__zero=3, optimizer__shards=8)["gathered weights"] == pytest.approx((2 * 2 + 4) * layer)
+    fsdp = {"optimizer__fsdp": "megatron-fsdp", "optimizer__shards": 8}
+    assert sizes(optimizer__zero=3, **fsdp)["gathered weights"] == pytest.approx((2 * 2 + 4) * layer + 2 * 2 * TABLE)
+    assert sizes(optimizer__zero=3, optimizer__double_buffer=True, **fsdp)["gathered weights"] == pytest.approx((2 * 2 + 8) * layer + 4 * TABLE)
+    assert sizes(optimizer__zero=2, **fsdp)["gathered weights"] == pytest.approx(4 * layer)
+    assert "gathered weights" not in sizes(optimizer__zero=1, **fsdp)
+
+
+def test_a_folded_pipeline_has_both_ends_on_its_first_rank():
+    first, last = sizes(0, **FOLDED), sizes(3, **FOLDED)
+    assert "logits and loss" in first and "logits and loss" not in last
+    n = [parameters.stage(shape(make(**FOLDED)), r) for r in range(4)]
+    assert [bool(p.embedding or p.output) for p in n] == [True, False, False, False]
+    assert sum(p.total for p in n) == pytest.approx(parameters.stage(shape(make()), 0).total)
+    assert shape(make(**FOLDED)).first_layer(1, 3) == 16 and shape(make(**FOLDED)).first_layer(1, 0) == 28
+
+
+@pytest.mark.parametrize(("architecture", "may_fall_back"), [(0, True), (8, True), (9, False), (10, False)])
+def test_deterministic_mode_is_fused_from_hopper_on(architecture, may_fall_back):
+    s = shape(make(model__attention="flash-if-deterministic"), architecture)
+    assert bool(fallback_terms(s, 0)) is may_fall_back
+
+
+COMMON = (
+    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
+    "--micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 --tokenizer-type NullTokenizer --vocab-size 32000 "
+    "--position-embedding-type rope --use-distributed-optimizer "
+)
+
+
+def verdict(options, target):
+    report = preflight.check_command((COMMON + options).split(), world_size=8, target=target)
+    return report.jobs[0].memory, report.plan
+
+
+def test_dual_pipe_splits_into_a_v():
+    memory, plan = verdict("--pipeline-model-parallel-size 2 --schedules-method dualpipev --noop-layers 7", "mindspeed-llm")
+    assert plan.layout.stages.raw == ((2, 2), (1, 2))
+    assert len(memory.stages) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "known"),
+    [
+        ("--swap-optimizer", "mindspeed-llm", True),
+        ("--optimizer muon", "megatron@0.20.0", True),
+        ("--optimizer muon --muon-scalar-optimizer lion", "megatron@0.20.0", False),
+        ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor", "megatron@0.20.0", True),
+        ("--use-torch-fsdp2", "megatron@0.20.0", False),
+    ],
+)
+def test_what_is_estimated_and_what_is_named(options, target, known):
+    memory, _ = verdict(options, target)
+    assert bool(memory.stages) is known
+    assert known or memory.unknown[0].endswith("not modelled")
+
+
+def test_a_preference_loss_keeps_more_than_cross_entropy():
+    pairs = {"batch__pairs": True, "loss__implementation": "mindspeed"}
+    logits = 2 * 4096 * 32000
+    loss = next(term for term in rank(**pairs).terms if term.name == "logits and loss")
+    assert (loss.low, loss.high) == (12 * logits, 24 * logits)
