@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache as once
 
 VARIABLE = "PREFLIGHT_CACHE_DIR"
+DAY = 24 * 3600
 
 
 def folder() -> str:
@@ -31,14 +33,14 @@ def read(name: str) -> str | None:
 
 
 def write(name: str, text: str) -> None:
-    """Keep a text; nothing happens where it cannot be written."""
+    """Keep a text under a name, which may have folders; nothing happens where it cannot be written."""
     where = folder()
     if not where:
         return
     path = os.path.join(where, name)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        os.makedirs(where, mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(temporary, "x", encoding="utf-8") as stream:
             stream.write(text)
         os.replace(temporary, path)
@@ -49,11 +51,34 @@ def write(name: str, text: str) -> None:
             os.unlink(temporary)
 
 
+def sweep(name: str, now: float, days: int = 30) -> None:
+    """Remove the files of a folder that were not written for a while; looks once a day."""
+    where = os.path.join(folder(), name)
+    mark = os.path.join(where, ".swept")
+    try:
+        if os.path.exists(mark) and now - os.stat(mark).st_mtime < DAY:
+            return
+        for entry in os.scandir(where):
+            if now - entry.stat().st_mtime > days * DAY:
+                os.unlink(entry.path)
+    except OSError:
+        return
+    write(os.path.join(name, ".swept"), "")
+
+
+@once
 def stamp(roots: tuple[str, ...]) -> str:
-    """What changes when any Python file below the folders does, or this Python: sizes and times, not contents."""
+    """What changes when any Python file below the folders does, or this Python: sizes and times, not contents.
+
+    What is installed is replaced as a whole, so its folder's own time and number stand for it.
+    """
     found, stack = [sys.version, str(sys.flags.optimize)], list(roots)
     while stack:
         where = stack.pop()
+        if "site-packages" in where or "dist-packages" in where:
+            status = os.stat(where)
+            found.append(f"{where} {status.st_ino} {status.st_ctime_ns}")
+            continue
         for entry in sorted(os.scandir(where), key=lambda entry: entry.name):
             if entry.name.endswith(".py"):
                 status = entry.stat()

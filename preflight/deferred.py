@@ -29,10 +29,11 @@ HERE = os.path.dirname(__file__)
 class Deferred:
     """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
 
-    __slots__ = ("_gate", "_module", "_noticed", "_real", "_refuse", "after", "beside", "frameworks", "id", "severity")
+    __slots__ = ("_gate", "_module", "_noticed", "_real", "_refuse", "after", "beside", "frameworks", "id", "severity", "triggers")
 
     def __init__(self, module: str, row: Sequence[Any]) -> None:
-        id, severity, frameworks, after, beside, self._noticed, self._gate = row
+        id, severity, frameworks, after, beside, self._noticed, triggers, self._gate = row
+        self.triggers: frozenset[str] | None = None if triggers is None else frozenset(triggers)
         self.id: str = id
         self.severity = Severity(severity)
         self.frameworks: tuple[str, ...] = tuple(frameworks)
@@ -66,21 +67,25 @@ class Deferred:
             raise AttributeError(name)
         return getattr(self.real, name)
 
-    def applies(self, job: Job) -> bool:
-        if self._noticed and self.id not in job.noticed_kinds:
-            return False
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        """Whether it holds for these versions of frameworks."""
         if self._gate is None:
-            return (not self.frameworks or not job.versions.keys().isdisjoint(self.frameworks)) and self.real.applies(job)
-        names, always, versions, unless, _ = self._gate
-        version = job.versions.get(self.frameworks[0])
-        if version is None or unless in job.versions or not matches(version, versions):
+            return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+        wanted, unless, _ = self._gate
+        version = versions.get(self.frameworks[0])
+        return version is not None and unless not in versions and matches(version, wanted)
+
+    def applies(self, job: Job) -> bool:
+        if (self._noticed and self.id not in job.noticed_kinds) or not self.concerns(job.versions):
             return False
-        return always or not job.touched.isdisjoint(names)
+        if self.triggers is not None and job.touched.isdisjoint(self.triggers):
+            return False
+        return self._gate is not None or self.real.applies(job)
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:
             if self._refuse is None:
-                self._refuse = tree(self._gate[4])
+                self._refuse = tree(self._gate[2])
             broken = evaluate(self._refuse, reader(job.arguments))
             if isinstance(broken, Unknown):
                 yield Unverified(broken.because)
@@ -90,12 +95,16 @@ class Deferred:
         yield from self.real.check(job, options)
 
 
+def stamp() -> str:
+    """What changes when the code of preflight or of its rules does."""
+    return cache.stamp((HERE, os.path.dirname(str(import_module("preflight.rules").__file__))))
+
+
 def load(package: str) -> tuple[Checkable, ...]:
     """The rules of a package's modules, from the table where it is still good."""
     parent = import_module(package)
     folder = os.path.dirname(str(parent.__file__))
-    rules = os.path.dirname(str(import_module("preflight.rules").__file__))
-    good = f"{preflight.__version__}\n{cache.stamp((HERE, rules))}"
+    good = f"{preflight.__version__}\n{stamp()}"
     name = f"{package}-{crc32(folder.encode()):08x}.json"
     kept = cache.read(name)
     if kept is not None and kept.startswith(json.dumps(good)):
@@ -119,10 +128,12 @@ def _row(rule: Any) -> tuple[Any, ...]:
     gate = None
     if isinstance(refuse := getattr(rule, "refuse", None), Expression):
         try:
-            gate = (sorted(rule.names), rule.always, rule.versions, rule.unless_framework, plain(refuse))
+            gate = (rule.versions, rule.unless_framework, plain(refuse))
         except TypeError:  # a constant that JSON does not have: the module loads
             gate = None
-    return (rule.id, rule.severity.value, rule.frameworks, rule.after, getattr(rule, "beside", ()), getattr(rule, "noticed", False), gate)
+    triggers = getattr(rule, "triggers", None)
+    noticed, names = getattr(rule, "noticed", False), None if triggers is None else sorted(triggers)
+    return (rule.id, rule.severity.value, rule.frameworks, rule.after, getattr(rule, "beside", ()), noticed, names, gate)
 
 
 def plain(node: object) -> object:

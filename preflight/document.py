@@ -138,7 +138,10 @@ class Comment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One config as typed: a YAML tree, or one launch of a script or command line (`run` counts them in a script)."""
+    """One config as typed: a YAML tree, or one launch of a script or command line (`run` counts them in a script).
+
+    also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
+    """
 
     source: Source
     kind: Literal["yaml", "script", "command"]
@@ -149,6 +152,7 @@ class Document:
     run: int = 0
     runs: int = 1
     also: tuple[Source, ...] = field(default=())
+    looked: tuple[str, ...] = ()
 
     @property
     def start(self) -> Span:

@@ -61,7 +61,10 @@ class Unreadable(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that cannot be read."""
+    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that cannot be read.
+
+    looked: other files that were opened, or looked for in vain: what is in them is part of the report.
+    """
 
     findings: tuple[Finding, ...] = ()
     jobs: tuple[Job, ...] = ()
@@ -71,6 +74,7 @@ class Report:
     suppressed: int = 0
     checked: tuple[str, ...] = ()
     errors: tuple[Unreadable, ...] = ()
+    looked: tuple[str, ...] = ()
     rules: tuple[Checkable, ...] = ()
     """The rules that made the findings, sorted by id."""
 
@@ -115,7 +119,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
     after, beside = {}, {}
-    for rule in plugins.rules(job.versions):
+    for rule in plugins.selection(job.versions).of(job):
         if not policy.chosen(rule.id, path):
             continue
         try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from preflight.entry_points import entry_points
 from preflight.rule import Checkable, RulePack
+from preflight.selection import Selection
 
 if TYPE_CHECKING:
     from preflight.cluster import Device
@@ -29,8 +30,14 @@ class Plugins:
         self._hook = hook
         self._packs: list[RulePack] | None = None
         self._rules: dict[tuple[str, ...], tuple[Checkable, ...]] = {}
+        self._selections: dict[tuple[tuple[str, str], ...], Selection] = {}
         self._dialects: tuple[Dialect, ...] | None = None
         self._devices: tuple[Device, ...] | None = None
+
+    @property
+    def own_only(self) -> bool:
+        """Whether nobody else's plugin takes part."""
+        return isinstance(self._hook, _Alone)
 
     def _gather(self, hook: str) -> list[Any]:
         try:
@@ -49,6 +56,13 @@ class Plugins:
             loads = [pack.load if frameworks is None else pack.deferred or pack.load for pack in wanted]
             self._rules[key] = _sorted([rule for load in loads for rule in load()])
         return self._rules[key]
+
+    def selection(self, versions: Mapping[str, str]) -> Selection:
+        """The rules for runs in which these versions of frameworks take part."""
+        key = tuple(versions.items())
+        if key not in self._selections:
+            self._selections[key] = Selection(self.rules(versions), versions)
+        return self._selections[key]
 
     @property
     def dialects(self) -> tuple[Dialect, ...]:

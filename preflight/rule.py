@@ -52,6 +52,7 @@ class Rule:
 
     beside: the same, but only where that error stands at the same place.
     noticed: it only passes on what loaders noticed under its id.
+    reads: it has nothing to say about a run that touches none of these arguments; () if it looks at every run.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Rule:
     upstream: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     noticed: bool = False
+    reads: tuple[str, ...] = ()
 
     @property
     def page(self) -> str:
@@ -82,10 +84,15 @@ class Rule:
         parameters = inspect.signature(self.function).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
+    @property
+    def triggers(self) -> frozenset[str] | None:
+        """A run that touches none of these arguments cannot break the rule; None: any run can."""
+        return frozenset(self.reads) or None
+
     def applies(self, job: Job) -> bool:
-        if self.noticed and self.id not in job.noticed_kinds:
+        if (self.noticed and self.id not in job.noticed_kinds) or (self.reads and job.touched.isdisjoint(self.reads)):
             return False
-        return not self.frameworks or not set(self.frameworks).isdisjoint(job.versions)
+        return not self.frameworks or not job.versions.keys().isdisjoint(self.frameworks)
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         return self.function(job, **options)
@@ -100,6 +107,7 @@ def rule(
     upstream: tuple[str, ...] = (),
     beside: tuple[str, ...] = (),
     noticed: bool = False,
+    reads: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
     """Make a rule of a function; its id is the module's name in kebab case unless given.
 
@@ -107,11 +115,12 @@ def rule(
     upstream: the checks of the framework that this rule owns, as "file:line".
     after, beside: ids of rules whose error says it already, on the run or at the same place.
     noticed: the rule only passes on what loaders noticed under its id.
+    reads: the rule has nothing to say about a run that touches none of these arguments.
     """
 
     def make(function: Callable[..., Iterator[Said]]) -> Rule:
         name = id or function.__module__.rpartition(".")[2].replace("_", "-")
-        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed)
+        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed, reads)
 
     return make
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from preflight.document import Document
 from preflight.engine import Policy, Report, check_documents
 from preflight.loaders import load
 from preflight.plugins import Plugins
+from preflight.record import replace
 from preflight.request import Request
 from preflight.source import Source
 
@@ -21,6 +23,7 @@ class Workspace:
         self.sources = tuple(sources)
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
+        self._looked: dict[str, None] = {}
 
     def check(self, edited: Mapping[str, Source] | None = None) -> Report:
         """Check every source. Raises InputError where one cannot be read."""
@@ -30,10 +33,14 @@ class Workspace:
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)
 
-        return check_documents(documents, self.plugins, self.request, self.policy, read)
+        report = check_documents(documents, self.plugins, self.request, self.policy, read)
+        looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
+        return replace(report, looked=tuple(looked)) if looked else report
 
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
         """Another file that a config names, relative to the config; None when it is missing or must not be opened."""
+        if self.request.follow and document.source.path is not None:
+            self._looked[os.path.join(document.source.path.parent, name)] = None
         path = beside(document, name) if self.request.follow else None
         if path is None or not _is_file(path):
             return None

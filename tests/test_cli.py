@@ -287,12 +287,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_on_a_terminal_for_many_files_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
-    from preflight.cli.session import _progress
+def testprogress_is_shown_on_a_terminal_for_many_files_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    from preflight.cli.session import progress
 
     few, many, pipe = Terminal(), Terminal(), io.StringIO()
     for stream, total in ((few, 3), (many, 30), (pipe, 30)):
         for number in (1, 2, 0):
-            _progress(number, total, stream)
+            progress(number, total, stream)
     assert (few.getvalue(), pipe.getvalue()) == ("", "")
     assert many.getvalue() == "\rchecking 1/30\rchecking 2/30\r\x1b[K"

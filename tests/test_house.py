@@ -29,6 +29,7 @@ FLOORS = [
     ("job",),
     ("settings", "constraints"),
     ("rule", "discovery"),
+    ("selection",),
     ("hookspecs", "deferred"),
     ("plugins",),
     ("engine", "builtin"),

@@ -27,7 +27,7 @@ def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, ctx: typer.Context, 
     report = merge(session.reports(checker, inputs, ctx.obj))
     path = Path(output_file)
     if report.errors or report.crashes or not report.checked:
-        output.problems(report)
+        output.complain(output.problems(report))
         typer.echo("preflight: no baseline was written", err=True)
         return output.exit_code(report, "never") or USAGE
     made = Baseline.of(report, Path(os.path.abspath(path)).parent)

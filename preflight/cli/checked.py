@@ -9,9 +9,13 @@ from typing import NamedTuple
 from preflight.checking import Checker, merge
 from preflight.cli import output, session
 from preflight.cli.codes import OK, USAGE
+from preflight.cli.memo import Memo
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope
 from preflight.cli.stream import say
+from preflight.cli.telling import Teller
 from preflight.engine import Report
+from preflight.report.text import shown
+from preflight.report.told import added
 from preflight.settings import Settings
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
@@ -28,6 +32,8 @@ class Mode(NamedTuple):
     statistics: bool = False
     watch: bool = False
     suggest: bool = False
+    no_cache: bool = False
+    jobs: int = 0
 
 
 def run(
@@ -52,6 +58,8 @@ def run(
         out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
 
     def once() -> int:
+        if out.output_format in (None, ["text"]) and out.output_file is None and scope == Scope():
+            return _told(checker, inputs, command, out, mode, level)
         return _once(checker, inputs, command, out, scope, level)
 
     if not mode.watch:
@@ -67,11 +75,27 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
-    if nothing:
-        skipped = f": no dialect claims {', '.join(report.skipped[:3])}{' …' if len(report.skipped) > 3 else ''}" if report.skipped else ""
-        print(f"preflight: nothing was checked{skipped}", file=sys.stderr)
-        return USAGE
-    return output.exit_code(report, level)
+    return _nothing(report.skipped) if nothing else output.exit_code(report, level)
+
+
+def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, mode: Mode, level: str) -> int:
+    """The usual case, the text on stdout: no report outlives its file."""
+    look = output.look(out)
+    memo = None if mode.no_cache else Memo.of(checker, look, inputs.allow_unclaimed)
+    teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
+    single = map(teller.of, session.typed(checker, inputs, command))
+    told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
+    if not (told.checked or told.unreadable or inputs.allow_unclaimed):
+        return _nothing(told.skipped)
+    say(shown(told, look))
+    output.complain(told.problems)
+    return output.code(told.worst, level, crashed=told.crashed, unreadable=told.unreadable)
+
+
+def _nothing(skipped: tuple[str, ...]) -> int:
+    why = f": no dialect claims {', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}" if skipped else ""
+    print(f"preflight: nothing was checked{why}", file=sys.stderr)
+    return USAGE
 
 
 def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:

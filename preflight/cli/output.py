@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -84,21 +84,34 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
             file.write_text(render(report, style._replace(color=False, width=0)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(file)) from None
-    problems(report)
+    complain(problems(report))
 
 
-def problems(report: Report) -> None:
-    """What could not be read or crashed, on stderr."""
-    for problem in report.errors:
-        print(f"preflight: {plain(str(problem))}", file=sys.stderr)
+def problems(report: Report) -> tuple[str, ...]:
+    """What could not be read or crashed, in lines."""
+    lines = [f"preflight: {plain(str(problem))}" for problem in report.errors]
     for crash in report.crashes:
-        print(f"preflight: rule {crash.rule} crashed on {plain(crash.path)}: {plain(crash.error)}", file=sys.stderr)
+        lines.append(f"preflight: rule {crash.rule} crashed on {plain(crash.path)}: {plain(crash.error)}")
         if os.environ.get("PREFLIGHT_DEBUG"):
-            print(crash.trace, file=sys.stderr)
+            lines.append(crash.trace)
+    return tuple(lines)
+
+
+def complain(lines: Iterable[str]) -> None:
+    """Print lines to stderr."""
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 def exit_code(report: Report, fail_on: str) -> int:
     """1 for findings at or above the threshold, else 3 for a crash, else 2 for what could not be read."""
-    if fail_on != "never" and any(f.severity is not None and f.severity.rank >= Severity(fail_on).rank for f in report.findings):
+    severities = {f.severity for f in report.findings if f.severity is not None}
+    worst = max(severities, key=lambda severity: severity.rank, default=None)
+    return code(worst, fail_on, crashed=bool(report.crashes), unreadable=bool(report.errors))
+
+
+def code(worst: Severity | None, fail_on: str, *, crashed: bool, unreadable: bool) -> int:
+    """The exit code where `worst` is the highest severity that was found."""
+    if fail_on != "never" and worst is not None and worst.rank >= Severity(fail_on).rank:
         return FOUND
-    return FAILED if report.crashes else USAGE if report.errors else OK
+    return FAILED if crashed else USAGE if unreadable else OK

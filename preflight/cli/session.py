@@ -43,16 +43,21 @@ def checker(facts: JobFacts, rules: Rules) -> Checker:
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
     """One report per file, stdin and command of a call, as they come."""
+    yield from typed(check, inputs, command)
+    files = named(check, inputs)
+    for number, item in enumerate(files, 1):
+        progress(number, len(files), sys.stderr)
+        yield check.check_file(item, lenient=inputs.allow_unclaimed)
+    progress(0, len(files), sys.stderr)
+
+
+def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
+    """The reports of what is no file: stdin and a command. Raises InputError where a call names nothing at all."""
     paths = inputs.paths or []
     if not paths and command is None:
         raise InputError("nothing to check: give files, folders, - for stdin, or -- and a command")
     if STDIN in paths:
         yield check.check_source(read_stdin(inputs), asked=not inputs.allow_unclaimed)
-    files = named(check, inputs)
-    for number, item in enumerate(files, 1):
-        _progress(number, len(files), sys.stderr)
-        yield check.check_file(item, lenient=inputs.allow_unclaimed)
-    _progress(0, len(files), sys.stderr)
     if command is not None:
         from preflight.loaders.command import load_command
 
@@ -79,7 +84,7 @@ def sources(check: Checker, inputs: Inputs) -> Iterable[Source]:
         yield Source.read(item.path, item.name)
 
 
-def _progress(number: int, total: int, stream: TextIO) -> None:
+def progress(number: int, total: int, stream: TextIO) -> None:
     """A counter on a terminal while many files are checked; 0 wipes it."""
     if total >= MANY and stream.isatty():
         stream.write(f"\rchecking {number}/{total}" if number else "\r\x1b[K")

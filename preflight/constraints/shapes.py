@@ -94,11 +94,18 @@ class Constraint:
         on_top = next((places[name] for name in reversed(tuple(job.versions)) if name in places), None)
         return on_top or self.place_upstream(job.versions[self.framework])
 
+    @property
+    def triggers(self) -> frozenset[str] | None:
+        """A run that touches none of these arguments cannot break it; None: any run can."""
+        return None if self.always else self.names
+
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        """Whether it holds for these versions of frameworks."""
+        version = versions.get(self.framework)
+        return version is not None and matches(version, self.versions) and self.unless_framework not in versions
+
     def applies(self, job: Job) -> bool:
-        version = job.versions.get(self.framework)
-        if version is None or not matches(version, self.versions) or self.unless_framework in job.versions:
-            return False
-        return self.always or not job.touched.isdisjoint(self.names)
+        return self.concerns(job.versions) and (self.always or not job.touched.isdisjoint(self.names))
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
         read = reader(job.arguments)

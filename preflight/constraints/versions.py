@@ -11,7 +11,7 @@ _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operato
 
 @cache
 def numbers(version: str) -> tuple[int, ...]:
-    """"1.5.0" → (1, 5, 0); what is not a number ends it."""
+    """ "1.5.0" → (1, 5, 0); what is not a number ends it."""
     found = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 

@@ -10,20 +10,46 @@ from preflight.finding import Finding, Fix, Safety, Severity
 from preflight.report.excerpt import COLORS, excerpt
 from preflight.report.look import Look
 from preflight.report.plain import plain
+from preflight.report.told import Entry, Told
 
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
 
 def render(report: Report, look: Look = Look()) -> str:
     """The whole report."""
-    lines: list[str] = []
-    for finding in report.findings:
-        lines += [*one(finding, look), ""]
+    return shown(tell(report, look), look)
+
+
+def tell(report: Report, look: Look) -> Told:
+    """What there is to print about a report."""
+    return Told(
+        entries=tuple(_entry(finding, look) for finding in report.findings),
+        unverified=tuple(plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown),
+        targets=tuple(str(job.target) for job in report.jobs),
+        details=tuple(_details(report)) if look.verbose else (),
+        checked=report.checked,
+        skipped=report.skipped,
+        suppressed=report.suppressed,
+        unreadable=bool(report.errors),
+        crashed=bool(report.crashes),
+    )
+
+
+def shown(told: Told, look: Look) -> str:
+    """The text of everything that is told."""
+    lines = [entry.text for entry in told.entries]
     if look.unknown:
-        lines += [plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown]
+        lines += told.unverified
     if not look.quiet:
-        lines += summary(report, look)
+        lines += summary(told, look)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _entry(finding: Finding, look: Look) -> Entry:
+    assert finding.severity is not None
+    severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None else ""
+    text = "".join(f"{line}\n" for line in one(finding, look))
+    return Entry(finding.path, finding.span.start, -severity.rank, finding.rule, finding.message, severity.value, fix, text)
 
 
 def one(finding: Finding, look: Look) -> Iterator[str]:
@@ -46,27 +72,30 @@ def _fix(head: str, fix: Fix, look: Look) -> str:
     return f"{look.paint(head, 'green')}: {plain(fix.title)} ({_HOW[fix.safety]})"
 
 
-def summary(report: Report, look: Look) -> Iterator[str]:
+def summary(told: Told, look: Look) -> Iterator[str]:
     """What was found in how much, what can be fixed, what was not verified."""
-    if not report.checked:
+    if not told.checked:
         return
-    found = Counter(f.severity for f in report.findings)
-    files = _count(len(report.checked), "file")
-    targets = Counter(str(job.target) for job in report.jobs)
+    found = Counter(Severity(entry.severity) for entry in told.entries)
+    files = _count(len(told.checked), "file")
+    targets = Counter(told.targets)
     read_as = ", ".join(name if len(targets) == 1 else f"{name} ({n})" for name, n in sorted(targets.items()))
     said = [_count(found[severity], str(severity)) for severity in Severity if found[severity]]
     text = " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
-    color = COLORS[max(found, key=lambda s: s.rank if s else 0) or Severity.NOTE] if found else "green"
+    color = COLORS[told.worst or Severity.NOTE] if found else "green"
     yield f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in {files}{f', read as {read_as}' if read_as else ''}."
-    safe = sum(f.fix is not None and f.fix.safety is Safety.SAFE for f in report.findings)
-    unsafe = sum(f.fix is not None and f.fix.safety is Safety.UNSAFE for f in report.findings)
-    ways = [f"{n} with `{_HOW[safety]}`" for n, safety in ((safe, Safety.SAFE), (unsafe, Safety.UNSAFE)) if n]
+    fixes = Counter(entry.fix for entry in told.entries)
+    ways = [f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]]
     if ways:
         yield f"Fixable: {', '.join(ways)}."
-    if report.unknown and not look.unknown:
-        yield f"Not verified: {_count(len(report.unknown), 'check')} for want of a value (--show-unknown lists them)."
+    if told.unverified and not look.unknown:
+        yield f"Not verified: {_count(len(told.unverified), 'check')} for want of a value (--show-unknown lists them)."
     if look.verbose:
-        yield from _details(report)
+        yield from told.details
+        if told.suppressed:
+            yield f"Suppressed: {_count(told.suppressed, 'finding')}."
+        if told.skipped:
+            yield f"Skipped: {_count(len(told.skipped), 'file')} that no dialect claims."
 
 
 def _details(report: Report) -> Iterator[str]:
@@ -76,10 +105,6 @@ def _details(report: Report) -> Iterator[str]:
         yield plain(f"{job.documents[0].source.name}: read as {job.target}, {many}")
         for switch in job.arguments.switches:
             yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switch.upstream})")
-    if report.suppressed:
-        yield f"Suppressed: {_count(report.suppressed, 'finding')}."
-    if report.skipped:
-        yield f"Skipped: {_count(len(report.skipped), 'file')} that no dialect claims."
 
 
 def _count(number: int, noun: str) -> str:

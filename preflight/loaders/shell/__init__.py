@@ -26,11 +26,11 @@ def load_script(source: Source, environment: Mapping[str, str] = _NOTHING) -> tu
     commands.found = [commands.outside(found) for found in commands.found]
     said = tuple(comments(tree))
     problems = tuple(faults(tree, commands))
-    also = tuple(commands.files.opened.values())
+    also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)
     found = [f for f in commands.found if f.taken.launch.launcher != "bash"] or commands.found
     if not found:
-        return (Document(source, "script", comments=said, problems=problems, also=also),)
+        return (Document(source, "script", comments=said, problems=problems, also=also, looked=looked),)
     return tuple(
-        Document(source, "script", None, f.taken.launch, said, (*f.taken.problems, *launch_faults(f, commands), *problems), run, len(found), also)
+        Document(source, "script", None, f.taken.launch, said, (*f.taken.problems, *launch_faults(f, commands), *problems), run, len(found), also, looked)
         for run, f in enumerate(found)
     )

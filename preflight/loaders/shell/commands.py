@@ -26,9 +26,7 @@ from preflight.source import Source, Span
 
 MAX_LAUNCHES = 64
 MAX_CALLS = 12
-_QUIET = frozenset(
-    "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split()
-)
+_QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
 _SHELLS = frozenset(["sbatch", "bash", "sh"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 _COMMAND_STRING = re.compile(r"-[a-z]*c")

@@ -11,17 +11,19 @@ MAX_BYTES = 2_000_000
 
 
 class Files:
-    """Opens files beside a script; remembers them."""
+    """Opens files beside a script; remembers them, and which it looked for."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.opened: dict[Path, Source] = {}
+        self.looked: dict[str, None] = {}
 
     def open(self, name: str | None) -> Source | None:
         """A file by the name a script gives it, or None when it is not there, lies elsewhere, or is too large."""
         if not name or self.source.path is None:
             return None
         folder = self.source.path.parent
+        self.looked[str(folder / name)] = None
         try:
             path = (folder / name).resolve()
             if not path.is_relative_to(folder.resolve()) or not path.is_file() or path.stat().st_size > MAX_BYTES or path == self.source.path.resolve():

@@ -1,0 +1,77 @@
+"""What was told of files in earlier calls, taken again as long as nothing that went into it has changed.
+
+Only where preflight's own plugin is the only one, and the settings measure nothing: what others read is not known.
+PREFLIGHT_NO_CACHE or `--no-cache` switch it off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from hashlib import blake2b
+from typing import Any
+
+from preflight import __version__, cache, deferred
+from preflight.checking import Checker
+from preflight.discovery import Named
+from preflight.report.look import Look
+from preflight.report.told import Entry, Told
+
+VARIABLE = "PREFLIGHT_NO_CACHE"
+FOLDER = "told"
+FRESH = 100_000_000  # ns; a file that young may change again without its time changing
+
+
+class Memo:
+    """Remembers by everything that a call says beside its files."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._now = time.time_ns()
+
+    @classmethod
+    def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
+        """The memory of calls like this one, None where nothing may be remembered."""
+        settings = checker.settings
+        if not checker.plugins.own_only or settings.measured is not None or checker.suggest or os.environ.get(VARIABLE) or not cache.folder():
+            return None
+        said = (settings.root, sorted(settings.raw.items(), key=str), checker.facts, checker.choice, look, lenient, os.getcwd())
+        return cls(f"{__version__}\n{deferred.stamp()}\n{said!r}")
+
+    def recall(self, item: Named) -> Told | None:
+        """What was told of a file, None where that is not known or not true any more."""
+        kept = cache.read(self._name(item))
+        try:
+            found = json.loads(kept or "")
+            if any(_state(path) != state for path, state in found["files"]):
+                return None
+            told = Told(*found["told"])
+            return told._replace(entries=tuple(Entry(*entry) for entry in told.entries))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def keep(self, item: Named, told: Told, looked: tuple[str, ...]) -> None:
+        """Remember what was told of a file that was read after this memory was made."""
+        if told.unreadable or told.crashed:
+            return
+        files = [(path, _state(path)) for path in (str(item.path.absolute()), *looked)]
+        if not any(state and max(state[:2]) > self._now - FRESH for _, state in files):
+            cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
+
+    def sweep(self) -> None:
+        """Forget what was not told for long."""
+        cache.sweep(FOLDER, self._now / 1e9)
+
+    def _name(self, item: Named) -> str:
+        what = f"{self._key}\n{item.path.absolute()}\n{item.name}\n{item.asked}"
+        return f"{FOLDER}/{blake2b(what.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}.json"
+
+
+def _state(path: str) -> list[Any] | None:
+    """What changes when a file does; None where there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev, status.st_mode]
