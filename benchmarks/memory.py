@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import preflight
+from preflight.memory import Stage
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "memory"
 LEAST, LARGE = 2e9, 20e9
@@ -32,6 +33,7 @@ class Unit(NamedTuple):
     steady_estimate: float | None
     workspace: float
     why: str = ""
+    least: float = 0.0  # sum of the terms' low ends: what the low bound is a share of
 
     @property
     def error(self) -> float:
@@ -111,7 +113,7 @@ def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
         return Unit(name, row["args"], measured, steady, None, None, 0.0, "; ".join(estimate.unknown))
     last = estimate.stages[-1]
     workspace = sum(term.high for term in last.terms if term.name == "workspaces")
-    return Unit(name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace)
+    return Unit(name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace, least=last.low / last.sure)
 
 
 def ascend(data: Path) -> list[Unit]:
@@ -131,7 +133,30 @@ def _ascend_units(row: dict[str, Any]) -> Iterator[Unit]:
         here = [rank for rank in row["memo_mib"] if rank["rank"] // per_stage == stage.index]
         if here:
             peak, steady = (statistics.median(rank[name] * 2**20 for rank in here) for name in ("max allocated memory", "allocated memory"))
-            yield Unit(f"{row['case']} stage {stage.index}", row["config"], peak, steady, stage.first_step, stage.steady, 0.0)
+            yield Unit(f"{row['case']} stage {stage.index}", row["config"], peak, steady, stage.first_step, stage.steady, 0.0, least=_first(stage))
+
+
+def _first(stage: Stage) -> float:
+    """The low end during the first step, before there are moments."""
+    moments = sum(term.low for term in stage.terms if term.name == "optimizer states")
+    return max(stage.low / stage.sure - moments, sum(term.low for term in stage.terms if term.kind == "steady"))
+
+
+def bounds(units: list[Unit], stages: list[Unit]) -> Iterator[str]:
+    """The low bound as each family of runs would have it, and how many of all others are below it."""
+    sure = [unit for unit in (*units, *stages) if unit.estimate is not None and unit.least]
+    families: dict[str, list[Unit]] = {"Ascend": [unit for unit in stages if unit in sure]}
+    for name, present in (("dense", lambda u: "--num-experts" not in u.args), ("mixtures", lambda u: "--num-experts" in u.args)):
+        families[name] = [unit for unit in units if unit in sure and present(unit)]
+    families |= {name: [unit for unit in units if unit in sure and unit.name.endswith(name)] for name in ("A100-80GB", "H100", "GB200")}
+    for name, family in families.items():
+        bound = min(unit.measured / unit.least for unit in family)
+        others = [unit for unit in sure if unit not in family]
+        below = sum(unit.measured / unit.least < bound for unit in others)
+        yield f"{name}: {len(family)} runs, none below {bound:.3f} of its low end; of {len(others)} others {below} are"
+    for name, rare in (("dense", False), ("with experts or FP8", True)):
+        part = [u for u in sure if ("--num-experts" in u.args or any(k.startswith("--fp8") for k in u.args)) is rare]
+        yield f"{name}: lowest of {len(part)} is {min(u.measured / u.least for u in part):.3f}"
 
 
 class Summary(NamedTuple):
@@ -209,7 +234,9 @@ def main(folder: Path) -> int:
     for name, *numbers in ESTIMATORS:
         print(f"{name:40}{numbers[0]:16.1f}% {numbers[1]:5d}% {numbers[2]:18.1f}% {numbers[3]:5d}%")
     print("\nconstants found on one family, tried on the other", *held_out(units), sep="\n")
-    print("\nMindSpeed-LLM, Ascend, every recorded stage, first step", *show(ascend(folder)), sep="\n")
+    stages = ascend(folder)
+    print("\nMindSpeed-LLM, Ascend, every recorded stage, first step", *show(stages), sep="\n")
+    print("\nlow bounds found on one family, tried on the others", *bounds(units, stages), sep="\n")
     return 0
 
 

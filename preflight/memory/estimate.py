@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from preflight.cluster import Cluster
 from preflight.memory import inference, need, parameters, peak, states
-from preflight.memory.result import MemoryEstimate, Stage, Term
+from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term
 from preflight.memory.shape import Missing, Shape, shape
 from preflight.memory.usable import MOST
 from preflight.plan import Plan
@@ -94,4 +94,5 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
     allocated = total + max(alive, rest.step)
     device = [*need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
     required = max(allocated, allocated + sum(term.high for term in device))
-    return Stage(rank, (*steady, *dynamic, *device), total + rest.copy, allocated, required, rest.parameters, first)
+    sure = LOW_MIXED if s.experts or s.fp8 else LOW
+    return Stage(rank, (*steady, *dynamic, *device), total + rest.copy, allocated, required, rest.parameters, first, sure)

@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple
 from preflight.record import dataclass
 
 LOW = 0.92
-"""Of the predicted peak, what is allocated at the least: no measured run was below (121 of Megatron-LM's, benchmarks/memory.py)."""
+"""Of the predicted low end, what is allocated at the least: no measured dense run was below 0.96 (benchmarks/memory.py)."""
+LOW_MIXED = 0.87
+"""The same with experts or FP8, where a bound from dense runs does not hold: 1 / the margin of such runs; the lowest had 0.92."""
 
 Verdict = Literal["does-not-fit", "at-risk", "fits", "unknown"]
 
@@ -34,11 +36,12 @@ class Stage:
     parameters: float = 0.0
     first_step: float = 0.0
     """The most during the first step, before the optimizer has made its moments: what short benchmark runs report."""
+    sure: float = LOW
 
     @property
     def low(self) -> float:
         """What is allocated at the peak at the least: the terms' low ends, and the estimate's own error."""
-        return LOW * sum(term.low for term in self.terms if term.kind != "device")
+        return self.sure * sum(term.low for term in self.terms if term.kind != "device")
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,3 +125,9 @@ def test_a_preference_loss_keeps_more_than_cross_entropy():
     logits = 2 * 4096 * 32000
     loss = next(term for term in rank(**pairs).terms if term.name == "logits and loss")
     assert (loss.low, loss.high) == (12 * logits, 24 * logits)
+
+
+def test_experts_have_a_wider_low_bound():
+    mixed = rank(model__experts=8, model__top_k=2, model__expert_ffn=1024, model__expert_layers=(True,) * 32)
+    for found, share in ((rank(), 0.92), (mixed, 0.87)):
+        assert found.low == pytest.approx(share * sum(term.low for term in found.terms if term.kind != "device"))
