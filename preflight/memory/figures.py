@@ -81,6 +81,7 @@ class Shape:
     full_layers: tuple[tuple[int, ...], ...] | None
     modules: frozenset[str]
     operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]  # recomputed outputs, layers[v][s] beyond the fully recomputed
+    repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # matrix work of these operators, likewise
     parameter_bytes: int
     gradient_bytes: int
     master_bytes: int

@@ -106,6 +106,7 @@ def _recompute(get: Get) -> dict[str, Any]:
         "full_layers": get("recompute.full_layers"),
         "modules": frozenset(get("recompute.modules", ()) if get("recompute.mode") == "selective" else ()),
         "operators": tuple(get("recompute.operators", ())),
+        "repeated": tuple(get("recompute.repeated", ())),
     }
 
 

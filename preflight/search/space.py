@@ -57,7 +57,7 @@ def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
     """The numbers of the model, and whether they are enough to estimate memory."""
     architecture = job.cluster.device.architecture if job.cluster.device else 0
     try:
-        return replace(shape(_solid(job.plan), architecture), full_layers=None, operators=()), True
+        return replace(shape(_solid(job.plan), architecture), full_layers=None, operators=(), repeated=()), True
     except Missing:
         if limits.near is None:
             raise

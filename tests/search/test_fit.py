@@ -71,14 +71,34 @@ def test_recomputation_costs_time_and_bubbles_shrink_with_virtual_stages():
     assert bubble[1] > bubble[2] > bubble[4]
 
 
-def test_long_context_prefers_data_parallel_over_more_context_parallel():
-    """128k tokens, 32 devices of 80 GB, tensor parallel at most 4: a published tuning account's order of merit."""
+@pytest.fixture(scope="module")
+def long_context():
+    """Qwen2-7B with 128k tokens on 32 devices of 80 GB, tensor parallel at most 4: a published tuning account."""
     qwen = make(
         model__hidden=3584, model__heads=28, model__query_groups=4, model__ffn=18944, model__vocab=152064, model__sequence=131072,
         layout__stages=((28,),), optimizer__zero=1, optimizer__shards=8,
     )  # fmt: skip
-    space = Space(shape(qwen), 32, 8, 32, fixed={"tensor": 4, "pipeline": 1, "micro": 1, "recompute": 2})
+    space = Space(shape(qwen), 32, 8, 32, fixed={"micro": 1, "virtual": 1}, most={"tensor": 4})
     columns, _ = grid(space)
     time = step_time(space, columns, DEVICE)
-    order = [int(columns["context"][row]) for row in np.argsort(time.total)]
-    assert order.index(1) < order.index(8) and order.index(2) < order.index(8)
+    names = ("tensor", "pipeline", "context", "data", "recompute")
+    keys = [tuple(int(columns[name][row]) for name in names) for row in range(len(time.total))]
+    need = required(space, columns, Cluster(device=DEVICE))
+    return dict(zip(keys, time.total, strict=True)), dict(zip(keys, need, strict=True))
+
+
+def test_long_context_prefers_data_parallel_over_more_context_parallel(long_context):
+    time, _ = long_context
+    assert time[4, 1, 1, 8, 2] <= time[4, 1, 2, 4, 2] < time[4, 1, 4, 2, 2] < time[4, 1, 8, 1, 2]
+
+
+def test_tensor_parallel_in_a_node_comes_before_pipeline_stages(long_context):
+    time, _ = long_context
+    assert time[4, 1, 2, 4, 2] < time[2, 2, 2, 4, 2] < time[1, 4, 2, 4, 2]
+    assert time[4, 1, 2, 4, 2] < time[4, 2, 2, 2, 2]
+
+
+def test_less_recomputation_of_the_fastest_does_not_fit(long_context):
+    _, need = long_context
+    for layout in ((4, 1, 1, 8), (4, 1, 2, 4)):
+        assert need[(*layout, 2)] < 79e9 < need[(*layout, 0)]

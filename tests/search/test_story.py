@@ -1,7 +1,8 @@
 """A published tuning account in its order of merit: Llama2-13B on 16 devices, data parallel 8, two stages, 128 micro-batches.
 
 Measured, tokens per second and device: all layers recomputed 2136; a list of operators 2189; the list in [20, 8] and [20, 0]
-layers of the stages 2210; [13, 5] layers recomputed and a short list (activation and product) elsewhere 2353; [4, 0] layers 2562.
+layers of the stages 2210; [13, 5] layers recomputed and a short list (activation and product) elsewhere 2353; [4, 0] layers 2562,
+with a pool of 57.2 GB. It starts from the published configs/llama2/pretrain_llama2_13b.yaml, whose micro-batches have two samples.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ seed: 0
 run_mode: 'train'
 use_parallel: True
 trainer: {type: CausalLanguageModelingTrainer, model_name: 'llama2_13b'}
-runner_config: {epochs: 2, batch_size: 1, sink_mode: True, sink_size: 1}
-train_dataset: {data_loader: {type: MindDataset, dataset_dir: "/data/wiki.mindrecord", shuffle: True}, input_columns: ["input_ids"], batch_size: 1}
+runner_config: {epochs: 2, batch_size: 2, sink_mode: True, sink_size: 1}
+train_dataset: {data_loader: {type: MindDataset, dataset_dir: "/data/wiki.mindrecord", shuffle: True}, input_columns: ["input_ids"], batch_size: 2}
 optimizer: {type: AdamW, betas: [0.9, 0.95]}
 parallel: {parallel_mode: 1, full_batch: True, enable_parallel_optimizer: True, parallel_optimizer_config: {gradient_accumulation_shard: False}}
 parallel_config: {data_parallel: 8, model_parallel: 1, pipeline_stage: 2, micro_batch_num: 128, use_seq_parallel: False, vocab_emb_dp: True}
@@ -36,7 +37,7 @@ context: {mode: 0, device_target: "Ascend", max_device_memory: "MEMORY"}
 model:
   model_config:
     type: LlamaConfig
-    batch_size: 1
+    batch_size: 2
     seq_length: 4096
     hidden_size: 5120
     num_layers: 40
@@ -74,13 +75,66 @@ def short(counts: str) -> str:
     return SHORT.replace("COUNTS", counts)
 
 
+LONG = "{" + ", ".join(
+    f"'{path}': {{{counts}}}"
+    for counts, paths in {
+        "wide": (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape", r"feed_forward\.w2\.reshape"),
+        "rest": (
+            *(rf"feed_forward\.{name}" for name in (r"w1\.matmul", r"w2\.matmul", r"w3\.matmul", r"w3\.reshape")),
+            *(rf"{norm}\.{part}" for norm in ("ffn_norm", "attention_norm") for part in ("norm", "rcast")),
+            *(rf"attention\.{name}" for name in (r"wq\.reshape", r"wk\.reshape", r"wv\.reshape", r"wo\.matmul", r"wo\.reshape")),
+            r"attention\.flash_attention\.flash_attention",
+            "add",
+        ),
+    }.items()
+    for path in paths
+) + "}"  # fmt: skip
+"""The account's long list, in the layers of each stage; its paths as the version at hand spells them."""
+
+
+def listed(wide: str, rest: str) -> str:
+    return LONG.replace("{wide}", wide).replace("{rest}", rest)
+
+
+def story() -> list[preflight.Report]:
+    return [
+        run(True),
+        run(False, listed("[20, 20]", "[20, 20]")),
+        run(False, listed("[20, 8]", "[20, 0]")),
+        run([13, 5], short("[20, 20]")),
+        run([4, 0], short("[20, 20]"), "57.2GB"),
+    ]
+
+
 def test_steps_come_out_in_their_order_of_merit() -> None:
-    steps = [run(True), run([13, 5], short("[20, 20]")), run([4, 0], short("[20, 20]"), "58GB")]
-    speeds = [throughput(report) for report in steps]
-    assert speeds == sorted(speeds)
-    measured = [2136, 2353, 2562]
+    speeds = [throughput(report) for report in story()]
+    assert speeds == sorted(speeds) and len(set(speeds)) == 5
+    measured = [2136, 2189, 2210, 2353, 2562]
     for speed, truth in zip(speeds, measured, strict=True):
-        assert speed / speeds[0] == pytest.approx(truth / measured[0], rel=0.08)
+        assert speed / speeds[0] == pytest.approx(truth / measured[0], rel=0.06)
+
+
+def allocated(report: preflight.Report) -> list[float]:
+    return [stage.allocated_peak / 2**30 for stage in report.jobs[0].memory.stages]
+
+
+def test_every_step_fits_and_less_recomputation_does_not() -> None:
+    for report in story():
+        assert report.jobs[0].memory.verdict in ("fits", "at-risk")
+    assert 55 < allocated(run([4, 0], short("[20, 20]")))[0] <= 57.2 < allocated(run([3, 0], short("[20, 20]")))[0]
+    assert run(False).jobs[0].memory.verdict == run(False, short("[20, 20]")).jobs[0].memory.verdict == "does-not-fit"
+
+
+def test_a_single_host_needs_full_recomputation() -> None:
+    text = BASE.replace("RECOMPUTE", "{}").replace("SELECT", "{}").replace("MEMORY", "58GB")
+    text = text.replace("pipeline_stage: 2, micro_batch_num: 128", "pipeline_stage: 1, micro_batch_num: 1")
+    verdicts = {}
+    for recompute, operators in (("True", "False"), ("False", short("[40]"))):
+        parts = text.split("{}")
+        one = parts[0] + recompute + parts[1] + operators + parts[2]
+        report = preflight.check_text(one, name="run.yaml", world_size=8, device="ascend-910b3", target="mindformers@1.5.0")
+        verdicts[recompute] = report.jobs[0].memory.verdict
+    assert verdicts["True"] == "fits" != verdicts["False"]
 
 
 def test_fewer_layers_with_recomputed_operators_are_faster() -> None:
@@ -88,11 +142,8 @@ def test_fewer_layers_with_recomputed_operators_are_faster() -> None:
 
 
 def test_memory_falls_with_recomputation_and_the_first_stage_holds_more() -> None:
-    """The account needed [4, 0] at 57.2 GB; the model takes stage 0 without recomputation for 53 GiB, which it lets fit."""
-    needs = [
-        [stage.required for stage in report.jobs[0].memory.stages]
-        for report in (run(False), run([4, 0]), run([4, 0], short("[20, 20]")), run([13, 5], short("[20, 20]")), run(True))
-    ]
+    reports = (run(False), run([4, 0]), run([4, 0], short("[20, 20]")), run([13, 5], short("[20, 20]")), run(True))
+    needs = [allocated(report) for report in reports]
     assert [need[0] for need in needs] == sorted((need[0] for need in needs), reverse=True)
     assert all(first > last for first, last in needs)
 
@@ -102,7 +153,7 @@ def test_the_first_stage_needs_more_recomputation_than_the_last() -> None:
     job = report.jobs[0]
     assert run(False, memory="50GB").jobs[0].memory.verdict != "fits"
     counts = fewest(numbers(report), job.cluster, job.memory.budget or 0)
-    assert counts is not None and counts[0] > counts[1] == 0
+    assert counts is not None and counts[0] > counts[1] >= 0
 
 
 def test_the_search_writes_counts_per_stage() -> None:

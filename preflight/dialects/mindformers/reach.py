@@ -9,7 +9,7 @@ from preflight.arguments import Arguments
 from preflight.dialects.mindformers.layers import Layers, layers
 from preflight.dialects.mindformers.operators import match
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
-from preflight.dialects.mindformers.rows import rows
+from preflight.dialects.mindformers.rows import repeats, rows
 from preflight.document import Document
 from preflight.plan import Plan
 from preflight.record import replace
@@ -38,11 +38,13 @@ def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: P
     run = _Read(documents, arguments, plan)
     reached = tuple(one for one in reaches(run) if one.setting == "select_recompute" and one.paths)
     if not reached:
-        found = rows(_as_written(run), interleaved=True)
-        return replace(plan, recompute=replace(plan.recompute, operators=derived(found, "select_recompute, as it is written"))) if found else plan
+        written = tuple(_as_written(run))
+        found, again = derived(rows(written, interleaved=True), "select_recompute, as it is written"), derived(repeats(written))
+        return replace(plan, recompute=replace(plan.recompute, operators=found, repeated=again)) if found.raw else plan
     patterns = derived(tuple((one.pattern, one.counts) for one in reached), "operators that select_recompute reaches")
     operators = derived(rows((one.paths, one.counts) for one in reached), "what their recomputation frees")
-    return replace(plan, recompute=replace(plan.recompute, patterns=patterns, operators=operators))
+    again = derived(repeats((one.paths, one.counts) for one in reached), "matrix work that runs again")
+    return replace(plan, recompute=replace(plan.recompute, patterns=patterns, operators=operators, repeated=again))
 
 
 def _as_written(run: Run) -> Iterator[tuple[tuple[str, ...], Stages]]:
