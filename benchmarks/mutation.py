@@ -1,30 +1,31 @@
-"""Whether the fixtures would notice a wrong rule: `python benchmarks/mutation.py [--show K] [--only WORD]`.
+"""Whether the fixtures would notice a wrong rule: `python benchmarks/mutation.py [--show K] [--only WORD] [--list FILE]`.
 
-Each declared check is changed in memory, one place at a time: a comparison turned round, a part of a condition dropped, a
-number or a choice changed. Each rule that is a function is changed in its syntax tree in the same ways. A mutant is killed
-when it says something else than the rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/rules/**; or
-when it speaks on an accepted run of Megatron's tables, which no error may touch.
+Wrong rules are made in memory, one change each (mutants.py says which). A mutant is killed when it says something else than the
+rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; or when an error speaks on an
+accepted run of Megatron's tables, which no error may touch. Only what the tests assert counts: that a declared check speaks or
+not, in tests/edges also that it is sure; of a function every word. A mutant of a declared check that no combination of values
+can tell from the original (equivalence.py) is no wrong rule and not counted.
+
+`--list` writes the survivors as a page: docs/development/mutation.md is made by `--list docs/development/mutation.md`.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import shlex
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import yaml
+from equivalence import equivalent
+from mutants import Mutant, of_declared, of_module
 
 import preflight
-from preflight.constraints.expressions import Expression, Handle
 from preflight.constraints.shapes import Constraint
 from preflight.engine import Policy
 from preflight.finding import Finding, Severity, Unverified
@@ -39,167 +40,70 @@ TESTS = ROOT / "tests"
 PLUGINS = load()
 ACCEPTED = "accepted"
 RULES: dict[str, Checkable] = {rule.id: rule for rule in PLUGINS.rules(None)}
-TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "is none": "is set"}
-SIGNS = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.In: ast.NotIn, ast.NotIn: ast.In}
-Runs = Mapping[str, list[tuple[Job, Mapping[str, Any]]]]
+NOTHING = Policy(chosen=lambda id, path: False)
 
 
-class Mutant(NamedTuple):
-    """One change: what kind, what it says now, the rule with it."""
+class Run(NamedTuple):
+    """A run of a fixture. sure: its test tells silent from unknown. fixed: it looks at the fixed text."""
 
-    kind: str
-    text: str
-    rule: Checkable
-
-
-def shown(node: object) -> str:
-    """An expression as people read it."""
-    if isinstance(node, Handle):
-        return node.name if node.view == "effective" else f"{node.name}.{node.view}"
-    if not isinstance(node, Expression):
-        return repr(node)
-    parts = [shown(part) for part in node.parts]
-    return f"{node.op}({', '.join(parts)})" if len(parts) != 2 else f"({parts[0]} {node.op} {parts[1]})"
+    job: Job
+    options: Mapping[str, Any] = {}
+    sure: bool = False
+    fixed: bool = False
 
 
-def changed(node: object, *, listed: bool = False) -> Iterator[tuple[str, object]]:
-    """Every expression that differs from one in one place."""
-    if isinstance(node, bool) or node is None or isinstance(node, Handle):
-        return
-    if isinstance(node, (int, float)):
-        yield "number", node + 1
-        return
-    if not isinstance(node, Expression):
-        return
-    if node.op == "is none":
-        yield "comparison", ~node
-    elif node.op in TURNED:
-        yield "comparison", Expression(TURNED[node.op], *node.parts)
-    elif node.op in ("in", "startswith", "has"):
-        yield "comparison", ~node
-    elif node.op == "not":
-        yield "comparison", node.parts[0]
-    if node.op in ("and", "or"):
-        for at in range(len(node.parts)):
-            rest = node.parts[:at] + node.parts[at + 1 :]
-            yield "part", rest[0] if len(rest) == 1 else Expression(node.op, *rest)
-    if node.op == "in" and len(node.parts) > 2:
-        for at in range(1, len(node.parts)):
-            yield "choice", Expression("in", *node.parts[:at], *node.parts[at + 1 :])
-    for at, part in enumerate(node.parts):
-        if node.op == "in" and at:
-            continue
-        for kind, new in changed(part):
-            yield kind, Expression(node.op, *node.parts[:at], new, *node.parts[at + 1 :])
+Runs = Mapping[str, list[Run]]
 
 
-def of_declared(rule: Constraint) -> Iterator[Mutant]:
-    """Mutants of a declared check; the arguments that bring it up stay those of the original."""
-    for kind, new in changed(rule.refuse):
-        if isinstance(new, Expression):
-            yield Mutant(kind, shown(new), replace(rule, refuse=new))
-
-
-class _Turn(ast.NodeTransformer):
-    """Changes the place with one number; the same walk counts the places."""
-
-    def __init__(self, wanted: int) -> None:
-        self.wanted, self.at, self.kind, self.line = wanted, -1, "", 0
-
-    def _here(self, kind: str, node: ast.AST) -> bool:
-        self.at += 1
-        if self.at == self.wanted:
-            self.kind, self.line = kind, getattr(node, "lineno", 0)
-        return self.at == self.wanted
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        if len(node.ops) == 1 and type(node.ops[0]) in SIGNS and self._here("comparison", node):
-            node.ops = [SIGNS[type(node.ops[0])]()]
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        self.generic_visit(node)
-        for at in range(len(node.values)):
-            if self._here("part", node):
-                rest = node.values[:at] + node.values[at + 1 :]
-                return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-        return node
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if type(node.value) in (int, float) and self._here("number", node):
-            return ast.copy_location(ast.Constant(node.value + 1), node)  # type: ignore[operator]
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        return node
-
-
-def of_function(rules: list[Rule]) -> Iterator[list[Mutant]]:
-    """Mutants of the functions of one module: each is all rules of the module anew."""
-    module = sys.modules[rules[0].function.__module__]
-    source = Path(str(module.__file__)).read_text(encoding="utf-8")
-    for wanted in range(10_000):
-        turn = _Turn(wanted)
-        tree = ast.fix_missing_locations(turn.visit(ast.parse(source)))
-        if not turn.kind:
-            return
-        anew = ModuleType(module.__name__)
-        anew.__dict__.update(__file__=module.__file__, __package__=module.__package__)
-        ids = {rule.id for rule in rules}
-        try:
-            sys.modules[module.__name__] = anew
-            exec(compile(tree, str(module.__file__), "exec"), anew.__dict__)
-            text = f"line {turn.line}: {source.splitlines()[turn.line - 1].strip()}"
-            yield [Mutant(turn.kind, text, rule) for rule in collect(anew) if isinstance(rule, Rule) and rule.id in ids]
-        except Exception:  # a module that does not even load is killed by everything
-            yield []
-        finally:
-            sys.modules[module.__name__] = module
-
-
-def _said(rule: Checkable, job: Job, options: Mapping[str, Any]) -> object:
-    """What a rule says, with its fix; an exception is an answer, too."""
+def said(rule: Checkable, run: Run) -> object:
+    """What a rule says, as far as its fixture looks; an exception is an answer, too."""
     try:
-        if not rule.applies(job):
-            return ()
-        found = list(rule.check(job, options))
+        if not rule.applies(run.job):
+            return []
+        found = list(rule.check(run.job, run.options))
     except Exception as error:
         return type(error).__name__
-    return [(f.message, f.span, f.severity, f.upstream, f.fix) if isinstance(f, Finding) else (f.because if isinstance(f, Unverified) else "") for f in found]
+    unknown = {f.because for f in found if isinstance(f, Unverified)} if run.sure else ()
+    return [(f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ()) for f in found if isinstance(f, Finding)], unknown
 
 
-def _spoke(rule: Checkable, job: Job, options: Mapping[str, Any]) -> object:
-    """Whether a declared check speaks: that is what its pair asserts."""
-    return rule.applies(job) and any(isinstance(said, Finding) for said in rule.check(job, options))
+def spoke(rule: Checkable, run: Run) -> object:
+    """What a declared check says, as far as its test looks."""
+    found = next(iter(rule.check(run.job, run.options)), None) if rule.applies(run.job) else None
+    return "speaks" if isinstance(found, Finding) else "unknown" if run.sure and found is not None else "silent"
 
 
-def _killed(mutant: Mutant, runs: Runs, say: Any) -> bool:
-    rule = RULES[mutant.rule.id]
-    if any(say(mutant.rule, job, options) != say(rule, job, options) for job, options in runs[rule.id]):
+def killed(mutant: Checkable, rule: Checkable, runs: Runs) -> bool:
+    if not isinstance(rule, Constraint):
+        return any(said(mutant, run) != said(rule, run) for run in runs[rule.id])
+    if any(spoke(mutant, run) != spoke(rule, run) for run in runs[rule.id]):
         return True
-    return isinstance(rule, Constraint) and rule.severity is Severity.ERROR and any(_spoke(mutant.rule, job, {}) for job, _ in runs[ACCEPTED])
+    return rule.severity is Severity.ERROR and any(spoke(mutant, run) == "speaks" for run in runs[ACCEPTED])
 
 
 def fixtures() -> Runs:
     """The runs of every rule's own fixtures."""
-    found: dict[str, list[tuple[Job, Mapping[str, Any]]]] = defaultdict(list)
+    found: dict[str, list[Run]] = defaultdict(list)
     folder = Path(tempfile.mkdtemp(prefix="preflight-mutation."))
-    nothing = Policy(chosen=lambda id, path: False)
-    for rule, report in _declared(folder, nothing):
-        found[rule.removeprefix("!")] += [(job, {}) for job in report.jobs]
-        if rule.startswith("!"):
-            found[ACCEPTED] += [(job, {}) for job in report.jobs]
+    sys.path.insert(0, str(TESTS))
+    for rule, case, sure in (*_pairs(), *_edges()):
+        runs = [Run(job, sure=sure) for job in case.check(folder, PLUGINS, NOTHING).jobs]
+        found[rule.removeprefix("!")] += runs
+        found[ACCEPTED] += runs if rule.startswith("!") else []
+    for rule, report in _graph(folder):
+        found[rule] += [Run(job) for job in report.jobs]
     for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):
         for index, case in enumerate(cases_of(path)):
             own = folder / f"{number}-{index}"
             own.mkdir()
             for rule in case.rules or _about(path):
-                found[rule] += [(job, case.options.get(rule, {})) for job in case.check(own, PLUGINS, nothing).jobs]
+                jobs = case.check(own, PLUGINS, NOTHING).jobs
+                found[rule] += [Run(job, case.options.get(rule, {}), case.unknown is not None, case.fixed is not None) for job in jobs]
     return found
 
 
-def _declared(folder: Path, policy: Policy) -> Iterator[tuple[str, preflight.Report]]:
+def _pairs() -> Iterator[tuple[str, Case, bool]]:
+    """The two sides of each pair of commands; a rule with "!" before it was accepted."""
     for name, prefix, extra in (("megatron-training", "megatron/", {}), ("megatron-core", "megatron/", {}), ("mindspeed", "", {"devices": 16})):
         table = yaml.safe_load((TESTS / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"))
         for case in table["cases"]:
@@ -212,15 +116,25 @@ def _declared(folder: Path, policy: Policy) -> Iterator[tuple[str, preflight.Rep
                 devices = case.get("devices", extra.get("devices", 1))
                 device = case.get("device", "h100") if name == "megatron-training" else None if name == "mindspeed" else "h100"
                 run = Case(name="", command=tuple(words), devices=devices, device=device, target=target, environment=env)
-                mark = "!" if side == "accepted" else ""
-                yield mark + prefix + case["rule"], run.check(folder, PLUGINS, policy)
+                yield ("!" if side == "accepted" else "") + prefix + case["rule"], run, False
+
+
+def _edges() -> Iterator[tuple[str, Case, bool]]:
+    near = import_module("edges")
+    for path in near.FILES:
+        for edge in near.edges(path):
+            yield edge.rule, edge.case, True
+
+
+def _graph(folder: Path) -> Iterator[tuple[str, preflight.Report]]:
+    """The two sides of each pair of YAML configs."""
     sys.path.insert(0, str(TESTS / "dialects"))
     pairs = import_module("test_mindformers_constraints")
     for case in pairs.DATA["cases"]:
         for side in ("rejected", "accepted"):
             text = pairs.built(case.get("base", "llama"), case[side])
             run = Case(name="", text=text, devices=case.get("devices", 8), target=f"mindformers@{case.get('target', '1.5.0')}")
-            yield f"mindformers/{case['rule']}", run.check(folder, PLUGINS, policy)
+            yield f"mindformers/{case['rule']}", run.check(folder, PLUGINS, NOTHING)
 
 
 def _about(path: Path) -> tuple[str, ...]:
@@ -235,41 +149,81 @@ def _about(path: Path) -> tuple[str, ...]:
         return ()
 
 
+class Tally:
+    """Mutants by where and kind: made, killed, the same as the original; and the survivors by rule."""
+
+    def __init__(self) -> None:
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.killed: Counter[tuple[str, str]] = Counter()
+        self.same: Counter[tuple[str, str]] = Counter()
+        self.survivors: dict[str, list[str]] = defaultdict(list)
+
+    def declared(self, rule: Constraint, mutant: Mutant, runs: Runs) -> None:
+        dead = killed(mutant.rule, rule, runs)
+        if not dead and isinstance(mutant.rule, Constraint) and equivalent(rule, mutant.rule):
+            self.same["declared", mutant.kind] += 1
+        else:
+            self._count(("declared", mutant.kind), dead, rule.id, mutant.text)
+
+    def module(self, rules: list[Rule], runs: Runs) -> None:
+        """The mutants of the functions of one module."""
+        for kind, text, anew in of_module(sys.modules[rules[0].function.__module__], {rule.id for rule in rules}):
+            dead = not anew or any(killed(rule, RULES[rule.id], runs) for rule in anew)
+            self._count(("functions", kind), dead, rules[0].id, text)
+
+    def _count(self, key: tuple[str, str], dead: bool, rule: str, text: str) -> None:
+        self.made[key] += 1
+        self.killed[key] += dead
+        if not dead:
+            self.survivors[rule].append(f"{key[1]}: {text}")
+
+    def rows(self) -> Iterator[tuple[str, str, int, int, int]]:
+        """Where, kind, made, killed, the same; the last row is the sum."""
+        for where, kind in sorted({*self.made, *self.same}):
+            yield where, kind, self.made[where, kind], self.killed[where, kind], self.same[where, kind]
+        yield "all", "", self.made.total(), self.killed.total(), self.same.total()
+
+
+def measured(only: str) -> Tally:
+    """Every mutant of the rules whose id contains a word against the fixtures."""
+    runs, tally = fixtures(), Tally()
+    functions: dict[str, list[Rule]] = defaultdict(list)
+    for rule in RULES.values():
+        if only in rule.id and isinstance(rule, Rule):
+            functions[rule.function.__module__].append(rule)
+        if only in rule.id and isinstance(rule, Constraint):
+            for mutant in of_declared(rule):
+                tally.declared(rule, mutant, runs)
+    for rules in functions.values():
+        tally.module(rules, runs)
+    return tally
+
+
+def page(tally: Tally) -> str:
+    """The survivors, for reading."""
+    lines = ["# Mutants that the fixtures do not notice", "", "Made by `python benchmarks/mutation.py --list docs/development/mutation.md`.", ""]
+    lines += ["| rules | change | mutants | killed | share | same as the original |", "|---|---|---|---|---|---|"]
+    lines += [f"| {where} | {kind} | {made} | {dead} | {dead / max(made, 1):.1%} | {same} |" for where, kind, made, dead, same in tally.rows()]
+    for rule, texts in sorted(tally.survivors.items()):
+        lines += ["", f"## {rule}", "", *(f"* `{text}`" for text in texts)]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", type=int, default=0, help="list so many survivors (-1: all)")
     parser.add_argument("--only", default="", help="rules whose id contains this")
+    parser.add_argument("--list", type=Path, help="write the survivors to this page")
     asked = parser.parse_args()
-    runs = fixtures()
-    made: Counter[tuple[str, str]] = Counter()
-    killed: Counter[tuple[str, str]] = Counter()
-    survivors = []
-    functions: dict[str, list[Rule]] = defaultdict(list)
-    for rule in RULES.values():
-        if asked.only in rule.id and isinstance(rule, Rule):
-            functions[rule.function.__module__].append(rule)
-        if asked.only in rule.id and isinstance(rule, Constraint):
-            for mutant in of_declared(rule):
-                made["declared", mutant.kind] += 1
-                if _killed(mutant, runs, _spoke):
-                    killed["declared", mutant.kind] += 1
-                else:
-                    survivors.append(f"{rule.id}: {mutant.kind}: {mutant.text}")
-    for rules in functions.values():
-        for mutants in of_function(rules):
-            kind = mutants[0].kind if mutants else "comparison"
-            made["functions", kind] += 1
-            if not mutants or any(_killed(mutant, runs, _said) for mutant in mutants):
-                killed["functions", kind] += 1
-            else:
-                survivors.append(f"{mutants[0].rule.id}: {kind}: {mutants[0].text}")
-    print(f"{'rules':10} {'change':11} {'mutants':>8} {'killed':>7} {'share':>7}")
-    for key in sorted(made):
-        print(f"{key[0]:10} {key[1]:11} {made[key]:8} {killed[key]:7} {killed[key] / made[key]:7.1%}")
-    if made:
-        print(f"{'all':22} {made.total():8} {killed.total():7} {killed.total() / made.total():7.1%}")
-    for line in survivors if asked.show < 0 else survivors[: asked.show]:
-        print(f"survives: {line}")
+    tally = measured(asked.only)
+    print(f"{'rules':10} {'change':11} {'mutants':>8} {'killed':>7} {'share':>7} {'same':>6}")
+    for where, kind, made, dead, same in tally.rows():
+        print(f"{where:10} {kind:11} {made:8} {dead:7} {dead / max(made, 1):7.1%} {same:6}")
+    texts = [f"{rule}: {text}" for rule, found in sorted(tally.survivors.items()) for text in found]
+    for text in texts if asked.show < 0 else texts[: asked.show]:
+        print(f"survives: {text}")
+    if asked.list:
+        asked.list.write_text(page(tally), encoding="utf-8")
     return 0
 
 

@@ -1,0 +1,109 @@
+"""Mutants of declared checks that no run can tell from the original.
+
+The arguments of a condition take every value that matters to it: what its option can hold (the choices, true and false, None
+where nothing is the default), the numbers of the condition and their neighbours, the words it asks for and another one. If the
+original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. Where there are too
+many combinations to try each, it counts as a wrong rule.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from itertools import combinations, product
+from math import prod
+from typing import Any
+
+from preflight.constraints.evaluator import evaluate
+from preflight.constraints.expressions import Expression, Handle
+from preflight.constraints.shapes import Constraint
+from preflight.dialects.megatron.table import FILES, Flag, table
+from preflight.document import Unknown
+
+MOST = 60_000
+SAMPLES = 20_000
+Name = tuple[str, str]
+
+
+def verdict(refuse: Expression, read: Any) -> str:
+    """What a condition comes to."""
+    said = evaluate(refuse, read)
+    return "unknown" if isinstance(said, Unknown) else "speaks" if said else "silent"
+
+
+def equivalent(rule: Constraint, mutant: Constraint) -> bool:
+    """Whether no combination of values tells them apart."""
+    values = domains(rule)
+    many = prod(map(len, values.values()))
+    names = list(values)
+    rng = random.Random(0)
+    tried = (tuple(rng.choice(values[name]) for name in names) for _ in range(SAMPLES)) if many > MOST else product(*values.values())
+    for combination in tried:
+        given = dict(zip(names, combination, strict=True))
+        read = lambda handle: given[handle.name, handle.view]  # noqa: E731, B023
+        if verdict(rule.refuse, read) != verdict(mutant.refuse, read):
+            return False
+    return many <= MOST
+
+
+def domains(rule: Constraint) -> Mapping[Name, list[Any]]:
+    """Argument and view → the values that matter."""
+    return {(h.name, h.view): list({repr(v): v for v in _values(h, rule)}.values()) for h in rule.refuse.handles()}
+
+
+def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
+    if handle.view == "given":
+        yield from (True, False)
+        return
+    constants = list(_constants(rule.refuse))
+    words = [c for c in constants if isinstance(c, str)]
+    numbers = [0, 1, 2, 3, 4, *(c + by for c in constants if isinstance(c, (int, float)) for by in (-1, 0, 1))]
+    own = [c for c in _beside(handle, rule.refuse)]
+    if handle.view == "environment":
+        yield from (None, "0", "1", "2", *words)
+        return
+    flags = [flag for where in FILES if where[0] == rule.framework or rule.framework != "megatron" for flag in table(*where).flags(handle.name)]
+    if handle.view == "written" or not flags or any(flag.default is None for flag in flags):
+        yield None
+    if not flags:
+        yield from (True, False, *own, *(numbers if not own or any(isinstance(c, (int, float)) for c in own) else ("other",)))
+    for flag in flags:
+        yield from _of_flag(flag, numbers, own)
+    if any(isinstance(c, (list, tuple)) for c in own):
+        yield from own
+
+
+def _of_flag(flag: Flag, numbers: list[Any], own: list[Any]) -> Iterator[Any]:
+    words = [c for c in own if isinstance(c, str)]
+    if flag.switch:
+        yield from (True, False)
+    elif flag.nargs is not None:
+        items = [*own, "other"] if words else numbers
+        yield from ([], *([item] for item in items), *(list(pair) for pair in combinations(items[:6], 2)))
+    elif flag.choices:
+        yield from flag.choices
+    elif flag.kind in ("int", "float"):
+        yield from numbers
+    else:
+        yield from (*own, "other", *((1, 2) if not words else ()))
+    yield flag.default
+
+
+def _constants(node: object) -> Iterator[object]:
+    if isinstance(node, Handle):
+        return
+    if isinstance(node, Expression):
+        for part in node.parts:
+            yield from _constants(part)
+    elif node is not None and not isinstance(node, bool):
+        yield node
+
+
+def _beside(handle: Handle, node: object) -> Iterator[Any]:
+    """The constants that a condition compares an argument with."""
+    if not isinstance(node, Expression) or isinstance(node, Handle):
+        return
+    if any(isinstance(part, Handle) and part.name == handle.name for part in node.parts):
+        yield from (part for part in node.parts if not isinstance(part, Expression) and part is not None)
+    for part in node.parts:
+        yield from _beside(handle, part)

@@ -1,0 +1,162 @@
+"""Wrong rules made from right ones, one change each.
+
+A declared check: a comparison turned round; an order made strict or not strict, where both sides are arguments (with a number,
+the number moves instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a list. A part that
+a condition uses in several places (a name of the rules' module) is one place in the source, so it changes in all of them.
+
+A rule that is a function: the same, in the syntax tree of its module. Left alone, because no value of theirs is wrong: defaults of
+annotated fields; numbers from 50 on, which are lines of checks upstream (tests of the coverage look at those); where quoted text
+is cut (`text[:30]`), how alike a suggestion must be (`get_close_matches`), how much a cache holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from preflight.constraints.expressions import Expression, Handle
+from preflight.constraints.shapes import Constraint
+from preflight.rule import Checkable, Rule, collect
+
+TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+ASKED = (*TURNED, "in", "startswith", "has", "is none")
+TASTE, LINES = ("get_close_matches", "lru_cache"), 50
+SIGNS = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.In: ast.NotIn, ast.NotIn: ast.In}
+
+
+class Mutant(NamedTuple):
+    """One change: what kind, what it says now, the rule with it."""
+
+    kind: str
+    text: str
+    rule: Checkable
+
+
+def shown(node: object) -> str:
+    """An expression as people read it."""
+    if isinstance(node, Handle):
+        return node.name if node.view == "effective" else f"{node.name}.{node.view}"
+    if not isinstance(node, Expression):
+        return repr(node)
+    parts = [shown(part) for part in node.parts]
+    return f"{node.op}({', '.join(parts)})" if len(parts) != 2 else f"({parts[0]} {node.op} {parts[1]})"
+
+
+def nodes(tree: object, seen: set[int] | None = None) -> Iterator[Expression]:
+    """Every expression of a tree but bare arguments, each once."""
+    seen = set() if seen is None else seen
+    if isinstance(tree, Expression) and not isinstance(tree, Handle) and id(tree) not in seen:
+        seen.add(id(tree))
+        yield tree
+        for part in tree.parts:
+            yield from nodes(part, seen)
+
+
+def put(tree: object, old: Expression, new: object) -> object:
+    """A tree with another expression wherever it has the old one."""
+    if tree is old:
+        return new
+    if not isinstance(tree, Expression) or isinstance(tree, Handle):
+        return tree
+    parts = [put(part, old, new) for part in tree.parts]
+    return tree if all(a is b for a, b in zip(parts, tree.parts, strict=True)) else Expression(tree.op, *parts)
+
+
+def variants(node: Expression) -> Iterator[tuple[str, object]]:
+    """An expression with one change in itself, not in its parts' parts."""
+    op, parts = node.op, node.parts
+    if op in TURNED:
+        yield "comparison", Expression(TURNED[op], *parts)
+    elif op in ASKED:
+        yield "comparison", ~node
+    elif op == "not" and getattr(parts[0], "op", "") not in ASKED:
+        yield "comparison", parts[0]
+    if op in SHIFTED and all(isinstance(part, Expression) for part in parts):
+        yield "boundary", Expression(SHIFTED[op], *parts)
+    if op in ("and", "or"):
+        for at in range(len(parts)):
+            rest = parts[:at] + parts[at + 1 :]
+            yield "part", rest[0] if len(rest) == 1 else Expression(op, *rest)
+    if op == "in" and len(parts) > 2:
+        for at in range(1, len(parts)):
+            yield "choice", Expression("in", *parts[:at], *parts[at + 1 :])
+    for at, part in enumerate(parts):
+        if type(part) in (int, float) and not (op == "in" and at):
+            yield "number", Expression(op, *parts[:at], part + 1, *parts[at + 1 :])  # type: ignore[operator]
+
+
+def of_declared(rule: Constraint) -> Iterator[Mutant]:
+    """Mutants of a declared check."""
+    for node in nodes(rule.refuse):
+        for kind, new in variants(node):
+            anew = put(rule.refuse, node, new)
+            if isinstance(anew, Expression):
+                yield Mutant(kind, f"{shown(node)}  →  {shown(new)}", replace(rule, refuse=anew))
+
+
+class _Turn(ast.NodeTransformer):
+    """Changes the place with one number; the same walk counts the places."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.at, self.kind, self.line = wanted, -1, "", 0
+
+    def _here(self, kind: str, node: ast.AST) -> bool:
+        self.at += 1
+        if self.at == self.wanted:
+            self.kind, self.line = kind, getattr(node, "lineno", 0)
+        return self.at == self.wanted
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) == 1 and type(node.ops[0]) in SIGNS and self._here("comparison", node):
+            node.ops = [SIGNS[type(node.ops[0])]()]
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        for at in range(len(node.values)):
+            if self._here("part", node):
+                rest = node.values[:at] + node.values[at + 1 :]
+                return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return node if getattr(node.func, "id", "") in TASTE else self.generic_visit(node)
+
+    def visit_Slice(self, node: ast.Slice) -> ast.AST:
+        return node if isinstance(node.upper, ast.Constant) else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if type(node.value) in (int, float) and node.value < LINES and self._here("number", node):  # type: ignore[operator]
+            return ast.copy_location(ast.Constant(node.value + 1), node)  # type: ignore[operator]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        return node
+
+
+def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, list[Rule]]]:
+    """Mutants of the functions of one module: kind, text, its rules anew (none where the module does not even load)."""
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    for wanted in range(10_000):
+        turn = _Turn(wanted)
+        tree = ast.fix_missing_locations(turn.visit(ast.parse(source)))
+        if not turn.kind:
+            return
+        anew = ModuleType(module.__name__)
+        anew.__dict__.update(__file__=module.__file__, __package__=module.__package__)
+        text = f"line {turn.line}: {source.splitlines()[turn.line - 1].strip()}"
+        try:
+            sys.modules[module.__name__] = anew
+            exec(compile(tree, str(module.__file__), "exec"), anew.__dict__)
+            yield turn.kind, text, [rule for rule in collect(anew) if isinstance(rule, Rule) and rule.id in ids]
+        except Exception:  # everything kills it
+            yield turn.kind, text, []
+        finally:
+            sys.modules[module.__name__] = module

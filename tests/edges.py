@@ -1,0 +1,107 @@
+"""Runs near a declared check: tests/edges/**/*.yaml, a file for each file of rules.
+
+    table: megatron-core                  the file of tests/constraints that has the bases
+    megatron/offload-nothing:             a rule
+    - run: --fine-grained-… --x 8         words after the base (base: the first unless said); the rule speaks
+      speaks:                             changes of the run with which it still speaks
+      - --x 9
+      silent:                             changes with which it says nothing, and is sure of it
+      - ~--fine-grained-…                 the option is taken away
+      - NAME=1 ~NAME devices=4 --x 8      a variable set, one taken away, the number of devices, another value
+
+In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away.
+Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from preflight.testing import Case
+
+HERE = Path(__file__).parent
+FILES = sorted((HERE / "edges").rglob("*.yaml"))
+TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.20.0", "mindspeed": "mindspeed-llm"}
+TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
+DEVICES = {"mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
+ENTRIES = {"hybrid": "pretrain_hybrid.py"}
+ELSE = ("base", "devices", "device", "target")
+
+
+class Edge(NamedTuple):
+    """One run: the rule it is about, what the rule says there (speaks or silent), what was changed, the run itself."""
+
+    rule: str
+    verdict: str
+    change: str
+    case: Case
+
+
+@cache
+def bases(table: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((HERE / "constraints" / f"{table}.yaml").read_text(encoding="utf-8"))["bases"]
+    return found
+
+
+def edges(path: Path) -> Iterator[Edge]:
+    """Every run of a file, the unchanged ones first."""
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    table = data.pop("table")
+    for rule, runs in data.items():
+        for run in runs:
+            yield Edge(rule, "speaks", "", _case(table, run, None))
+            for verdict in ("speaks", "silent"):
+                for change in run.get(verdict, ()):
+                    yield Edge(rule, verdict, str(change), _case(table, run, change))
+
+
+def _case(table: str, run: dict[str, Any], change: Any) -> Case:
+    if isinstance(next(iter(bases(table).values())), str):
+        return _command(table, run, shlex.split(change or ""))
+    changed = {**run, **{name: value for name, value in (change or {}).items() if name in ELSE}}
+    config = copy.deepcopy(bases(table)[changed.get("base") or next(iter(bases(table)))])
+    for name, value in {**run["run"], **(change or {})}.items():
+        if name not in ELSE:
+            _set(config, name.split("."), value)
+    target = f"mindformers@{changed.get('target', TARGETS[table])}"
+    return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES[table]), target=target)
+
+
+def _set(config: Any, path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        config = config.setdefault(part, {})
+    if value is None:
+        config.pop(path[-1], None)
+    else:
+        config[path[-1]] = value
+
+
+def _command(table: str, run: dict[str, Any], change: list[str]) -> Case:
+    """A command: its options by name, so that a change takes the place of what it changes."""
+    env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}
+    around = {name: run[name] for name in ELSE if name in run}
+    around |= dict(word.split("=", 1) for word in change if word.partition("=")[0] in ELSE)
+    base = around.get("base", "dense")
+    options: dict[str, list[str]] = {}
+    last: list[str] = []
+    for word in (*shlex.split(bases(table)[base]), *shlex.split(run["run"]), *change):
+        if word.startswith("--"):
+            last = options[word] = []
+        elif word.startswith("~"):
+            (options if word.startswith("~--") else env).pop(word[1:], None)  # type: ignore[attr-defined]
+        elif (found := re.fullmatch(r"([A-Z][A-Z0-9_]*)=(.*)", word)) is not None:
+            env[found[1]] = found[2]
+        elif word.partition("=")[0] not in ELSE:
+            last.append(word)
+    words = (ENTRIES.get(base, "pretrain_gpt.py"), *(word for option, values in options.items() for word in (option, *values)))
+    device = around.get("device", None if table == "mindspeed" else "h100")
+    devices = int(around.get("devices", DEVICES.get(table, 1)))
+    return Case(name="", command=words, devices=devices, device=device, target=around.get("target", TARGETS[table]), environment=env)

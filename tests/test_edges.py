@@ -1,0 +1,31 @@
+"""Declared checks just inside and just outside of what they refuse: each part of a condition decides somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from edges import FILES, Edge, edges
+
+from preflight.api import installed
+from preflight.engine import Policy
+
+BY_RULE: dict[tuple[Path, str], list[Edge]] = {}
+for path in FILES:
+    for edge in edges(path):
+        BY_RULE.setdefault((path, edge.rule), []).append(edge)
+
+
+def said(edge: Edge, folder: Path) -> str:
+    """What the rule, alone, says on a run: speaks, silent, or unknown where a value is missing."""
+    report = edge.case.check(folder, installed(), Policy(chosen=lambda id, path: id == edge.rule))
+    assert report.jobs and not report.crashes, report.crashes
+    problems = [p.message for job in report.jobs for p in job.arguments.problems]
+    assert not problems, problems
+    return "speaks" if report.findings else "unknown" if report.unknown else "silent"
+
+
+@pytest.mark.parametrize(("path", "rule"), BY_RULE, ids=[rule for path, rule in BY_RULE])
+def test_edges(path: Path, rule: str, tmp_path: Path) -> None:
+    wrong = {edge.change or "the run itself": verdict for edge in BY_RULE[path, rule] if (verdict := said(edge, tmp_path)) != edge.verdict}
+    assert not wrong, f"{path.name}: {wrong}"
