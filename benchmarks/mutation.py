@@ -6,7 +6,7 @@ accepted run of Megatron's tables, which no error may touch. Only what the tests
 not, in tests/edges also that it is sure; of a function every word. A mutant of a declared check that no combination of values
 can tell from the original (equivalence.py) is no wrong rule and not counted.
 
-`--list` writes the survivors as a page: docs/development/mutation.md is made by `--list docs/development/mutation.md`.
+`--list` writes the survivors as a page: benchmarks/mutation.md is made by `--list benchmarks/mutation.md`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def measured(only: str) -> Tally:
 
 def page(tally: Tally) -> str:
     """The survivors, for reading."""
-    lines = ["# Mutants that the fixtures do not notice", "", "Made by `python benchmarks/mutation.py --list docs/development/mutation.md`.", ""]
+    lines = ["# Mutants that the fixtures do not notice", "", "Made by `python benchmarks/mutation.py --list benchmarks/mutation.md`.", ""]
     lines += ["| rules | change | mutants | killed | share | same as the original |", "|---|---|---|---|---|---|"]
     lines += [f"| {where} | {kind} | {made} | {dead} | {dead / max(made, 1):.1%} | {same} |" for where, kind, made, dead, same in tally.rows()]
     for rule, texts in sorted(tally.survivors.items()):
