@@ -2,8 +2,8 @@
 
 The arguments of a condition take every value that matters to it: what its option can hold (the choices, true and false, None
 where nothing is the default), the numbers of the condition and their neighbours, the words it asks for and another one. If the
-original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. Where there are too
-many combinations to try each, it counts as a wrong rule.
+original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A run that types none of
+a rule's arguments is not looked at by the rule. Where there are too many combinations to try each, it counts as a wrong rule.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
     tried = (tuple(rng.choice(values[name]) for name in names) for _ in range(SAMPLES)) if many > MOST else product(*values.values())
     for combination in tried:
         given = dict(zip(names, combination, strict=True))
+        if not rule.always and all(value is None or (value is False and view == "given") for (_, view), value in given.items() if view != "environment"):
+            continue  # nobody typed anything that the rule looks at
         read = lambda handle: given[handle.name, handle.view]  # noqa: E731, B023
         if verdict(rule.refuse, read) != verdict(mutant.refuse, read):
             return False

@@ -1,8 +1,9 @@
 """Whether the fixtures would notice a wrong rule: `python benchmarks/mutation.py [--show K] [--only WORD] [--list FILE]`.
 
 Wrong rules are made in memory, one change each (mutants.py says which). A mutant is killed when it says something else than the
-rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; or when an error speaks on an
-accepted run of Megatron's tables, which no error may touch. Only what the tests assert counts: that a declared check speaks or
+rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; when an error speaks on an
+accepted run of Megatron's tables, which no error may touch; or when a function crashes on a run of tests/rules, which every rule
+looks at. Only what the tests assert counts: that a declared check speaks or
 not, in tests/edges also that it is sure; of a function every word. A mutant of a declared check that no combination of values
 can tell from the original (equivalence.py) is no wrong rule and not counted.
 
@@ -38,7 +39,7 @@ from preflight.testing import load as cases_of
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 PLUGINS = load()
-ACCEPTED = "accepted"
+ACCEPTED, EVERY = "accepted", "every"
 RULES: dict[str, Checkable] = {rule.id: rule for rule in PLUGINS.rules(None)}
 NOTHING = Policy(chosen=lambda id, path: False)
 
@@ -68,17 +69,21 @@ def said(rule: Checkable, run: Run) -> object:
 
 
 def spoke(rule: Checkable, run: Run) -> object:
-    """What a declared check says, as far as its test looks."""
-    found = next(iter(rule.check(run.job, run.options)), None) if rule.applies(run.job) else None
+    """Whether a rule speaks, as far as its test looks; a crash is none."""
+    try:
+        found = next(iter(rule.check(run.job, run.options)), None) if rule.applies(run.job) else None
+    except Exception:
+        return "crash"
     return "speaks" if isinstance(found, Finding) else "unknown" if run.sure and found is not None else "silent"
 
 
 def killed(mutant: Checkable, rule: Checkable, runs: Runs) -> bool:
-    if not isinstance(rule, Constraint):
-        return any(said(mutant, run) != said(rule, run) for run in runs[rule.id])
-    if any(spoke(mutant, run) != spoke(rule, run) for run in runs[rule.id]):
+    say = spoke if isinstance(rule, Constraint) else said
+    if any(say(mutant, run) != say(rule, run) for run in runs[rule.id]):
         return True
-    return rule.severity is Severity.ERROR and any(spoke(mutant, run) == "speaks" for run in runs[ACCEPTED])
+    if rule.severity is Severity.ERROR and any(spoke(mutant, run) == "speaks" for run in runs[ACCEPTED]):
+        return True
+    return not isinstance(rule, Constraint) and any(isinstance(said(mutant, run), str) for run in runs[EVERY])
 
 
 def fixtures() -> Runs:
@@ -98,6 +103,7 @@ def fixtures() -> Runs:
             own.mkdir()
             for rule in case.rules or _about(path):
                 jobs = case.check(own, PLUGINS, NOTHING).jobs
+                found[EVERY] += map(Run, jobs)
                 found[rule] += [Run(job, case.options.get(rule, {}), case.unknown is not None, case.fixed is not None) for job in jobs]
     return found
 
