@@ -9,7 +9,8 @@ class Sizes(NamedTuple):
     """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
 
     recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
-    stages: decoder layers per pipeline stage where they are to be written; sharded: shard the optimizer states.
+    stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage, likewise;
+    sharded: shard the optimizer states.
     micro_batches 0 leaves their number as it comes out.
     """
 
@@ -26,4 +27,5 @@ class Sizes(NamedTuple):
     recompute: str = "none"
     full_layers: tuple[int, ...] | None = None
     stages: tuple[int, ...] | None = None
+    chunks: tuple[tuple[int, ...], ...] | None = None
     sharded: bool = False

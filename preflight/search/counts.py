@@ -16,24 +16,33 @@ PASSES = 3
 """An elementwise operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
 
 
-def placed(s: Shape, wanted: Sizes) -> Shape:
-    """The model in another layout; layers that do not divide lie as the layout says, else rounded up."""
+def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> Shape:
+    """The model in another layout; layers that do not divide lie as the layout says, else as now, else rounded up."""
     layers = sum(map(sum, s.stages))
     row = wanted.stages or (-(-layers // (wanted.pipeline * wanted.virtual)),) * wanted.pipeline
+    same = wanted.stages is None and (len(s.stages), len(s.stages[0])) == (wanted.virtual, wanted.pipeline)
+    chunks = wanted.chunks or (s.stages if same else (row,) * wanted.virtual)
     expert_grid = wanted.expert_tensor * wanted.expert * wanted.pipeline
     world = wanted.data * wanted.tensor * wanted.context * wanted.pipeline
     return replace(
-        s, stages=(row,) * wanted.virtual, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context, expert=wanted.expert,
+        s, stages=chunks, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context, expert=wanted.expert,
         expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel, micro=wanted.micro,
         count=max(wanted.micro_batches, 1), group=wanted.pipeline, recompute=wanted.recompute, method="uniform", recompute_layers=1,
-        modules=(s.modules or frozenset(("core_attn",))) if wanted.recompute == "selective" else frozenset(),
+        modules=modules(s, selected) if wanted.recompute == "selective" else frozenset(),
+        operators=((tuple(sorted(selected)), chunks),) if wanted.recompute == "selective" and selected else (),
         shards=wanted.data * wanted.context if s.zero else 1, expert_shards=max(1, world // expert_grid) if s.zero else 1,
     )  # fmt: skip
 
 
-def required(s: Shape, wanted: Sizes, cluster: Cluster) -> float:
-    """Bytes that the worst of the first, the second and the last rank of a layout needs."""
-    one = placed(s, wanted)
+def modules(s: Shape, selected: frozenset[str]) -> frozenset[str]:
+    """What selective recomputation stands for: the modules or operators that the config names, else the core of attention."""
+    return s.modules if s.modules or selected else frozenset(("core_attn",))
+
+
+def required(s: Shape, wanted: Sizes, cluster: Cluster, selected: frozenset[str] = frozenset()) -> float:
+    """Bytes that the worst of the first, the second and the last rank of a layout needs. selected: outputs that operators named
+    for every layer free in selective recomputation."""
+    one = placed(s, wanted, selected)
     return max(stage(one, rank, cluster).required for rank in {0, min(1, one.pipeline - 1), one.pipeline - 1})
 
 

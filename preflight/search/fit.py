@@ -15,6 +15,7 @@ from preflight.cluster import Cluster
 from preflight.memory import activations, loss, need, parameters, peak, states
 from preflight.memory.parameters import Parameters
 from preflight.memory.shape import Shape
+from preflight.search.counts import modules
 from preflight.search.grid import RECOMPUTE, Columns, Space
 
 _KEYS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel")
@@ -55,9 +56,10 @@ def _layer_facts(space: Space, key: tuple[int, ...]) -> dict[str, float]:
     dense, expert_parameters = parameters.layers(replace(s, pipeline=1, stages=((layers,),)), 0, layers)
     facts = {"dense": dense / layers, "experts": expert_parameters / layers, "table": s.vocab * s.hidden / tensor}
     for mode in RECOMPUTE[:2]:
-        one = replace(s, recompute=mode, modules=s.modules or frozenset(("core_attn",)))
-        facts[mode] = sum(activations.layer(one, False).values()) * (1 - routed)
-        facts[mode] += sum(activations.layer(one, True).values()) * routed if routed else 0.0
+        gone = space.selected if mode == "selective" else frozenset()
+        one = replace(s, recompute=mode, modules=modules(s, gone) if mode == "selective" else frozenset())
+        facts[mode] = sum(activations.layer(one, False, gone).values()) * (1 - routed)
+        facts[mode] += sum(activations.layer(one, True, gone).values()) * routed if routed else 0.0
     facts["full"] = activations.layer_input(s)
     facts["head"] = sum(term.high for term in peak.loss_terms(s))
     facts["output backward"] = loss.logits_gradient(s)
@@ -75,6 +77,8 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
     steady = _steady(s, columns, facts["dense"] * per_rank, facts["experts"] * per_rank, facts["table"] * tables)
     rank = 0 if first else p - 1
     warm_up = np.minimum(columns["micro_batches"] * v, np.where(v > 1, 2 * (p - rank - 1) + (v - 1) * p + 1, p - rank))
+    if s.splits > 1:  # parts of a sequence
+        warm_up = np.minimum(columns["micro_batches"], (s.splits + p - rank - 1) / s.splits) * v
     kept = np.select([columns["recompute"] == i for i in range(3)], [facts[name] for name in RECOMPUTE], facts["full"])
     alive = warm_up * (per_rank / v) * kept * micro
     whole = np.where(columns["recompute"] >= 2, facts["none"], 0.0)

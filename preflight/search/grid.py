@@ -42,6 +42,12 @@ class Space:
     near: Sizes | None = None
     measured: bool = True
     even: bool = False
+    selected: frozenset[str] = frozenset()  # outputs that the operators named for every layer free in selective recomputation
+    repeated: tuple[str, ...] = ()  # matrix work that they run again
+
+    def kept(self, pipeline: int, virtual: int) -> bool:
+        """Whether the layers lie as they do now, so that nothing is to be written."""
+        return not self.even and pipeline == len(self.shape.stages[0]) and virtual == len(self.shape.stages)
 
     def allowed(self, name: str, value: int) -> bool:
         return self.fixed.get(name, value) == value and value <= self.most.get(name, value)
@@ -67,11 +73,21 @@ def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
     values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
     values["sequence_parallel"] = bool(values["sequence_parallel"])
     values["recompute"] = RECOMPUTE[min(values["recompute"], COUNTED - 1)]
-    if space is not None and values["virtual"] == 1:
-        layers = sum(map(sum, space.shape.stages))
-        even = layers % values["pipeline"] == 0
-        values["stages"] = stages(layers, values["pipeline"], space.split) if not even or space.even else None
+    if space is not None and not space.kept(values["pipeline"], values["virtual"]):
+        values |= _spread(space, values["pipeline"], values["virtual"])
     return Sizes(**values)
+
+
+def _spread(space: Space, pipeline: int, virtual: int) -> dict[str, Any]:
+    """The layers of each stage, or of each chunk of each stage, where they have to be written."""
+    layers = sum(map(sum, space.shape.stages))
+    even = layers % (pipeline * virtual) == 0
+    if even and not space.even:
+        return {}
+    if virtual == 1:
+        return {"stages": stages(layers, pipeline, space.split)}
+    flat = stages(layers, pipeline * virtual, space.split)
+    return {} if even else {"chunks": tuple(flat[v * pipeline : (v + 1) * pipeline] for v in range(virtual))}
 
 
 def stages(layers: int, pipeline: int, split: str) -> tuple[int, ...]:
@@ -100,7 +116,7 @@ def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, i
         for pipeline in divisors(space.world // tensor):
             if not space.allowed("pipeline", pipeline):
                 continue
-            if pipeline > layers or (layers % pipeline and not space.split):
+            if pipeline > layers or (layers % pipeline and not space.split and not space.kept(pipeline, 1)):
                 out["layers do not divide over pipeline stages"] += 1
                 continue
             for context in divisors(space.world // tensor // pipeline):
@@ -158,5 +174,12 @@ def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
 
 def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:
     yield from (1,) if space.allowed("virtual", 1) else ()
-    if pipeline > 1 and layers % pipeline == 0 and count % pipeline == 0:
-        yield from (v for v in divisors(layers // pipeline) if 1 < v <= 8 and space.allowed("virtual", v))
+    if pipeline > 1 and count % pipeline == 0:
+        yield from (v for v in range(2, 9) if _chunks(space, layers, pipeline, v) and space.allowed("virtual", v))
+
+
+def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:
+    """Whether the layers can lie so: alike, as they do now, or, where every chunk can have its own number, in 2 chunks or as many as now."""
+    if layers % (pipeline * virtual) == 0 or space.kept(pipeline, virtual):
+        return True
+    return space.split == "any" and layers > pipeline * virtual and virtual in (2, len(space.shape.stages))

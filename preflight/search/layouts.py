@@ -135,7 +135,7 @@ class _Proof:
                 rejected["does not fit in memory"] += 1
                 return
             wanted = counted
-        if self.where.measured and exactly(self.where.shape, wanted, self.cluster) > self.available * SURELY:
+        if self.where.measured and exactly(self.where.shape, wanted, self.cluster, self.where.selected) > self.available * SURELY:
             rejected["does not fit in memory"] += 1
             return
         edits = self.edits_for(wanted)

@@ -50,14 +50,24 @@ def space(job: Job, limits: Limits) -> Space:
     return Space(
         numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated, split=layout.split,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
+        selected=_everywhere(job.plan.recompute.operators, layout.stages), repeated=tuple(sorted(_everywhere(job.plan.recompute.repeated, layout.stages))),
     )  # fmt: skip
 
 
+def _everywhere(listed: Value, stages: Value) -> frozenset[str]:
+    """Of operators with counts by chunk and stage, the names of those that hold in every layer, and so in any layout."""
+    if not listed.known or not listed.raw or not stages.known:
+        return frozenset()
+    held = [names for names, counts in listed.raw if counts == stages.raw]
+    return frozenset(name for names in held for name in ((names,) if isinstance(names, str) else names))
+
+
 def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
-    """The numbers of the model, and whether they are enough to estimate memory."""
+    """The numbers of the model, and whether they are enough to estimate what training needs; the memory of serving is left to the proof."""
+    serving = job.plan.inference.enabled.raw is True and limits.near is not None
     architecture = job.cluster.device.architecture if job.cluster.device else 0
     try:
-        return replace(shape(_solid(job.plan), architecture), full_layers=None, operators=(), repeated=()), True
+        return replace(shape(_solid(job.plan), architecture), full_layers=None, operators=(), repeated=()), not serving
     except Missing:
         if limits.near is None:
             raise

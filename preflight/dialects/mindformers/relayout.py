@@ -61,21 +61,24 @@ def _accumulation(sizes: Sizes) -> dict[str, object]:
 
 
 def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
-    """Interleaving needs both switches; the offsets follow the stages."""
-    wanted: Mapping[str, object] = {}
-    stages_change = _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline)
-    if sizes.virtual > 1:
+    """Interleaving needs both switches; the offsets follow the chunks of the stages."""
+    given = arguments.given("model.model_config.pp_interleave_num")
+    now = given.raw if given is not None and arguments.get("parallel.pipeline_config.pipeline_interleave").raw is True else 1
+    if now == sizes.virtual and not _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline) and not (sizes.stages or sizes.chunks):
+        return {}
+    wanted: dict[str, object] = {}
+    if sizes.virtual > 1 and now != sizes.virtual:
         wanted = {
             "parallel.pipeline_config.pipeline_interleave": True,
             "parallel.pipeline_config.pipeline_scheduler": "1f1b",
             "model.model_config.pp_interleave_num": sizes.virtual,
         }
-    elif arguments.given("model.model_config.pp_interleave_num") is not None:
+    elif sizes.virtual == 1 and given is not None:
         wanted = {"model.model_config.pp_interleave_num": 1}
-    offset = _offset(sizes.stages)
-    if (stages_change or sizes.stages) and (arguments.given("model.model_config.offset") is not None or offset):
-        return {**wanted, "model.model_config.offset": offset}
-    return dict(wanted)
+    offset = _offset(sizes.stages) if sizes.chunks is None else _offsets(sizes.chunks)
+    if arguments.given("model.model_config.offset") is not None or offset:
+        wanted["model.model_config.offset"] = offset
+    return wanted
 
 
 def _offset(stages: tuple[int, ...] | None) -> object:
@@ -84,6 +87,12 @@ def _offset(stages: tuple[int, ...] | None) -> object:
         return 0
     share = sum(stages) // len(stages)
     return [layers - share for layers in stages]
+
+
+def _offsets(chunks: tuple[tuple[int, ...], ...]) -> object:
+    """The same by virtual stage."""
+    share = sum(map(sum, chunks)) // (len(chunks) * len(chunks[0]))
+    return [[layers - share for layers in row] for row in chunks]
 
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
