@@ -31,9 +31,13 @@ def layouts_text(path: str, result: Result, explain: bool) -> str:
 def _row(found: Found) -> list[str]:
     sizes = found.sizes._asdict()
     if found.sizes.full_layers:
-        sizes["recompute"] = f"{list(found.sizes.full_layers)}"
+        sizes["recompute"] = f"{list(found.sizes.full_layers)}" if any(found.sizes.full_layers) else "none"
+    if found.sizes.listed:
+        sizes["recompute"] += f" + operators {list(found.sizes.listed)}"
     if found.sizes.stages and len(set(found.sizes.stages)) > 1:
         sizes["pipeline"] = f"{found.sizes.pipeline} {list(found.sizes.stages)}"
+    if found.sizes.chunks:
+        sizes["pipeline"] = f"{found.sizes.pipeline} {[list(row) for row in found.sizes.chunks]}"
     room = f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?"
     return [*(str(sizes[name]) for name in COLUMNS), f"{found.seconds:.3g}", f"{found.mfu:.0%}", f"{found.bubble:.0%}", f"{found.communication:.2g}", room]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from preflight.cluster import Cluster, Device
 from preflight.memory import activations, flops
 from preflight.memory.estimate import stage
 from preflight.memory.shape import Shape
-from preflight.search.time import FALLBACK_FLOPS, MATRIX_EFFICIENCY
+from preflight.search.time import FALLBACK_FLOPS, FALLBACK_MEMORY_RATE, MATRIX_EFFICIENCY, PASSES
 from preflight.sizes import Sizes
-
-FALLBACK_MEMORY_RATE = 1.2e12
-PASSES = 3
-"""An elementwise operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
 
 
 def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> Shape:
@@ -46,23 +44,48 @@ def required(s: Shape, wanted: Sizes, cluster: Cluster, selected: frozenset[str]
     return max(stage(one, rank, cluster).required for rank in {0, min(1, one.pipeline - 1), one.pipeline - 1})
 
 
-def fewest(s: Shape, cluster: Cluster, available: float) -> tuple[int, ...] | None:
-    """The fewest fully recomputed layers of each stage with which it fits; None where even all are not enough."""
-    found = []
-    for rank in range(s.pipeline):
-        low, high = 0, s.stages[0][rank]
-        if _need(s, cluster, rank, high) > available:
-            return None
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if _need(s, cluster, rank, middle) <= available else (middle + 1, high)
-        found.append(low)
-    return tuple(found)
+class Counts(NamedTuple):
+    """Layers of each stage that are recomputed in full; those in which cheap operators are, the full ones among them."""
+
+    full: tuple[int, ...]
+    listed: tuple[int, ...]
 
 
-def _need(s: Shape, cluster: Cluster, rank: int, count: int) -> float:
-    counts = tuple(count if other == rank else 0 for other in range(s.pipeline))
-    return float(stage(replace(s, recompute="full", method=None, full_layers=(counts,)), rank, cluster).required)
+def fewest(s: Shape, cluster: Cluster, available: float, cheap: frozenset[str] = frozenset()) -> Counts | None:
+    """The cheapest recomputation of each stage with which it fits: cheap operators in the fewest layers, and only where those of
+    all layers are not enough the fewest layers in full. None where even all layers are not."""
+    found = [_cheapest(s, cluster, rank, available, cheap) for rank in range(s.pipeline)]
+    counts = [pair for pair in found if pair is not None]
+    return Counts(*map(tuple, zip(*counts, strict=True))) if len(counts) == len(found) else None
+
+
+def _cheapest(s: Shape, cluster: Cluster, rank: int, available: float, cheap: frozenset[str]) -> tuple[int, int] | None:
+    held = s.stages[0][rank]
+
+    def fits(full: int, listed: int) -> bool:
+        return _need(s, cluster, rank, full, listed, cheap) <= available
+
+    if not fits(held, held):
+        return None
+    full = _least(held, lambda count: fits(count, held))
+    return full, (held if full else _least(held, lambda count: fits(0, count))) if cheap else 0
+
+
+def _least(most: int, enough: Callable[[int], bool]) -> int:
+    """The smallest count that is enough, where the largest is."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def _need(s: Shape, cluster: Cluster, rank: int, full: int, listed: int, cheap: frozenset[str]) -> float:
+    """Bytes of a stage with so many layers in full and cheap operators in so many, the full ones among them."""
+    counts, beyond = (tuple(count if other == rank else 0 for other in range(s.pipeline)) for count in (full, max(listed - full, 0)))
+    operators = ((tuple(sorted(cheap)), (beyond,)),) if cheap else ()
+    one = replace(s, recompute="full" if full else "none", method=None, full_layers=(counts,), operators=operators)
+    return float(stage(one, rank, cluster).required)
 
 
 def seconds(s: Shape, device: Device | None) -> float:

@@ -16,7 +16,7 @@ from preflight.memory import activations, loss, need, parameters, peak, states
 from preflight.memory.parameters import Parameters
 from preflight.memory.shape import Shape
 from preflight.search.counts import modules
-from preflight.search.grid import RECOMPUTE, Columns, Space
+from preflight.search.grid import LISTED, RECOMPUTE, Columns, Space
 
 _KEYS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel")
 
@@ -34,6 +34,11 @@ def required(space: Space, columns: Columns, cluster: Cluster) -> Any:
     degrees = ("tensor", "pipeline", "context", "data", "expert", *(("expert_tensor",) if space.shape.experts else ()))
     groups = sum((columns[name] > 1).astype(np.int64) for name in degrees)
     return allocated * need.SLACK * margin + context + groups * (pair - context)
+
+
+def listed_bytes(space: Space, columns: Columns) -> Any:
+    """Bytes of cheap outputs that one layer keeps for a micro-batch."""
+    return _facts(space, columns)["cheap"] * columns["micro"]
 
 
 def _facts(space: Space, columns: Columns) -> dict[str, Any]:
@@ -61,6 +66,8 @@ def _layer_facts(space: Space, key: tuple[int, ...]) -> dict[str, float]:
         facts[mode] = sum(activations.layer(one, False, gone).values()) * (1 - routed)
         facts[mode] += sum(activations.layer(one, True, gone).values()) * routed if routed else 0.0
     facts["full"] = activations.layer_input(s)
+    facts["cheap"] = sum(size for name, size in activations.layer(replace(s, recompute="none"), False).items() if name in space.cheap)
+    facts["listed"] = facts["none"] - facts["cheap"]
     facts["head"] = sum(term.high for term in peak.loss_terms(s))
     facts["output backward"] = loss.logits_gradient(s)
     facts["backward"] = peak.backward(replace(s, recompute="none", full_layers=None, pipeline=1, stages=((layers,),)), 0)
@@ -79,9 +86,9 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
     warm_up = np.minimum(columns["micro_batches"] * v, np.where(v > 1, 2 * (p - rank - 1) + (v - 1) * p + 1, p - rank))
     if s.splits > 1:  # parts of a sequence
         warm_up = np.minimum(columns["micro_batches"], (s.splits + p - rank - 1) / s.splits) * v
-    kept = np.select([columns["recompute"] == i for i in range(3)], [facts[name] for name in RECOMPUTE], facts["full"])
+    kept = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], [facts[name] for name in ("none", "selective", "listed")], facts["full"])
     alive = warm_up * (per_rank / v) * kept * micro
-    whole = np.where(columns["recompute"] >= 2, facts["none"], 0.0)
+    whole = np.where((columns["recompute"] >= 2) & (columns["recompute"] != LISTED), facts["none"], 0.0)
     backward = (facts["backward"] + whole) * micro
     moment = backward if first else np.maximum(facts["head"] * micro, backward)
     moment = np.where(p == 1, np.maximum(facts["head"] * micro, backward), moment)

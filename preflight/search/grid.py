@@ -17,7 +17,9 @@ from preflight.sizes import Sizes
 COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro", "micro_batches", "recompute")
 RECOMPUTE = ("none", "selective", "full")
 COUNTED = len(RECOMPUTE)
-"""As "full", but only so many layers of each stage as memory asks for."""
+"""Only so many layers of each stage as memory asks for: first cheap operators alone, where the framework can be told, then in full."""
+LISTED = COUNTED + 1
+"""Cheap operators in every layer: no candidate, but the edge between the two."""
 Columns = Mapping[str, Any]
 
 
@@ -43,7 +45,7 @@ class Space:
     measured: bool = True
     even: bool = False
     selected: frozenset[str] = frozenset()  # outputs that the operators named for every layer free in selective recomputation
-    repeated: tuple[str, ...] = ()  # matrix work that they run again
+    cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be told to make again
 
     def kept(self, pipeline: int, virtual: int) -> bool:
         """Whether the layers lie as they do now, so that nothing is to be written."""
@@ -76,6 +78,15 @@ def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
     if space is not None and not space.kept(values["pipeline"], values["virtual"]):
         values |= _spread(space, values["pipeline"], values["virtual"])
     return Sizes(**values)
+
+
+def present(space: Space) -> Sizes:
+    """The layout as it stands, nothing recomputed."""
+    s = space.shape
+    return Sizes(
+        tensor=s.tensor, pipeline=s.pipeline, context=s.context, expert=s.expert, expert_tensor=s.expert_tensor, data=s.data, virtual=s.virtual,
+        sequence_parallel=s.sequence_parallel, micro=s.micro, micro_batches=s.count,
+    )  # fmt: skip
 
 
 def _spread(space: Space, pipeline: int, virtual: int) -> dict[str, Any]:

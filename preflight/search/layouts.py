@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +18,11 @@ from preflight.memory.need import budget
 from preflight.memory.shape import Missing, shape
 from preflight.search.counts import fewest
 from preflight.search.counts import required as exactly
-from preflight.search.fit import required
-from preflight.search.grid import COUNTED, Columns, Space, grid, sizes
+from preflight.search.fit import listed_bytes, required
+from preflight.search.grid import COUNTED, LISTED, Columns, Space, grid, present, sizes
 from preflight.search.near import cost
-from preflight.search.space import Limits, space
-from preflight.search.time import Time, step_time
+from preflight.search.space import Limits, everywhere, space
+from preflight.search.time import PASSES, Time, step_time
 from preflight.sizes import Sizes
 
 MOST_TRIED = 200
@@ -69,6 +69,7 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
         where = space(job, limits)
     except Missing as missing:
         return Result(unknown=str(missing))
+    where = replace(where, cheap=_cheap(where, edits_for, attempt))
     columns, result.rejected = grid(where)
     result.considered = len(columns["tensor"])
     if not result.considered:
@@ -76,9 +77,9 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     limit = budget(job.cluster)
     available = limit if limit is not None else math.inf
     need = required(where, columns, job.cluster) if where.measured else np.zeros(result.considered)
-    share = _share(where, columns, need, job, available)
-    need = np.where((columns["recompute"] == COUNTED) & ((share <= 0) | (share > 1)), math.inf, need)
-    times = step_time(where, columns, job.cluster.device, np.clip(share, 0, 1))
+    listed, share = _shares(where, columns, need, job, available)
+    need = np.where((columns["recompute"] == COUNTED) & ((np.maximum(listed, share) <= 0) | (share > 1)), math.inf, need)
+    times = step_time(where, columns, job.cluster.device, np.clip(share, 0, 1), _moved(where, columns, listed - share))
     result.rejected["does not fit in memory"] = int((need > available).sum())
     proof = _Proof(result, job.cluster, where, columns, times, available, limits, edits_for, attempt)
     for row in _ranked(where, columns, need, times, available):
@@ -90,17 +91,39 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     return result
 
 
-def _share(where: Space, columns: Columns, need: Any, job: Job, available: float) -> Any:
-    """The share of its layers that a candidate has to recompute to fit; above 1 where all are not enough."""
+def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try) -> frozenset[str]:
+    """Outputs that the framework can be told to make again operator by operator, found by telling it in the present layout."""
+    if where.split != "any" or where.near is not None or not where.measured or where.even or len(where.shape.stages) > 1:
+        return frozenset()
+    held = where.shape.stages[0]
+    tried = attempt(edits_for(present(where)._replace(full_layers=(0,) * len(held), listed=held)))
+    if isinstance(tried, str) or tried[0].plan.recompute.repeated.raw:
+        return frozenset()
+    return everywhere(tried[0].plan)
+
+
+def _shares(where: Space, columns: Columns, need: Any, job: Job, available: float) -> tuple[Any, Any]:
+    """The shares of its layers that a candidate has to recompute to fit: cheap operators, and in full. The second is above 1
+    where all are not enough."""
     counted = columns["recompute"] == COUNTED
+    listed, share = np.zeros(len(need)), np.zeros(len(need))
     if not where.measured or available == math.inf or not counted.any():
-        return np.zeros(len(need))
+        return listed, share
     rows = {name: values[counted] for name, values in columns.items()}
-    without = required(where, {**rows, "recompute": np.zeros_like(rows["recompute"])}, job.cluster)
+    without, some = (required(where, {**rows, "recompute": np.full_like(rows["recompute"], code)}, job.cluster) for code in (0, LISTED))
     layers = np.ceil(sum(map(sum, where.shape.stages)) / rows["pipeline"])
-    share = np.zeros(len(need))
-    share[counted] = np.ceil((without - available) / np.maximum(without - need[counted], 1.0) * layers) / layers
-    return share
+    share[counted] = np.maximum(np.ceil((some - available) / np.maximum(some - need[counted], 1.0) * layers) / layers, 0)
+    part = np.clip(np.ceil((without - available) / np.maximum(without - some, 1.0) * layers) / layers, 0, 1)
+    listed[counted] = np.where(without - some > 1.0, part, 0.0)
+    return listed, share
+
+
+def _moved(where: Space, columns: Columns, listed: Any) -> Any:
+    """Bytes that recomputed cheap operators read and write on a device in a step."""
+    if not where.cheap:
+        return 0.0
+    layers = sum(map(sum, where.shape.stages)) / columns["pipeline"]
+    return np.maximum(listed, 0) * layers * PASSES * listed_bytes(where, columns) * columns["micro_batches"]
 
 
 def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: float) -> list[int]:
@@ -157,12 +180,14 @@ class _Proof:
             self.keep(row, wanted, edits, job)
 
     def counted(self, wanted: Sizes) -> Sizes | None:
-        """With the fewest recomputed layers of each stage; None where all are not enough."""
+        """With the cheapest recomputation of each stage; None where all layers are not enough."""
         tried = self.attempt(self.edits_for(wanted))
         if isinstance(tried, str) or not tried[0].memory.stages:
             return None
-        counts = fewest(shape(tried[0].plan, self.where.shape.architecture), self.cluster, self.available)
-        return wanted._replace(full_layers=counts) if counts is not None else None
+        counts = fewest(shape(tried[0].plan, self.where.shape.architecture), self.cluster, self.available, self.where.cheap)
+        if counts is None:
+            return None
+        return wanted._replace(full_layers=counts.full, listed=counts.listed if any(counts.listed) else None)
 
     def needless(self, edits: tuple[Edit, ...]) -> str:
         """Why a change is not worth to be tried beside those that were found; "" when it is."""

@@ -50,16 +50,16 @@ def space(job: Job, limits: Limits) -> Space:
     return Space(
         numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated, split=layout.split,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
-        selected=_everywhere(job.plan.recompute.operators, layout.stages), repeated=tuple(sorted(_everywhere(job.plan.recompute.repeated, layout.stages))),
+        selected=everywhere(job.plan),
     )  # fmt: skip
 
 
-def _everywhere(listed: Value, stages: Value) -> frozenset[str]:
-    """Of operators with counts by chunk and stage, the names of those that hold in every layer, and so in any layout."""
+def everywhere(plan: Plan) -> frozenset[str]:
+    """Outputs that are made again in every layer by operators that are named, and so in any layout."""
+    listed, stages = plan.recompute.operators, plan.layout.stages
     if not listed.known or not listed.raw or not stages.known:
         return frozenset()
-    held = [names for names, counts in listed.raw if counts == stages.raw]
-    return frozenset(name for names in held for name in ((names,) if isinstance(names, str) else names))
+    return frozenset(name for names, counts in listed.raw if counts == stages.raw for name in names)
 
 
 def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:

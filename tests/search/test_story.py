@@ -15,7 +15,7 @@ from preflight.memory.shape import Shape, shape
 from preflight.request import Request, Target
 from preflight.search.attempt import attempts
 from preflight.search.counts import fewest, seconds
-from preflight.search.layouts import search
+from preflight.search.layouts import Result, search
 from preflight.search.space import Limits
 from preflight.source import Source
 from preflight.workspace import Workspace
@@ -53,6 +53,7 @@ model:
     offset: 0
   arch: {type: LlamaForCausalLM}
 """
+PATTERNS = (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape", r"feed_forward\.w2\.reshape")
 SHORT = r"{'feed_forward\.mul': COUNTS, 'feed_forward\.w1\.activation\.silu': COUNTS, 'feed_forward\.w1\.reshape': COUNTS, 'feed_forward\.w2\.reshape': COUNTS}"
 
 
@@ -153,19 +154,52 @@ def test_the_first_stage_needs_more_recomputation_than_the_last() -> None:
     job = report.jobs[0]
     assert run(False, memory="50GB").jobs[0].memory.verdict != "fits"
     counts = fewest(numbers(report), job.cluster, job.memory.budget or 0)
-    assert counts is not None and counts[0] > counts[1] >= 0
+    assert counts is not None and counts.full[0] > counts.full[1] >= 0 == sum(counts.listed)
 
 
-def test_the_search_writes_counts_per_stage() -> None:
-    text = BASE.replace("RECOMPUTE", "True").replace("SELECT", "False").replace("MEMORY", "50GB")
+def found(memory: str) -> Result:
+    text = BASE.replace("RECOMPUTE", "True").replace("SELECT", "False").replace("MEMORY", memory)
     request = Request(world_size=16, device="ascend-910b3", target=Target("mindformers", "1.5.0"))
     workspace = Workspace([Source(text, "run.yaml")], installed(), request)
     report = workspace.check()
     job = report.jobs[0]
     assert job.arguments.relayout is not None
-    limits = Limits({"pipeline": 2, "tensor": 1, "context": 1, "micro": 1, "virtual": 1}, show=3)
-    found = search(job, job.arguments.relayout, attempts(workspace, report, job), limits)
-    best = found.layouts[0]
-    assert best.sizes.full_layers is not None and best.sizes.full_layers[0] > best.sizes.full_layers[1], found.rejected
-    assert [str(edit.value) for edit in best.edits if edit.key[-1] == "recompute"] == [str(list(best.sizes.full_layers))]
-    assert best.seconds < min(other.seconds for other in found.layouts[1:])
+    limits = Limits({"pipeline": 2, "tensor": 1, "context": 1, "micro": 2, "virtual": 1}, show=3)
+    return search(job, job.arguments.relayout, attempts(workspace, report, job), limits)
+
+
+def test_the_search_comes_to_the_accounts_end() -> None:
+    """Few layers of the first stage in full, the cheap operators of its others; the last stage needs next to nothing."""
+    result = found("57.2GB")
+    best = result.layouts[0]
+    assert best.sizes.full_layers is not None and best.sizes.listed is not None, result.rejected
+    assert 4 <= best.sizes.full_layers[0] <= 8 and best.sizes.full_layers[1] == 0
+    assert best.sizes.listed[0] == 20
+    changes = {str(edit.key[-1]): edit.value for edit in best.edits}
+    assert changes["recompute"] == list(best.sizes.full_layers)
+    assert changes["select_recompute"] == {key: list(best.sizes.listed) for key in PATTERNS}
+    assert best.seconds < min(other.seconds for other in result.layouts[1:])
+
+
+def test_operators_alone_where_they_are_enough() -> None:
+    best = found("60.9GB").layouts[0]
+    tighter = found("45GB").layouts[0]
+    assert best.sizes.full_layers is not None and tighter.sizes.full_layers is not None
+    assert best.sizes.full_layers[0] < tighter.sizes.full_layers[0]
+    assert best.seconds < tighter.seconds
+
+
+def test_uneven_virtual_stages_are_written_chunk_by_chunk() -> None:
+    text = BASE.replace("RECOMPUTE", "True").replace("SELECT", "False").replace("MEMORY", "58GB").replace("num_layers: 40", "num_layers: 39")
+    text = text.replace("offset: 0", "offset: [1, 0]")
+    request = Request(world_size=16, device="ascend-910b3", target=Target("mindformers", "1.5.0"))
+    workspace = Workspace([Source(text, "run.yaml")], installed(), request)
+    report = workspace.check()
+    job = report.jobs[0]
+    assert job.arguments.relayout is not None
+    limits = Limits({"pipeline": 2, "virtual": 2, "tensor": 1, "context": 1, "micro": 2}, show=1)
+    best = search(job, job.arguments.relayout, attempts(workspace, report, job), limits).layouts[0]
+    changes = {str(edit.key[-1]): edit.value for edit in best.edits}
+    assert best.sizes.chunks is not None and sum(map(sum, best.sizes.chunks)) == 39
+    offset = changes["offset"]
+    assert isinstance(offset, list) and len(offset) == 2 and sum(map(sum, offset)) == 39 % 4

@@ -49,7 +49,7 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
         return given is not None
     now = given if given is not None else arguments.get(name)
     if not now.known or now.raw is None:
-        return given is not None or value not in (1, False, 0)
+        return given is not None or value is True or value not in (1, False, 0)
     return type(now.raw) is not type(value) or bool(now.raw != value)
 
 
@@ -68,11 +68,10 @@ def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
         return {}
     wanted: dict[str, object] = {}
     if sizes.virtual > 1 and now != sizes.virtual:
-        wanted = {
-            "parallel.pipeline_config.pipeline_interleave": True,
-            "parallel.pipeline_config.pipeline_scheduler": "1f1b",
-            "model.model_config.pp_interleave_num": sizes.virtual,
-        }
+        switches: dict[str, object] = {"pipeline_interleave": True, "pipeline_scheduler": "1f1b"}
+        names = {f"parallel.pipeline_config.{name}": value for name, value in switches.items()}
+        section = any(arguments.given(name) is not None for name in names)
+        wanted = {**(names if section else {"parallel.pipeline_config": switches}), "model.model_config.pp_interleave_num": sizes.virtual}
     elif sizes.virtual == 1 and given is not None:
         wanted = {"model.model_config.pp_interleave_num": 1}
     offset = _offset(sizes.stages) if sizes.chunks is None else _offsets(sizes.chunks)
@@ -100,6 +99,12 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     stages_change = _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline)
     now = arguments.get("recompute_config.recompute")
     listed = isinstance(now.raw, list) if now.known else False
+    if sizes.listed is not None:
+        whole = list(sizes.full_layers or ())
+        return {
+            "recompute_config.recompute": whole if any(whole) else False,
+            "recompute_config.select_recompute": {pattern: list(sizes.listed) for pattern in _cheap(arguments)},
+        }
     if sizes.full_layers is not None:
         return {"recompute_config.recompute": list(sizes.full_layers)}
     if sizes.recompute == "full":
@@ -110,6 +115,17 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     if selective and _everywhere(arguments.get("recompute_config.select_recompute").raw):
         return {"recompute_config.recompute": False}
     return {"recompute_config.recompute": False, "recompute_config.select_recompute": selective}
+
+
+def _cheap(arguments: Arguments) -> tuple[str, ...]:
+    """Patterns of the activation and the product of a gated MLP, with the reshapes that stand between them and the linears."""
+    legacy = arguments.given("use_legacy")
+    if legacy is not None and legacy.raw is False:
+        return (r"mlp\.mul", r"mlp\.activation_func\.silu")
+    concat = arguments.given("model.model_config.qkv_concat")
+    if concat is not None and concat.raw is True:
+        return (r"feed_forward\.mul", r"feed_forward\.activate\.silu", r"feed_forward\.w2\.reshape", r"feed_forward\.reshape")
+    return (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape", r"feed_forward\.w2\.reshape")
 
 
 def _everywhere(patterns: object) -> bool:
