@@ -97,7 +97,7 @@ MEGATRON.add(
     ),
     refuse(
         "main-params-with-optimizer-states",
-        all_of(a.load_main_params_from_ckpt, ~a.no_load_optim.written, ~all_of(a.moe_use_upcycling, a.no_load_optim)),
+        all_of(a.load_main_params_from_ckpt, ~a.no_load_optim.written),
         message="--load-main-params-from-ckpt needs --no-load-optim",
         why=REFUSED,
         at=(a.load_main_params_from_ckpt,),
