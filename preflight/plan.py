@@ -104,6 +104,7 @@ class Recompute:
     patterns: Value = _NOT_GIVEN  # tuple of (pattern, counts per [v][s]) for operator patterns; None
     operators: Value = _NOT_GIVEN  # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
     repeated: Value = _NOT_GIVEN  # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
+    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
     offload: Value = _NOT_GIVEN  # activation offloading or swap is on
 
 

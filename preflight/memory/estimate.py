@@ -7,7 +7,7 @@ from typing import NamedTuple
 from preflight.cluster import Cluster
 from preflight.memory import inference, need, parameters, peak, states
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term
-from preflight.memory.shape import Missing, Shape, shape
+from preflight.memory.shape import SWAPPED, Missing, Shape, shape
 from preflight.memory.usable import MOST
 from preflight.plan import Plan
 from preflight.value import known
@@ -36,8 +36,10 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     worst = max(stages, key=lambda s: s.required)
     low = max(stage.low for stage in stages)
     verdict = need.verdict(low, worst.required, available)
-    if numbers.open and verdict != "does-not-fit" and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
-        return MemoryEstimate(budget=available, unknown=(f"{numbers.open} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",))
+    why = numbers.open if verdict != "does-not-fit" else ""
+    why = SWAPPED if not why and numbers.doubtful and verdict == "at-risk" else why
+    if why and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
+        return MemoryEstimate(budget=available, unknown=(f"{why} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",))
     reasons = () if available is not None else ("the device is not known",)
     return MemoryEstimate(stages, verdict, available, reasons, need.outside(numbers, cluster))
 

@@ -82,6 +82,7 @@ class Shape:
     modules: frozenset[str]
     operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]  # recomputed outputs, layers[v][s] beyond the fully recomputed
     repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # matrix work of these operators, likewise
+    doubtful: frozenset[str]  # kept outputs of which some may be gone at the peak
     parameter_bytes: int
     gradient_bytes: int
     master_bytes: int

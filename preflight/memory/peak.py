@@ -131,7 +131,9 @@ def _expert_backward(s: Shape) -> float:
 def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     """Everything alive at the worst moment of a step beyond the steady bytes."""
     kept = kept_layers(s, rank)
-    terms = [_term(f"activations: {name}", size, "in flight x layers x bytes per layer") for name, size in kept.items() if size]
+    terms = [
+        Term(f"activations: {name}", 0.0 if name in s.doubtful else size, size, "in flight x layers x bytes per layer") for name, size in kept.items() if size
+    ]
     mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
     if rank == 0 and s.hidden_dropout:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))

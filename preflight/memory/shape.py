@@ -12,6 +12,7 @@ from preflight.value import Value
 
 __all__ = ["CUDA", "Experts", "Latent", "Missing", "Shape", "shape"]
 
+SWAPPED = "how much of the activations is swapped out or made again"
 Get = Callable[..., Any]
 
 
@@ -93,7 +94,7 @@ def _schedule(get: Get) -> dict[str, Any]:
 
 def _open(get: Get) -> str:
     if get("recompute.offload"):
-        return "how much of the activations is swapped out"
+        return SWAPPED
     return "the length of the samples" if get("batch.varying") else ""
 
 
@@ -106,6 +107,7 @@ def _recompute(get: Get) -> dict[str, Any]:
         "full_layers": get("recompute.full_layers"),
         "modules": frozenset(get("recompute.modules", ()) if get("recompute.mode") == "selective" else ()),
         "operators": tuple(get("recompute.operators", ())),
+        "doubtful": frozenset(get("recompute.doubtful", ())),
         "repeated": tuple(get("recompute.repeated", ())),
     }
 

@@ -61,6 +61,11 @@ def test_a_step_out_of_place_copies_one_parameter(implementation):
         assert short.first_step == pytest.approx(short.steady + 4 * TABLE)
 
 
+def test_moments_of_16_bits_are_widened_for_the_update():
+    narrow = rank(model__sequence=64, loss__implementation="mindspeed", precision__states="bf16", **SHARDED)
+    assert next(term.high for term in narrow.terms if term.name == "the optimizer's step") == 12.0 * TABLE
+
+
 def test_fully_sharded_layers_are_whole_at_work_and_tables_until_the_end():
     layer = parameters.dense_layer(shape(make()))
     assert sizes(optimizer__zero=3, optimizer__shards=8)["gathered weights"] == pytest.approx((2 * 2 + 4) * layer)
@@ -104,6 +109,23 @@ def test_dual_pipe_splits_into_a_v():
     assert len(memory.stages) == 2
 
 
+LATENT = (
+    "--multi-latent-attention --q-lora-rank 256 --kv-lora-rank 128 --qk-head-dim 64 --qk-pos-emb-head-dim 32 --v-head-dim 64 --use-flash-attn "
+    "--spec mindspeed_llm.tasks.models.spec.deepseek_spec layer_spec --sequence-parallel "
+)
+
+
+def test_what_may_be_gone_at_the_peak_is_in_the_high_end_only():
+    plain, _ = verdict(LATENT, "mindspeed-llm")
+    swapped, plan = verdict(LATENT + "--recompute-mla-up-proj --mla-swap-core-attn-out", "mindspeed-llm")
+    assert plan.recompute.doubtful.raw == ("query key value", "key value up", "attention output")
+    low = {term.name: (term.low, term.high) for term in swapped.worst.terms}
+    for term in plain.worst.terms:
+        if term.kind == "dynamic":
+            gone = term.name.removeprefix("activations: ") in plan.recompute.doubtful.raw
+            assert low[term.name] == (0.0 if gone else term.low, term.high)
+
+
 @pytest.mark.parametrize(
     ("options", "target", "known"),
     [
@@ -112,6 +134,9 @@ def test_dual_pipe_splits_into_a_v():
         ("--optimizer muon --muon-scalar-optimizer lion", "megatron@0.20.0", False),
         ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor", "megatron@0.20.0", True),
         ("--use-torch-fsdp2", "megatron@0.20.0", False),
+        ("--swap-attention --use-flash-attn", "mindspeed-llm", False),
+        ("--quant-grads", "mindspeed-llm", False),
+        ("--o2-optimizer", "mindspeed-llm", True),
     ],
 )
 def test_what_is_estimated_and_what_is_named(options, target, known):

@@ -95,7 +95,7 @@ def test_patterns_free_what_their_operators_made(patterns, gone):
 
 def test_swapped_activations_may_be_gone():
     result = estimate(make(recompute__offload=True, batch__micro=64, optimizer__zero=1, optimizer__shards=8), CLUSTER)
-    assert result.verdict == "unknown" and result.unknown[0].startswith("how much of the activations is swapped out is not known")
+    assert result.verdict == "unknown" and result.unknown[0].startswith("how much of the activations is swapped out or made again is not known")
 
 
 def test_what_does_not_fit_without_a_single_token_does_not_fit():

@@ -25,14 +25,37 @@ def recompute(source: Source) -> Recompute:
         full_layers=default(None),
         patterns=default(None),
         operators=compute(_operators, "recompute_norm"),
-        offload=compute(_offload, "cpu_offloading"),
+        doubtful=compute(_doubtful),
+        offload=compute(lambda r: any(_on(r, name) for name in OFFLOADS)),
     )
 
 
-def _offload(run: Run) -> bool:
-    """Whether activations leave the device, or are made again, in ways that no formula counts."""
-    swapped = (run.cpu_offloading, run.fine_grained_activation_offloading, run.swap_attention, run.mla_swap_core_attn_out, run.smart_swap)
-    return any(swapped) or run.mla_zero_memory or run.moe_zero_memory not in (None, "disable")
+OFFLOADS = (
+    *("cpu_offloading", "fine_grained_activation_offloading", "swap_attention", "swap_layer_input", "smart_swap", "moe_unperm2_mem_optim_swap"),
+    *("compress_activation", "loss_chunk_size", "recompute_module_list"),
+)
+"""Options by which activations leave the device, or are made again, in ways that no formula counts."""
+
+
+def _on(run: Run, name: str) -> bool:
+    """Whether a switch is on, of options that not every framework has."""
+    value = run.value(name)
+    return value.written and value.known and value.raw not in (None, False, 0, "", "disable")
+
+
+_DOUBTFUL: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("recompute_mla_up_proj", ("query key value", "key value up")),
+    ("mla_zero_memory", ("compressed query", "compressed key value", "query key value", "key value up", "attention output", "softmax statistics")),
+    ("mla_swap_core_attn_out", ("attention output",)),
+    ("moe_zero_memory", ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
+)
+"""What MindSpeed makes again or swaps out inside a layer while other layers are at work, so that some of it is there at the peak (MindSpeed
+028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded run had almost all of it."""
+
+
+def _doubtful(run: Run) -> tuple[str, ...]:
+    """Outputs of which it is not known how much is kept."""
+    return tuple(dict.fromkeys(name for switch, names in _DOUBTFUL if _on(run, switch) for name in names))
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
@@ -68,7 +91,7 @@ def precision(source: Source) -> Precision:
         compute=source.run.value("params_dtype"),
         gradients=compute(_gradients, "accumulate_allreduce_grads_in_fp32"),
         master=compute(_master, "main_params_dtype"),
-        states=compute(lambda r: r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32", "exp_avg_dtype"),
+        states=compute(lambda r: "bf16" if _on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32", "exp_avg_dtype"),
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
     )
@@ -165,8 +188,10 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
     ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
-    ("offloaded activations", lambda r: r.cpu_offloading or r.fine_grained_activation_offloading or r.swap_attention),
+    ("offloaded activations", lambda r: any(_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
+    ("a compressed or low-precision optimizer", lambda r: any(_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
+    ("LayerZero", lambda r: _on(r, "layerzero")),
     ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd", "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
     ("2-D tensor parallelism", lambda r: r.tp_2d),
     ("adapters of this kind", lambda r: r.qlora or any(name not in ADAPTED for name in r.lora_target_modules or ())),
