@@ -15,7 +15,7 @@ from typing import Any
 
 import preflight
 from preflight import cache
-from preflight.constraints.evaluator import evaluate, reader
+from preflight.constraints.evaluator import compiled, reader
 from preflight.constraints.expressions import Expression, Handle
 from preflight.constraints.versions import matches
 from preflight.document import Unknown
@@ -85,8 +85,8 @@ class Deferred:
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:
             if self._refuse is None:
-                self._refuse = tree(self._gate[2])
-            broken = evaluate(self._refuse, reader(job.arguments))
+                self._refuse = compiled(tree(self._gate[2]))
+            broken = self._refuse(reader(job.arguments, job.answers))
             if isinstance(broken, Unknown):
                 yield Unverified(broken.because)
                 return

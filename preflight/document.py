@@ -167,10 +167,9 @@ def walk(node: Node, key: Key = ()) -> Iterator[tuple[Key, Node, Entry | None]]:
         here, current, entry = stack.pop()
         yield here, current, entry
         if current.kind == "mapping":
-            live = [e for e in current.entries if not e.shadowed]
-            stack.extend(((*here, _part(e.key)), e.value, e) for e in reversed(live))
+            stack += [((*here, _part(e.key)), e.value, e) for e in reversed(current.entries) if not e.shadowed]
         elif current.kind == "sequence":
-            stack.extend(((*here, i), item, None) for i, item in reversed(list(enumerate(current.items))))
+            stack += [((*here, i), item, None) for i, item in reversed(list(enumerate(current.items)))]
 
 
 def _part(key: Node) -> str | int:

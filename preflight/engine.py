@@ -131,6 +131,8 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
 
             crashes.append(Crash(rule.id, path, f"{type(error).__name__}: {error}", traceback.format_exc()))
             continue
+        if not said:
+            continue
         after[rule.id], beside[rule.id] = rule.after, getattr(rule, "beside", ())
         findings += [item.of(rule.id, rule.severity, job.flow(item.span)) for item in said if isinstance(item, Finding)]
         unknown += [Unchecked(rule.id, path, item.because) for item in said if isinstance(item, Unverified)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster
@@ -65,6 +65,11 @@ class Job:
     def noticed_kinds(self) -> frozenset[str]:
         """The kinds of what the loaders noticed."""
         return frozenset(problem.kind for document in self.documents for problem in document.problems)
+
+    @cached_property
+    def answers(self) -> dict[tuple[str, str], Any]:
+        """What conditions have asked of the arguments so far (name, view), and the answers."""
+        return {}
 
     @property
     def versions(self) -> Mapping[str, str]:

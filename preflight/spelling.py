@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is most like a misspelt one, or None."""
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known word that is most like a misspelt one, or None. cutoff: how alike, from 0 to 1."""
+    return _nearest(word, tuple(known), cutoff)
+
+
+@lru_cache(maxsize=1024)
+def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
     from difflib import get_close_matches
 
-    close = get_close_matches(word, list(known), 1, 0.6)
+    close = get_close_matches(word, known, 1, cutoff)
     return close[0] if close else None
 
 

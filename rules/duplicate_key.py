@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from preflight import Edit, Finding, Fix, Job, Related, Safety, Severity, rule
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         for problem in document.problems:

@@ -20,9 +20,9 @@ torch_npu, torch_npu/csrc/core/npu/NPUCachingAllocator.cpp, CachingAllocatorConf
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from preflight import Finding, Job, Severity, rule
+from preflight.spelling import nearest
 
 SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -52,8 +52,8 @@ def _allocator(name: str, text: str) -> Iterator[str]:
     for part in re.split(r",(?![^\[]*\])", text.replace(" ", "")):
         option, colon, value = part.partition(":")
         if not colon or option not in OPTIONS:
-            near = get_close_matches(option, OPTIONS, 1, 0.7)
-            yield f"{name} has no option {option!r}" + (f"; did you mean {near[0]}" if near and near[0] != option else "")
+            near = nearest(option, OPTIONS, 0.7)
+            yield f"{name} has no option {option!r}" + (f"; did you mean {near}" if near and near != option else "")
             return
         given[option] = value
     expandable = given.get("expandable_segments", "False")

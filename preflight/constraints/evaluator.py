@@ -11,65 +11,82 @@ from preflight.constraints.expressions import Expression, Handle
 from preflight.document import UNKNOWN, Unknown
 
 Reader = Callable[[Handle], Any]
+Condition = Callable[[Reader], Any]
 
 
-def reader(arguments: Arguments) -> Reader:
-    """Read handles from a run's arguments."""
+def reader(arguments: Arguments, answers: dict[tuple[str, str], Any] | None = None) -> Reader:
+    """Read handles from a run's arguments. answers: where answers are kept, so that each is found once."""
+    kept = {} if answers is None else answers
 
     def read(handle: Handle) -> Any:
-        if handle.view == "effective":
-            return arguments.get(handle.name).raw
-        if handle.view == "environment":
-            value = arguments.environment.get(handle.name)
-            return value.raw if value is not None else (UNKNOWN if arguments.open else None)
-        value = arguments.given(handle.name)
-        if value is not None and value.setting is not None and value.setting.maybe:
-            return UNKNOWN
-        if value is None:
-            return UNKNOWN if arguments.open else (False if handle.view == "given" else None)
-        return True if handle.view == "given" else value.raw
+        key = handle.key
+        if key not in kept:
+            kept[key] = _answer(arguments, *key)
+        return kept[key]
 
     return read
 
 
+def _answer(arguments: Arguments, name: str, view: str) -> Any:
+    if view == "effective":
+        return arguments.get(name).raw
+    if view == "environment":
+        value = arguments.environment.get(name)
+        return value.raw if value is not None else (UNKNOWN if arguments.open else None)
+    value = arguments.given(name)
+    if value is not None and value.setting is not None and value.setting.maybe:
+        return UNKNOWN
+    if value is None:
+        return UNKNOWN if arguments.open else (False if view == "given" else None)
+    return True if view == "given" else value.raw
+
+
 def evaluate(node: object, read: Reader) -> Any:
     """The value of an expression. What cannot be computed (unknown operand, wrong type, division by zero) is Unknown."""
-    if not isinstance(node, Expression):
-        return node
+    return compiled(node)(read)
+
+
+def compiled(node: object) -> Condition:
+    """An expression as a function that evaluates it."""
     if isinstance(node, Handle):
-        return read(node)
-    if node.op in _LAZY:
-        return _LAZY[node.op](node.parts, read)
-    values = [evaluate(part, read) for part in node.parts]
-    unknown = next((value for value in values if isinstance(value, Unknown)), None)
-    if unknown is not None:
-        return unknown
-    try:
-        return _STRICT[node.op](*values)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        return UNKNOWN
+        return lambda read: read(node)
+    if not isinstance(node, Expression):
+        return lambda read: node
+    if node.op in ("and", "or"):
+        return _lazy([compiled(part) for part in node.parts], decides=node.op == "or")
+    return _strict(_OPERATORS[node.op], [compiled(part) for part in node.parts])
 
 
-def _and(parts: Sequence[object], read: Reader) -> Any:
-    unknown: Unknown | None = None
-    for part in parts:
-        value = evaluate(part, read)
-        if isinstance(value, Unknown):
-            unknown = unknown if unknown is not None else value
-        elif not value:
-            return False
-    return True if unknown is None else unknown
+def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
+    """`and`, which a false part decides, or `or`, which a true one does; else an unknown part makes it unknown."""
+
+    def value_of(read: Reader) -> Any:
+        unknown: Unknown | None = None
+        for part in parts:
+            value = part(read)
+            if isinstance(value, Unknown):
+                unknown = value if unknown is None else unknown
+            elif bool(value) is decides:
+                return decides
+        return not decides if unknown is None else unknown
+
+    return value_of
 
 
-def _or(parts: Sequence[object], read: Reader) -> Any:
-    unknown: Unknown | None = None
-    for part in parts:
-        value = evaluate(part, read)
-        if isinstance(value, Unknown):
-            unknown = unknown if unknown is not None else value
-        elif value:
-            return True
-    return False if unknown is None else unknown
+def _strict(operate: Callable[..., Any], parts: Sequence[Condition]) -> Condition:
+    """An operator that needs all its operands."""
+
+    def value_of(read: Reader) -> Any:
+        values = [part(read) for part in parts]
+        for value in values:
+            if isinstance(value, Unknown):
+                return value
+        try:
+            return operate(*values)
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+            return UNKNOWN
+
+    return value_of
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
@@ -93,8 +110,7 @@ def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
     return min(found, key=lambda d: (abs(d - near), d)) if found else UNKNOWN
 
 
-_LAZY: dict[str, Callable[[Sequence[object], Reader], Any]] = {"and": _and, "or": _or}
-_STRICT: dict[str, Callable[..., Any]] = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
     "==": operator.eq,
     "!=": operator.ne,

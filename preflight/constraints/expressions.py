@@ -119,11 +119,12 @@ class Expression:
 class Handle(Expression):
     """An argument of the framework. view: "effective" (after silent switches), "written", "given" or "environment"."""
 
-    __slots__ = ("name", "view")
+    __slots__ = ("key", "name", "view")
 
     def __init__(self, name: str, view: str = "effective") -> None:
         super().__init__("handle")
         self.name, self.view = name, view
+        self.key = (name, view)
 
     def handles(self) -> Iterator[Handle]:
         yield self

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from preflight.constraints.evaluator import Reader, evaluate, reader
+from preflight.constraints.evaluator import Condition, Reader, compiled, evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
 from preflight.constraints.repairs import REMOVE as REMOVE
 from preflight.constraints.repairs import Change as Change
@@ -25,7 +25,23 @@ from preflight.value import Value
 Upstream = str | Mapping[str, str]
 
 
-_NAMES: dict[int, tuple[Expression, frozenset[str]]] = {}
+class _Known(NamedTuple):
+    """What is found once for an expression. It is kept with it, so that its id stays its own."""
+
+    expression: Expression
+    names: frozenset[str]
+    condition: Condition
+
+
+_KNOWN: dict[int, _Known] = {}
+
+
+def _known(expression: Expression) -> _Known:
+    found = _KNOWN.get(id(expression))
+    if found is None:
+        names = frozenset(handle.name for handle in expression.handles() if handle.view != "environment")
+        found = _KNOWN[id(expression)] = _Known(expression, names, compiled(expression))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +93,7 @@ class Constraint:
 
     @property
     def names(self) -> frozenset[str]:
-        found = _NAMES.get(id(self.refuse))
-        if found is None:  # the expression is kept with its names, so that its id stays its own
-            found = _NAMES[id(self.refuse)] = (self.refuse, frozenset(h.name for h in self.refuse.handles() if h.view != "environment"))
-        return found[1]
+        return _known(self.refuse).names
 
     def place_upstream(self, version: str) -> str:
         """Where the framework says the same, at a version."""
@@ -108,8 +121,8 @@ class Constraint:
         return self.concerns(job.versions) and (self.always or not job.touched.isdisjoint(self.names))
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
-        read = reader(job.arguments)
-        broken = evaluate(self.refuse, read)
+        read = reader(job.arguments, job.answers)
+        broken = _known(self.refuse).condition(read)
         if isinstance(broken, Unknown):
             yield Unverified(broken.because)
         elif broken:

@@ -4,6 +4,7 @@ but scalars; the tree is built from parser events without recursion, so depth an
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -23,7 +24,7 @@ _WILD = _RESOLVERS.get(None, [])
 _constructor = SafeConstructor()
 _PREFIX = "tag:yaml.org,2002:"
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
-_MERGE = _PREFIX + "merge"
+_TEXTS = (_PREFIX + "str", _PREFIX + "merge", _PREFIX + "value")
 
 
 def load_yaml(source: Source) -> Document:
@@ -68,16 +69,16 @@ class _Builder:
         self._documents = 0
 
     def take(self, event: yaml.Event) -> None:
-        kind = type(event).__name__
-        if kind == "ScalarEvent":
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
             self._scalar(event)
-        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-            self._open(event, "mapping" if kind[0] == "M" else "sequence")
-        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+        elif kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
+            self._open(event, "mapping" if kind is yaml.MappingStartEvent else "sequence")
+        elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
             self._close(event)
-        elif kind == "AliasEvent":
+        elif kind is yaml.AliasEvent:
             self._alias(event)
-        elif kind == "DocumentStartEvent":
+        elif kind is yaml.DocumentStartEvent:
             self._documents += 1
             if self._documents > 1:
                 raise self._error("is more than one YAML document; the framework reads exactly one", event.start_mark)
@@ -89,24 +90,22 @@ class _Builder:
         start, end = event.start_mark.index, event.end_mark.index
         if event.anchor or event.tag:
             start = _PROPERTIES.match(self.source.text, start, end).end()  # type: ignore[union-attr]
-        span = Span(self.source, start, end)
-        if event.style in ("|", ">"):
+        span, style = Span(self.source, start, end), event.style or ""
+        if style in ("|", ">"):
             span = Span(self.source, span.start, span.start + len(span.text.rstrip()))
-        self._add(Node("scalar", self._value(event), span, event.style or "", event.anchor or ""), 1)
+        value = event.value if event.tag is None and style else self._value(event.tag, event.value, event)
+        self._add(Node("scalar", value, span, style, event.anchor or ""), 1)
 
-    def _value(self, event: Any) -> object:
-        tag, text = event.tag, event.value
-        if tag is None or tag == "!":  # a lone "!" reads even quoted text as if it were plain
-            tag = _PREFIX + "str" if event.style and tag is None else resolve(text)
-        if tag == _MERGE or tag == _PREFIX + "value" or tag == _PREFIX + "str":
+    def _value(self, tag: str | None, text: str, event: Any) -> object:
+        """The value of a scalar without quotes, or with a tag; a lone "!" reads even quoted text as if it were plain."""
+        tag = resolve(text) if tag is None or tag == "!" else tag
+        if tag in _TEXTS:
             return text
-        construct = SafeConstructor.yaml_constructors.get(tag)
-        if construct is None or tag[len(_PREFIX) :] in ("map", "seq", "set", "omap", "pairs"):
-            raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark)
-        node = yaml.ScalarNode(tag, text, event.start_mark, event.end_mark)
         try:
-            return construct(_constructor, node)
-        except (ValueError, OverflowError, LookupError, AttributeError, yaml.YAMLError) as error:  # PyYAML trips over a tagged scalar
+            return constructed(tag, text)
+        except LookupError:
+            raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark) from None
+        except (ValueError, OverflowError, AttributeError, yaml.YAMLError) as error:  # PyYAML trips over a tagged scalar
             raise self._error(f"{text[:40]!r} cannot be read as {tag[len(_PREFIX) :]}: {error}", event.start_mark) from None
 
     def _open(self, event: Any, kind: str) -> None:
@@ -192,6 +191,23 @@ def _brief(node: Node) -> str:
     return node.span.text[:30] if node.kind == "scalar" else f"a {node.kind}"
 
 
+class _Unreadable(ValueError):
+    """What PyYAML says by a LookupError of its own."""
+
+
+@lru_cache(maxsize=4096)
+def constructed(tag: str, text: str) -> object:
+    """The value that a tag makes of a text. Raises LookupError for a tag that makes none, and whatever PyYAML raises."""
+    if tag[len(_PREFIX) :] in ("map", "seq", "set", "omap", "pairs"):
+        raise LookupError(tag)
+    construct = SafeConstructor.yaml_constructors[tag]
+    try:
+        return construct(_constructor, yaml.ScalarNode(tag, text))
+    except LookupError as error:
+        raise _Unreadable(str(error)) from None
+
+
+@lru_cache(maxsize=4096)
 def resolve(text: str) -> str:
     """The YAML 1.1 tag of a plain scalar."""
     for tag, pattern in _RESOLVERS.get(text[:1], []):

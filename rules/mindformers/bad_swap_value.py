@@ -33,7 +33,7 @@ _MOVED = {"1.5.0": 0, "1.7.0": -24, "2.1.0": -29}
 _CHECKS = {"1.5.0": 328, "1.7.0": 324, "2.1.0": 348}
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("swap_config",))
 def check(job: Job) -> Iterator[Finding]:
     section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("swap_config")) is not None), None)
     version = job.versions.get("mindformers", "")

@@ -25,7 +25,7 @@ from preflight.constraints.versions import matches
 UPSTREAM = {"mindformers@1.7.0": "mindformers/trainer/trainer.py:1443", "mindformers": "mindformers/trainer/trainer.py:1547"}
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
 def check(job: Job) -> Iterator[Finding]:
     if job.arguments.get("kind").raw not in ("legacy", "mcore") or not matches(job.target.version, ">=1.7"):
         return

@@ -30,7 +30,7 @@ _FILE = "mindformers/trainer/base_trainer.py"
 UPSTREAM = {"mindformers@1.5.0": f"{_FILE}:1022", "mindformers@1.7.0": f"{_FILE}:1306", "mindformers": f"{_FILE}:1422"}
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
 def check(job: Job) -> Iterator[Finding]:
     kind = job.arguments.get("kind").raw
     if kind not in ("legacy", "mcore") or job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):

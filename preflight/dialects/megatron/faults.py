@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 
 from preflight.dialects.megatron.convert import BadValue
 from preflight.dialects.megatron.table import FILES, SWITCHES, Flag, Table, table
 from preflight.document import Problem, Word
 from preflight.source import Span
+from preflight.spelling import nearest
 
 UNKNOWN_FLAG, BAD_VALUE, BAD_CHOICE, MISSING_VALUE, STRAY_WORD = "unknown-flag", "bad-value", "bad-choice", "missing-value", "stray-word"
 
@@ -56,6 +56,8 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         near = ""
     elif near:
         message += f"; did you mean {near}"
+    from difflib import SequenceMatcher
+
     close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
@@ -70,7 +72,7 @@ def _near(options: Table, text: str) -> str:
     if (same := options.lower.get(hyphens.lower())) is not None:
         return same
     alike = [option for option in options.options if option[:5] == hyphens[:5] or option[-5:] == hyphens[-5:]]
-    return next(iter(get_close_matches(hyphens, alike, 1, 0.8)), "")
+    return nearest(hyphens, alike, 0.8) or ""
 
 
 def _listed(names: list[str]) -> str:
@@ -87,7 +89,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     names = [str(choice) for choice in fault.choices]
     shown = ", ".join(names) if len(names) <= 12 else ", ".join(names[:12]) + ", …"
     lower = {choice.lower(): choice for choice in names}
-    near = lower.get((word.text or "").lower()) or next(iter(get_close_matches(word.text or "", names, 1, 0.6)), "")
+    near = lower.get((word.text or "").lower()) or nearest(word.text or "", names) or ""
     hint = f"; did you mean {near}" if near else ""
     return Problem(BAD_CHOICE, f"{name.text} is one of {shown}, not {word.text!r}{hint}", word.span, word.uses, _replacing(word, near) if near else None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from preflight import spelling
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.run import TRAINING
@@ -159,7 +160,4 @@ _MODEL = (
 
 def nearest(name: str, known: Iterable[str], cutoff: float) -> str:
     """The known key that a key most likely means, or ""."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, sorted(set(known)), 1, cutoff)
-    return found[0] if found else ""
+    return spelling.nearest(name, sorted(set(known)), cutoff) or ""

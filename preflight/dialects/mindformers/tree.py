@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from preflight.arguments import REMOVE
 from preflight.dialects import Surroundings
@@ -83,25 +82,28 @@ def _merge(child: Node, base: Node) -> Node:
 def written(tree: Node, home: Document) -> dict[str, Value]:
     """Every value below a tree by dotted name, sections included; list items by their index."""
     found: dict[str, Value] = {}
-    for name, key, node, entry, raw in _flat(tree, (), ""):
-        key_node = entry.key if entry is not None else node
-        editable = node.kind == "scalar" and node.span.start >= key_node.span.start and node.span.source is key_node.span.source
-        setting = Setting(key, raw, node.span, key_node.span, editable=editable)
-        found[name] = Value(raw, Origin.WRITTEN, setting, edits=_editor(key, removable=node.span.source is home.source))
+    stack = _below(tree, (), "")
+    while stack:
+        name, key, node, key_node = stack.pop()
+        span, raw = node.span, node.value
+        if node.kind != "scalar":
+            raw = node.plain()
+            stack += _below(node, key, name)
+        editable = node.kind == "scalar" and span.start >= key_node.span.start and span.source is key_node.span.source
+        setting = Setting(key, raw, span, key_node.span, editable=editable)
+        found[name] = Value(raw, Origin.WRITTEN, setting, "", _editor(key, removable=span.source is home.source))
     return found
 
 
-def _flat(node: Node, key: Key, name: str) -> Iterator[tuple[str, Key, Node, Entry | None, Any]]:
-    """Name, key, node, entry and plain value of everything below a node."""
-    pairs: list[tuple[str | int, Node, Entry | None]] = []
+def _below(node: Node, key: Key, name: str) -> list[tuple[str, Key, Node, Node]]:
+    """Name, key, node and the node of the key of everything right below a node, the last first; items of a list where some are mappings."""
+    start = f"{name}." if name else ""
     if node.kind == "mapping":
-        pairs = [(e.key.value if isinstance(e.key.value, (str, int)) else str(e.key.value), e.value, e) for e in node.entries if not e.shadowed]
-    elif any(item.kind == "mapping" for item in node.items):
-        pairs = [(i, item, None) for i, item in enumerate(node.items)]
-    for part, child, entry in pairs:
-        here, label = (*key, part), f"{name}.{part}" if name else str(part)
-        yield label, here, child, entry, child.plain()
-        yield from _flat(child, here, label)
+        parts = [(e.key.value if isinstance(e.key.value, (str, int)) else str(e.key.value), e) for e in reversed(node.entries) if not e.shadowed]
+        return [(f"{start}{part}", (*key, part), e.value, e.key) for part, e in parts]
+    if any(item.kind == "mapping" for item in node.items):
+        return [(f"{start}{i}", (*key, i), node.items[i], node.items[i]) for i in range(len(node.items) - 1, -1, -1)]
+    return []
 
 
 class _editor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice, pairwise
 
 from preflight.document import Problem, Word
@@ -12,6 +11,7 @@ from preflight.loaders.shell.commands import Commands, Found
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Tree, ancestors
 from preflight.source import Span
+from preflight.spelling import nearest
 
 _TRAILING = re.compile(r"\\([ \t]+)(?=\r?\n)")
 _REFERENCE = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*)")
@@ -44,8 +44,8 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     unused = [name for name, _ in groups(commands) if name not in _referenced(commands)]
     stops = "; with set -u the script stops here" if commands.nounset else ""
     for name, span in found.settled.groups:
-        near = get_close_matches(_stem(name), [_stem(other) for other in unused], 1, 0.6)
-        meant = next((other for other in unused if near and _stem(other) == near[0]), "")
+        near = nearest(_stem(name), [_stem(other) for other in unused])
+        meant = next((other for other in unused if near and _stem(other) == near), "")
         hint = f"; did you mean {meant}, which is never used" if meant else ""
         yield Problem("undefined-group", f"${name} is never defined, so it expands to nothing{hint}{stops}", span)
     for name, flag, span in found.settled.unset:
