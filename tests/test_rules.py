@@ -97,6 +97,7 @@ SHARED = {
     "divides whatever size it is built with; the three sizes are three settings",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
+    ("pynative/architecture", "pynative/model-type"): "one look into the register, for the class of the config and for that of the network",
     ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-new"): "one list of choices, which grew and shrank with the "
     "releases; the three refuse different words",
 }

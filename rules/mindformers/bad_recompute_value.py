@@ -3,7 +3,8 @@
 ## What it does
 Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`: a
 bool, a list with at most one count per pipeline stage, a list per virtual chunk of counts per stage, and for the
-select settings also a list of patterns, or patterns with one of these. With `swap_config.swap` on, lists hold layer ids.
+select settings also a list of patterns, or patterns with one of these. With `swap_config.swap` on, lists hold layer ids,
+and a pattern must have such a list: a bool behind it, or a list of patterns alone, is refused.
 
 ## Why is this bad?
 Wrong forms are rejected when the network is built, after the launch. A negative count is worse: the framework counts
@@ -42,8 +43,13 @@ UPSTREAM = {
     "endless": {"1.3.2": f"{_OLD}:175", "1.5.0": f"{_OLD}:448", "": f"{_NEW}:454"},
     "index": {"1.3.2": f"{_OLD}:174", "1.5.0": f"{_OLD}:447", "": f"{_NEW}:453"},
     "nested": {"1.3.2": f"{_OLD}:206", "1.5.0": f"{_OLD}:479", "": f"{_NEW}:489"},
-    "swap-form": {"1.5.0": f"{_CHECKS}:288", "1.7.0": f"{_CHECKS}:282", "": f"{_CHECKS}:307"},
+    "swap-id": {"1.5.0": f"{_OLD}:496", "1.7.0": f"{_NEW}:507", "": f"{_NEW}:493"},
+    "swap-none": {"1.5.0": f"{_CHECKS}:283", "1.7.0": f"{_CHECKS}:279", "": f"{_CHECKS}:303"},
+    "swap-key": {"1.5.0": f"{_CHECKS}:285", "1.7.0": f"{_CHECKS}:281", "": f"{_CHECKS}:305"},
+    "swap-layers": {"1.5.0": f"{_CHECKS}:287", "1.7.0": f"{_CHECKS}:283", "": f"{_CHECKS}:307"},
+    "swap-entry": {"1.5.0": f"{_CHECKS}:292", "1.7.0": f"{_CHECKS}:288", "": f"{_CHECKS}:312"},
 }
+_EARLY = ("list-length", "swap-none", "swap-key", "swap-layers", "swap-entry")  # refused whatever the model is
 
 
 READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Config", "ChatGLM2Config", "TelechatConfig", "QwenConfig", "YiZhaoConfig")
@@ -62,7 +68,7 @@ def check(job: Job) -> Iterator[Finding]:
         node = here.get(setting)
         if node is not None:
             for fault in faults(setting, node, pipeline[0] if pipeline else None, stages(job), swap and setting not in EXCLUDING):
-                if fault.kind in ("list-length", "swap-form") or _layered(job):
+                if fault.kind in _EARLY or _layered(job):
                     yield _finding(job, setting, fault)
 
 

@@ -30,7 +30,8 @@ from preflight.finding import Key
 
 _FILE = "mindformers/modules/transformer/transformer.py"
 _MOVED = {"1.5.0": 0, "1.7.0": -24, "2.1.0": -29}
-_CHECKS = {"1.5.0": 328, "1.7.0": 324, "2.1.0": 348}
+_CHECKS = "mindformers/tools/check_rules.py"
+_MOVED_CHECKS = {"1.5.0": 0, "1.7.0": -4, "2.1.0": 20}
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("swap_config",))
@@ -46,48 +47,51 @@ def check(job: Job) -> Iterator[Finding]:
         if node is not None and node.value is not None:
             fault = next(_setting(node, name, on), None)
             if fault is not None:
-                message, where, line, fix = fault
-                upstream = f"{_FILE}:{line + _MOVED[version]}" if line else f"mindformers/tools/check_rules.py:{_CHECKS[version]}"
+                message, where, (file, line), fix = fault
+                upstream = f"{file}:{line + (_MOVED if file == _FILE else _MOVED_CHECKS)[version]}"
                 yield Finding(message, where.span, key=("swap_config", name), fix=fix, upstream=upstream)
 
 
-_Fault = tuple[str, Node, int, Fix | None]
+_Place = tuple[str, int]
+_Fault = tuple[str, Node, _Place, Fix | None]
 
 
 def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
     entries = node.items if node.kind == "sequence" else (node,)
     if node.kind == "scalar":
-        yield f"{name} is {node.span.text[:30]}; it must be a list of mappings", node, 236 if name == "layer_swap" else 248, None
+        yield f"{name} is {node.span.text[:30]}; it must be a list of mappings", node, (_FILE, 236 if name == "layer_swap" else 248), None
         return
     everywhere, seen = False, None
     for index, entry in enumerate(entries):
         key: Key = ("swap_config", name, index) if node.kind == "sequence" else ("swap_config", name)
         if entry.kind != "mapping":
-            yield f"entry {index} of {name} must be a mapping with layers and backward_prefetch", entry, 266, None
+            yield f"entry {index} of {name} must be a mapping with layers and backward_prefetch", entry, (_FILE, 266), None
             return
         if name == "op_swap" and entry.get("op_name") is None:
-            yield f"entry {index} of op_swap has no op_name", entry, 291, None
-        yield from _layers(entry, name, index)
+            yield f"entry {index} of op_swap has no op_name", entry, (_FILE, 291), None
+        yield from _layers(entry, name, index, on)
         ahead, layers = entry.get("backward_prefetch"), entry.get("layers")
         everywhere = everywhere or (layers is not None and layers.value is True)
         if everywhere and seen is not None and ahead is not None and ahead.value != seen.value:
-            yield f"{name} swaps all layers, but with the distances {seen.span.text} and {ahead.span.text}", ahead, 269, None
+            yield f"{name} swaps all layers, but with the distances {seen.span.text} and {ahead.span.text}", ahead, (_FILE, 269), None
         if ahead is None:
             fix = Fix("fetch one layer ahead", (Edit("set", (*key, "backward_prefetch"), 1),), Safety.SAFE)
-            yield f"entry {index} of {name} has no backward_prefetch", entry, 271, fix
+            yield f"entry {index} of {name} has no backward_prefetch", entry, (_FILE, 271), fix
         elif on and (not isinstance(ahead.value, int) or ahead.value < 1):
-            yield f"backward_prefetch is {ahead.span.text}; it must be a positive integer", ahead, 0, None
+            yield f"backward_prefetch is {ahead.span.text}; it must be a positive integer", ahead, (_CHECKS, 328), None
         seen = ahead
 
 
-def _layers(entry: Node, name: str, index: int) -> Iterator[_Fault]:
+def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     layers = entry.get("layers")
     if layers is None:
-        yield f"entry {index} of {name} has no layers", entry, 277, None
+        yield f"entry {index} of {name} has no layers", entry, (_FILE, 277), None
     elif layers.kind != "sequence" and not isinstance(layers.value, bool):
-        yield f"the layers of {name} are {layers.span.text[:30]}; they must be a list of layer ids, or true", layers, 277, None
+        yield f"the layers of {name} are {layers.span.text[:30]}; they must be a list of layer ids, or true", layers, (_FILE, 277), None
     elif layers.kind == "sequence" and not _ids(layers):
-        yield f"the layers of {name} are {layers.span.text[:30]}; every one must be a layer id", layers, 281, None
+        yield f"the layers of {name} are {layers.span.text[:30]}; every one must be a layer id", layers, (_FILE, 281), None
+    elif on and any(item.kind == "sequence" for item in layers.items):
+        yield f"the layers of {name} are {layers.span.text[:30]}; with swap on they must be one flat list of layer ids", layers, (_CHECKS, 292), None
 
 
 def _ids(layers: Node) -> bool:

@@ -27,8 +27,8 @@ PYNATIVE.add(
         many
         & (context > 1)
         & (a["net.experimental_attention_variant"] != "dsa")
-        & (a["net.use_attn_mask_compression"] == False)
-        & (a["net.use_eod_attn_mask_compression"] == False)
+        & ~a["net.use_attn_mask_compression"]
+        & ~a["net.use_eod_attn_mask_compression"]
         & ~split_mask,
         message="context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or create_compressed_eod_mask in the data",
         why="refused when context parallel is applied",
@@ -62,11 +62,7 @@ PYNATIVE.add(
     ),
     refuse(
         "context-rope-fusion",
-        many
-        & (context > 1)
-        & (a["net.apply_rope_fusion"] == True)
-        & (a["net.use_eod_attn_mask_compression"] == False)
-        & ~split_mask,
+        many & (context > 1) & (a["net.apply_rope_fusion"] == True) & (a["net.use_eod_attn_mask_compression"] == False) & ~split_mask,
         message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
         why="the fused kernel refuses positions per sample",
         upstream=f"{GPT}:1737",

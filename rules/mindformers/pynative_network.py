@@ -37,8 +37,7 @@ PYNATIVE.add(
     ),
     refuse(
         "mask-without-flash",
-        (a["net.use_flash_attention"] == False)
-        & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
+        (a["net.use_flash_attention"] == False) & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
         message="mask compression needs use_flash_attention",
         why=WHY,
         upstream=f"{NETWORK}:2409",
@@ -53,7 +52,7 @@ PYNATIVE.add(
     ),
     refuse(
         "mixture-bias",
-        experts.is_set & (a["net.add_bias_linear"] == True),
+        experts.is_set & a["net.add_bias_linear"],
         message="add_bias_linear does not go with experts",
         why=WHY,
         upstream=f"{NETWORK}:2472",

@@ -2,7 +2,7 @@
 
 ## What it does
 Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), sizes of the network that are written as
-text, kinds of position embedding, and names of number types: bfloat16, float16, float32 or their short forms.
+text or as null, kinds of position embedding, and names of number types: bfloat16, float16, float32 or their short forms.
 
 ## Why is this bad?
 The network's configuration or the first layer raises while the model is made.
@@ -32,6 +32,12 @@ _NAMES = (
 )
 _POSITIONS = ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")
 _EMBEDDING = "mindformers/pynative/base_models/common/embeddings/vocab_embedding.py:57"
+_NEEDED = {
+    "hidden_size": _EMBEDDING,
+    "vocab_size": _EMBEDDING,
+    "num_layers": "mindformers/models/qwen3/configuration_qwen3.py:221",
+    "num_attention_heads": f"{_CONFIG}:2349",
+}
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
@@ -54,6 +60,21 @@ def check(job: Job) -> Iterator[Finding]:
         message = f"position_embedding_type {kind.raw} is none of {', '.join(_POSITIONS)}"
         yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_CONFIG}:2590")
     yield from _texts(job)
+    yield from _nothing(job)
+    factor = job.arguments.given("net.moe_aux_loss_coeff")
+    if factor is not None and (isinstance(factor.raw, (str, list, dict))):
+        yield Finding(f"moe_aux_loss_coeff is {factor.raw!r}; it must be a number", job.place(factor), key=factor.key, upstream=f"{_CONFIG}:2686")
+
+
+def _nothing(job: Job) -> Iterator[Finding]:
+    """A size that is written as null does not fall back to a default."""
+    for field, where in _NEEDED.items():
+        value = job.arguments.given(f"net.{field}")
+        if value is not None and value.raw is None:
+            yield Finding(f"{value.key[-1]} is null; the network needs a number", job.place(value), key=value.key, upstream=where)
+    act = job.arguments.given("net.hidden_act")
+    if act is not None and act.raw is None:
+        yield Finding("hidden_act is null; the network needs a name", job.place(act), key=act.key, upstream="mindformers/pynative/layers/activation.py:304")
 
 
 def _texts(job: Job) -> Iterator[Finding]:

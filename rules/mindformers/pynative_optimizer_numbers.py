@@ -2,7 +2,8 @@
 
 ## What it does
 For AdamW: `betas` must be two floats in [0, 1), `eps` and `weight_decay` floats: an integer such as `weight_decay: 0`
-is refused. For Muon: flat `ns_coefficients` must be three numbers, and memory budgets positive numbers.
+is refused. For Muon: flat `ns_coefficients` must be three numbers, memory budgets positive numbers, `adamw_betas` a list of
+two, and every pattern of `adamw_include` text.
 
 ## Why is this bad?
 The file loads, the model is built and sharded, and then the optimizer raises on every rank.
@@ -41,6 +42,7 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _betas(job)
     elif kind == "Muon":
         yield from _coefficients(job)
+        yield from _apart(job)
         yield from _budgets(job)
 
 
@@ -76,6 +78,19 @@ def _coefficients(job: Job) -> Iterator[Finding]:
             key=value.key,
             upstream=f"{_MUON}:2346",
         )
+
+
+def _apart(job: Job) -> Iterator[Finding]:
+    """What Muon leaves to AdamW: two betas, and the parameters by pattern."""
+    betas, include = job.arguments.given("optimizer.adamw_betas"), job.arguments.given("optimizer.adamw_include")
+    if betas is not None and not (isinstance(betas.raw, list) and len(betas.raw) == 2):
+        yield Finding(f"adamw_betas is {betas.raw!r}; Muon takes a list of two", job.place(betas), key=betas.key, upstream=f"{_MUON}:2227")
+    if include is None or include.raw is None or isinstance(include.raw, str):
+        return
+    if isinstance(include.raw, (int, float)):
+        yield Finding(f"adamw_include is {include.raw!r}; it is a list of patterns", job.place(include), key=include.key, upstream=f"{_MUON}:2386")
+    elif isinstance(include.raw, list) and (bad := next((item for item in include.raw if not isinstance(item, str)), None)) is not None:
+        yield Finding(f"adamw_include holds {bad!r}; every pattern must be text", job.place(include), key=include.key, upstream=f"{_MUON}:2388")
 
 
 def _budgets(job: Job) -> Iterator[Finding]:

@@ -60,12 +60,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "calculate_per_token_loss": ("calculate_per_token_loss",),
     "chunk_loss_num": ("chunk_loss_num",),
     "bias_swiglu_fusion": ("bias_swiglu_fusion",),
+    "moe_aux_loss_coeff": ("moe_aux_loss_coeff",),
 }
 """Field of the network → the keys of `model` that set it."""
 
 _ANY: dict[str, Any] = {
-    "add_bias_linear": True,
-    "gated_linear_unit": False,
+    "seq_length": 4096,
+    "add_bias_linear": False,
+    "gated_linear_unit": True,
     "hidden_dropout": 0.1,
     "attention_dropout": 0.1,
     "use_flash_attention": True,
@@ -76,7 +78,7 @@ _ANY: dict[str, Any] = {
     "multi_latent_attention": False,
     "experimental_attention_variant": None,
     "moe_router_enable_expert_bias": False,
-    "moe_router_load_balancing_type": "none",
+    "moe_router_load_balancing_type": "sub_seq_aux_loss",
     "mtp_num_layers": 0,
     "enable_hyper_connections": False,
     "tie_word_embeddings": False,
@@ -97,6 +99,9 @@ _DEEPSEEK: dict[str, Any] = {
     "q_lora_rank": 1536,
     "qk_pos_emb_head_dim": 64,
     "attention_dropout": 0.0,
+    "hidden_dropout": 0.0,
+    "moe_router_enable_expert_bias": True,
+    "moe_router_score_function": "sigmoid",
     "hidden_act": "silu",
     "moe_layer_freq": 1,
     "multi_latent_attention": True,
@@ -128,6 +133,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "experimental_attention_variant": "dsv4_hybrid",
         "enable_hyper_connections": True,
         "first_k_dense_replace": -1,
+        "moe_router_score_function": "sqrtsoftplus",
+        "moe_n_hash_layers": 3,
     },
     "qwen3": {
         **_ANY,

@@ -11,6 +11,7 @@ _OPEN = (
     *("optimizer.enable_cpu_offload", "optimizer.swap", "optimizer.comm_strategy", "optimizer.ns_steps", "optimizer.ns_coefficients"),
     *("optimizer.ns_batch_memory_gb", "optimizer.phase0_batch_memory_gb", "optimizer.phase4_batch_memory_gb", "optimizer.qk_clip_threshold"),
     *("optimizer.qk_clip_enabled", "model.architectures", "train_dataset.dataloader.config.create_compressed_eod_mask"),
+    *("model.auto_register", "optimizer.learning_rate", "lr_scheduler.warmup_ratio", "lr_scheduler.warmup_steps"),
     *("train_dataset.dataloader.config.create_seq_len_vector", "train_dataset.dataloader.create_compressed_eod_mask"),
 )
 

@@ -8,9 +8,12 @@ from typing import NamedTuple
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, Stages
 from preflight.document import Node
 
+_IDS = "true, false or a list of layer ids"
+
 
 class Fault(NamedTuple):
-    """Why a value is refused. kind: list-length, form, endless, index, swap-form; the place upstream depends on it.
+    """Why a value is refused. kind: list-length, form, endless, index, nested, or with swap on swap-none, swap-key, swap-layers, swap-entry,
+    swap-id; the place upstream depends on it.
 
     path: the pattern whose value it is, if any; meant: the value that would be taken, None when there is no telling.
     """
@@ -23,39 +26,68 @@ class Fault(NamedTuple):
 
 
 def faults(setting: str, node: Node, pipeline: int | None, layout: Stages | None, swap: bool) -> Iterator[Fault]:
-    """Why a value of `recompute` or of a select setting is refused, first reason only."""
+    """Why a value of `recompute` or of a select setting is refused."""
+    if swap:
+        yield from _with_swap(setting, node)
+        return
     if setting in EXCLUDING and node.kind != "mapping" and not _patterns(node):
         return
     if node.kind == "mapping" and setting != FULL:
         for entry in node.entries:
             if not entry.shadowed:
                 name = str(entry.key.value)
-                found = _value_fault(f"'{name}'", entry.value, pipeline, layout, swap, "index")
+                found = _value_fault(f"'{name}'", entry.value, pipeline, layout, "index")
                 yield from (fault._replace(path=(name,)) for fault in found)
     elif setting == FULL or not _patterns(node):
-        yield from _value_fault(setting, node, pipeline, layout, swap, "list-length" if setting not in EXCLUDING else "index")
+        yield from _value_fault(setting, node, pipeline, layout, "list-length" if setting not in EXCLUDING else "index")
 
 
 def _patterns(node: Node) -> bool:
     return bool(node.kind == "sequence" and all(item.kind == "scalar" and isinstance(item.value, str) for item in node.items))
 
 
-def _value_fault(what: str, node: Node, pipeline: int | None, layout: Stages | None, swap: bool, long: str) -> Iterator[Fault]:
+def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
+    """With swap on every list holds layer ids, and a pattern needs a list of its own."""
+    shown = node.span.text[:40] or "null"
+    if node.kind == "mapping":
+        for entry in node.entries:
+            if not entry.shadowed:
+                yield from _pattern_with_swap(setting, entry.key, entry.value)
+        if setting == FULL:
+            yield Fault("swap-id", f"recompute is a mapping; with swap on it must be {_IDS}", node)
+    elif node.kind == "sequence":
+        if not _whole(node):
+            yield Fault("swap-entry", f"{setting} holds {shown}; with swap on every entry must be a layer id", node)
+    elif not isinstance(node.value, bool):
+        yield Fault("swap-none", f"{setting} is {shown}; it must be {_IDS}", node)
+
+
+def _pattern_with_swap(setting: str, key: Node, node: Node) -> Iterator[Fault]:
+    name, shown = key.value, node.span.text[:40] or "null"
+    if not isinstance(name, str):
+        yield Fault("swap-key", f"{setting} names an operator {key.span.text}; with swap on the name must be text", key)
+    elif node.kind != "sequence":
+        yield Fault("swap-layers", f"'{name}' is {shown}; with swap on it must be a list of layer ids", node, (name,))
+    elif not _whole(node):
+        yield Fault("swap-id", f"'{name}' holds {shown}; with swap on every entry must be a layer id", node, (name,))
+
+
+def _whole(node: Node) -> bool:
+    return all(item.kind == "scalar" and isinstance(item.value, int) for item in node.items)
+
+
+def _value_fault(what: str, node: Node, pipeline: int | None, layout: Stages | None, long: str) -> Iterator[Fault]:
     shown = node.span.text[:40] or "null"
     if isinstance(node.value, bool):
         return
     if node.kind != "sequence":
-        wanted = "true, false or a list of layer ids" if swap else "true, false or a list of layer counts"
-        yield Fault("swap-form" if swap else "form", f"{what} is {shown}; it must be {wanted}", node)
+        yield Fault("form", f"{what} is {shown}; it must be true, false or a list of layer counts", node)
         return
     plain = node.plain()
     assert isinstance(plain, list)
     whole = [n for n in plain if isinstance(n, int)]
     if len(whole) == len(plain):
-        if not swap:
-            yield from _flat_fault(what, node, whole, pipeline, long)
-    elif swap:
-        yield Fault("swap-form", f"{what} holds {shown}; with swap on every entry must be a layer id", node)
+        yield from _flat_fault(what, node, whole, pipeline, long)
     elif not all(isinstance(n, str) for n in plain):
         yield from _nested_fault(what, node, plain, layout)
 

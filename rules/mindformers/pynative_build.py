@@ -1,0 +1,107 @@
+"""Checks that the parts of a pynative run make while they are built: the network's layers, the seed, the optimizer, the schedule."""
+
+from preflight.constraints.expressions import Handles, all_of, any_of
+from preflight.constraints.repairs import drop
+from preflight.constraints.shapes import ConstraintSet, one_of, put, refuse
+from preflight.dialects.mindformers.pynative_names import names
+
+a = Handles(names())
+PYNATIVE = ConstraintSet("pynative")
+LAYER = "the layer refuses to be built"
+_STEPS = "mindformers/core/lr/lr_schedule.py"
+WARMING = ("ConstantWarmUpLR", "LinearWithWarmUpLR", "CosineWithRestartsAndWarmUpLR", "PolynomialWithWarmUpLR", "WarmUpStableDecayLR")
+ACTIVATIONS = ("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu")
+heads, hidden, length = a["net.num_attention_heads"], a["net.hidden_size"], a["net.seq_length"]
+ratio, steps, schedule = a["lr_scheduler.warmup_ratio"], a["lr_scheduler.warmup_steps"], a["lr_scheduler.type"]
+training = a["run_mode"] != "predict"
+compressed = any_of(a["net.use_attn_mask_compression"], a["net.use_eod_attn_mask_compression"])
+
+PYNATIVE.add(
+    one_of(
+        "architecture",
+        a["model.architectures"],
+        ("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Qwen3ForCausalLM"),
+        when=all_of(training, a["model.auto_register"].is_none),
+        message="pynative mode cannot train {model.architectures}; it has DeepseekV3ForCausalLM, DeepseekV4ForCausalLM and Qwen3ForCausalLM",
+        why="no class is registered under that name, or it has no pynative training network",
+        upstream="mindformers/tools/register/register.py:287",
+        after=("pynative-wrong-type", "pynative/model-type"),
+    ),
+    refuse(
+        "activation",
+        a["net.hidden_act"].given
+        & ~a["net.hidden_act"].is_in("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"),
+        message="hidden_act is {net.hidden_act}; pynative mode has gelu, silu and fusedswiglu",
+        why=LAYER,
+        upstream="mindformers/pynative/layers/activation.py:306",
+        fixes=(put(a["net.hidden_act"], "silu"),),
+    ),
+    refuse(
+        "hidden-over-heads",
+        all_of(a["net.multi_latent_attention"] == False, hidden % heads != 0),
+        message="hidden_size {net.hidden_size} is not a multiple of num_attention_heads {net.num_attention_heads}",
+        why=LAYER,
+        upstream="mindformers/pynative/transformers/attention.py:113",
+        at=(hidden, heads),
+    ),
+    refuse(
+        "short-compressed-mask",
+        all_of(compressed, length < 2048),
+        message="seq_length {net.seq_length} is below 2048, which the compressed attention mask needs",
+        why=LAYER,
+        upstream="mindformers/pynative/layers/mask_generate.py:65",
+        at=(length, a["net.use_attn_mask_compression"]),
+        fixes=(put(a["net.use_attn_mask_compression"], False),),
+    ),
+    refuse(
+        "hybrid-query",
+        all_of(a["net.experimental_attention_variant"] == "dsv4_hybrid", a["net.q_lora_rank"].is_none),
+        message="the attention dsv4_hybrid needs q_lora_rank",
+        why=LAYER,
+        upstream="mindformers/pynative/layers/linear.py:85",
+        at=(a["net.q_lora_rank"],),
+    ),
+    refuse(
+        "seed",
+        a["training.seed"] < 0,
+        message="training.seed is {training.seed}; it must not be negative",
+        why="the seed is set before anything is built",
+        upstream="mindformers/pynative/trainer/trainer.py:498",
+        fixes=(put(a["training.seed"], 42),),
+    ),
+    refuse(
+        "rate-in-optimizer",
+        all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
+        message="optimizer.learning_rate is given; the rate belongs to lr_scheduler alone",
+        why="the trainer hands the schedule to the optimizer under the same name",
+        upstream="mindformers/pynative/trainer/utils.py:574",
+        also=("mindformers/pynative/trainer/utils.py:580",),
+        at=(a["optimizer.learning_rate"],),
+        fixes=(drop(a["optimizer.learning_rate"]),),
+    ),
+    refuse(
+        "warmup-missing",
+        all_of(training, schedule.is_in(*WARMING), ratio.is_none, steps.is_none),
+        message="{lr_scheduler.type} needs warmup_ratio or warmup_steps",
+        why="refused when the schedule is built",
+        upstream=f"{_STEPS}:39",
+        at=(ratio, schedule),
+        always=True,
+    ),
+    refuse(
+        "warmup-ratio",
+        all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
+        message="warmup_ratio is {lr_scheduler.warmup_ratio}; it lies in [0, 1]",
+        why="refused when the schedule is built",
+        upstream=f"{_STEPS}:48",
+        at=(ratio,),
+    ),
+    refuse(
+        "warmup-steps",
+        all_of(training, ratio.is_none, steps < 0),
+        message="warmup_steps is {lr_scheduler.warmup_steps}; it must not be negative",
+        why="refused when the schedule is built",
+        upstream=f"{_STEPS}:41",
+        at=(steps,),
+    ),
+)
