@@ -118,7 +118,10 @@ class Launch(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back."""
+    """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back.
+
+    crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or "pattern".
+    """
 
     kind: str
     message: str
@@ -126,6 +129,7 @@ class Problem(NamedTuple):
     related: tuple[Span, ...] = ()
     fix: tuple[str, Span, str] | None = None  # title, span, replacement
     keys: tuple[str, ...] = ()
+    crash: str = ""
 
 
 class Comment(NamedTuple):

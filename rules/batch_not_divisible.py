@@ -1,7 +1,8 @@
 """The global batch does not divide over micro-batches and data parallel ranks.
 
 ## What it does
-Checks that the global batch is a multiple of `micro batch * data parallel`, where the framework takes the global
+Checks that the global batch is a multiple of `micro batch * data parallel` (and of the weight shards beyond tensor
+parallelism, where there are some), where the framework takes the global
 batch as an input (Megatron, MindSpeed, MindFormers pynative). Graph-mode MindFormers computes it and cannot be wrong.
 
 ## Why is this bad?
@@ -40,19 +41,21 @@ UPSTREAM = {
 @rule(severity=Severity.ERROR, after=("device-count",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     batch, data = job.plan.batch, job.plan.layout.data
-    values: tuple[Value, ...] = (batch.total, batch.micro, data)
+    shards = job.arguments.get("gtp_weight_remat_size")
+    values: tuple[Value, ...] = (batch.total, batch.micro, data, *((shards,) if "megatron" in job.versions else ()))
     if (numbers := known(*values)) is None:
         yield Unverified(next((v.because for v in values if not v.known), ""))
         return
-    total, micro, ranks = numbers
-    unit = micro * ranks
+    total, micro, ranks, *more = numbers
+    held = more[0] if more else 1
+    unit = micro * ranks * held
     if unit <= 0 or total % unit == 0:
         return
     whole, rest = divmod(total, unit)
     nearest = max(unit, (whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))) * unit)
     edits = batch.total.becomes(nearest)
     yield Finding(
-        f"global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}",
+        f"global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks}{f' x weight shards {held}' if held > 1 else ''} = {unit}",
         span=job.place(batch.total, batch.micro),
         related=batch.micro.related,
         key=batch.total.key,

@@ -2,7 +2,8 @@
 
 ## What it does
 Megatron lays experts out on a grid of their own: the devices must be a multiple of
-`expert tensor * expert * pipeline`. Expert tensor parallel defaults to tensor parallel; context parallel is no factor.
+`expert tensor * expert * pipeline`, times the further weight shards where expert weights have some. Expert tensor
+parallel defaults to tensor parallel; context parallel is no factor.
 
 ## Why is this bad?
 The expert process groups cannot be formed: every rank dies at start-up with a message about the decoder world size.
@@ -34,19 +35,21 @@ UPSTREAM = {"megatron@0.12.1": "megatron/core/parallel_state.py:700", "megatron"
 @rule(severity=Severity.ERROR, frameworks=("megatron",), after=("device-count",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     layout = job.plan.layout
-    values = (layout.world, layout.expert_tensor, layout.expert, layout.pipeline)
+    shards = job.arguments.get("expert_gtp_weight_remat_size")
+    values = (layout.world, layout.expert_tensor, layout.expert, layout.pipeline, shards)
     if (numbers := known(*values)) is None:
         yield Unverified(next((v.because for v in values if not v.known), ""))
         return
-    world, tensor, expert, pipeline = numbers
-    grid = tensor * expert * pipeline
+    world, tensor, expert, pipeline, held = numbers
+    grid = tensor * expert * pipeline * held
     if grid <= 0 or world % grid == 0:
         return
     fix = None
-    if tensor > 1 and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
+    if tensor > 1 and held == 1 and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
         fix = Fix("keep experts whole: expert tensor parallel 1", edits)
+    factors = f"expert tensor {tensor} x expert {expert} x pipeline {pipeline}" + (f" x weight shards {held}" if held > 1 else "")
     yield Finding(
-        f"{world} devices are not a multiple of expert tensor {tensor} x expert {expert} x pipeline {pipeline} = {grid}",
+        f"{world} devices are not a multiple of {factors} = {grid}",
         span=job.place(layout.expert, layout.expert_tensor, layout.pipeline),
         related=(*layout.expert_tensor.related, *layout.pipeline.related),
         key=layout.expert.key,

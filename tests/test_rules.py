@@ -95,6 +95,7 @@ def owned(rule: Checkable) -> set[str]:
 SHARED = {
     ("megatron/expert-ffn-over-tensor", "megatron/ffn-over-tensor", "megatron/shared-expert-ffn-over-tensor"): "one line of a parallel layer "
     "divides whatever size it is built with; the three sizes are three settings",
+    ("megatron/expert-size-zero", "megatron/expert-tensor-size-zero"): "core 0.12 divides by the product of both; newer releases by one at a time",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
     ("pynative/architecture", "pynative/model-type"): "one look into the register, for the class of the config and for that of the network",

@@ -43,15 +43,6 @@ MEGATRON.add(
         **new(1676),
     ),
     refuse(
-        "emerging-optimizer-checkpoint-format",
-        all_of(EMERGING, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp, ~FORMAT.is_in("torch", "torch_dist")),
-        message="the optimizer {optimizer} writes checkpoints as torch or torch_dist, not {ckpt_format}",
-        why=REFUSED,
-        at=(FORMAT, a.optimizer),
-        fixes=(put(FORMAT, "torch_dist"),),
-        **new(1741),
-    ),
-    refuse(
         "legacy-checkpoint-without-gloo",
         all_of(~a.use_gloo_process_groups.written.is_none, ~a.use_gloo_process_groups, a.use_distributed_optimizer, ~a.use_dist_ckpt),
         message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",

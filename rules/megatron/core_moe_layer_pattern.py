@@ -21,7 +21,10 @@ from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import core, read, typed
 
 FILE = "megatron/core/models/gpt/gpt_layer_specs.py"
-NAMES = ("moe_layer_freq", "num_layers", "num_experts", "hybrid_layer_pattern", "spec")
+VARIANTS = "megatron/core/models/gpt/experimental_attention_variant_module_specs.py"
+NAMES = ("moe_layer_freq", "num_layers", "num_experts", "hybrid_layer_pattern", "spec", "experimental_attention_variant")
+OF_VARIANTS = {648: 441, 653: 446}
+"""The same two checks where attention variants are built, by their line for plain layers."""
 LINES = {"0.20.0": (648, 653, 671), "0.12.1": (390, 394, 412)}
 
 
@@ -32,7 +35,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if isinstance(values := read(job, *NAMES), Unverified):
         yield values
         return
-    frequency, layers, experts, pattern, spec = values
+    frequency, layers, experts, pattern, spec, variant = values
     if experts is None or layers is None or pattern is not None or spec is not None:
         return
     zero, length, entry = LINES.get(core(job), LINES["0.20.0"])
@@ -47,4 +50,5 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             said = f"--moe-layer-freq has an entry {odd}; 1 is an expert layer, 0 a dense one", entry
     if said is not None:
         value = typed(job, "moe_layer_freq")[0]
-        yield Finding(said[0], span=job.place(value), key=value.key, upstream=f"{FILE}:{said[1]}")
+        place = f"{VARIANTS}:{OF_VARIANTS[said[1]]}" if variant is not None and said[1] in OF_VARIANTS else f"{FILE}:{said[1]}"
+        yield Finding(said[0], span=job.place(value), key=value.key, upstream=place)

@@ -149,10 +149,18 @@ MEGATRON.add(
     ),
     refuse(
         "expert-size-zero",
-        any_of(a.expert_model_parallel_size == 0, a.expert_tensor_parallel_size == 0),
-        message="expert parallel {expert_model_parallel_size} x expert tensor parallel {expert_tensor_parallel_size}: a size of 0 makes no group",
+        a.expert_model_parallel_size == 0,
+        message="expert parallel 0: a size of 0 makes no group",
         why="the run divides by zero while process groups are made",
         upstream=both(880, 699, STATE),
-        at=(a.expert_model_parallel_size, a.expert_tensor_parallel_size),
+        at=(a.expert_model_parallel_size,),
+    ),
+    refuse(
+        "expert-tensor-size-zero",
+        a.expert_tensor_parallel_size == 0,
+        message="expert tensor parallel 0: a size of 0 makes no group",
+        why="the run divides by zero before any group is made",
+        upstream={"0.20.0": f"{PARALLEL}:36", "0.12.1": f"{STATE}:699"},
+        at=(a.expert_tensor_parallel_size,),
     ),
 )

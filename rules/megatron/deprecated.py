@@ -10,6 +10,15 @@ GONE = "the option only remains to be refused; " + REFUSED
 
 MEGATRON.add(
     refuse(
+        "xavier-initialisation",
+        a.init_method_xavier_uniform,
+        message="--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name that is gone",
+        why="TransformerConfig has no field scaled_init_method, so that making it raises TypeError; dies at start-up",
+        fixes=(drop(a.init_method_xavier_uniform),),
+        unless_framework="mindspeed",
+        upstream={"0.20.0": "megatron/training/argument_utils.py:376", "0.12.1": f"{ARGUMENTS}:1046"},
+    ),
+    refuse(
         "old-batch-size",
         a.batch_size.is_set,
         message="--batch-size is gone; --micro-batch-size says how many samples a rank computes at once",

@@ -23,10 +23,10 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/tr
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import UPSTREAM, dropped, finding, own_options, problems, rewritten
+from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, dropped, finding, own_options, place_upstream, problems, rewritten
 
 
-@rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
-        yield finding(problem, rewritten(job, problem), own_options(job), dropped(job, problem))
+        yield finding(problem, rewritten(job, problem), own_options(job), dropped(job, problem), upstream=place_upstream(job, problem))

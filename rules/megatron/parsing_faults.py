@@ -9,6 +9,11 @@ from preflight.arguments import REMOVE
 from preflight.document import Problem, Unknown
 
 UPSTREAM = "argparse"
+CRASHES = {
+    "enum": {"0.20.0": "megatron/training/argument_utils.py:116", "0.12.1": "megatron/training/arguments.py:1237"},
+    "pattern": {"0.20.0": "megatron/training/arguments.py:253", "0.12.1": "megatron/training/arguments.py:269"},
+}
+"""Where the reader of a value dies by itself, with no word of argparse."""
 
 
 def problems(job: Job, kind: str) -> Iterator[Problem]:
@@ -16,11 +21,16 @@ def problems(job: Job, kind: str) -> Iterator[Problem]:
     return (problem for problem in job.arguments.problems if problem.kind == kind)
 
 
-def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None = None, *others: Fix | None) -> Finding:
+def place_upstream(job: Job, problem: Problem) -> str:
+    """Where the framework refuses a word."""
+    return CRASHES[problem.crash].get(job.versions["megatron"], UPSTREAM) if problem.crash else UPSTREAM
+
+
+def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None = None, *others: Fix | None, upstream: str = UPSTREAM) -> Finding:
     """A finding at the place of the fault; others: further fixes."""
     fixes = tuple(f for f in (fix, *others) if f is not None)
     first = fixes[0] if fixes else None
-    return Finding(problem.message, problem.span, fix=first, key=(problem.span.text,), upstream=UPSTREAM, severity=severity, alternatives=fixes[1:])
+    return Finding(problem.message, problem.span, fix=first, key=(problem.span.text,), upstream=upstream, severity=severity, alternatives=fixes[1:])
 
 
 def own_options(job: Job) -> Severity | None:

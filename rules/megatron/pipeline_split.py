@@ -61,11 +61,9 @@ MEGATRON.add(
         layout=True,
         **each(968, 457),
     ),
-    divides(
+    refuse(
         "stage-over-virtual-stages",
-        PER_CHUNK,
-        LAYERS // STAGES,
-        when=all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0),
+        all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0, any_of(PER_CHUNK == 0, LAYERS // STAGES % PER_CHUNK != 0)),
         message="{layers} layers of a pipeline stage do not divide into virtual stages of {num_layers_per_virtual_pipeline_stage}",
         why=REFUSED,
         shows={"layers": LAYERS // STAGES},

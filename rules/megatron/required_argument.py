@@ -62,8 +62,15 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             yield Unverified(unknown.because)
         elif all(value is None for value in values) and not (needed.names == ("lr",) and job.arguments.get("skip_train").raw):
             flag = job.arguments.spell(needed.names[0])
-            message, place = f"{flag} is not given and has no default", f"{needed.file}:{needed.old if old else needed.new}"
+            line = _split_first(job, needed, old) or (needed.old if old else needed.new)
+            message, place = f"{flag} is not given and has no default", f"{needed.file}:{line}"
             yield Finding(message, span=job.start, upstream=place, fix=_natural(job, needed.names[0]))
+
+
+def _split_first(job: Job, needed: Needed, old: bool) -> int | None:
+    """Virtual stages divide the number of layers before anything asks for it."""
+    cut = needed.names[0] == "num_layers" and job.arguments.get("num_layers_per_virtual_pipeline_stage").raw is not None
+    return (457 if old else 968) if cut else None
 
 
 def _natural(job: Job, name: str) -> Fix | None:

@@ -153,6 +153,7 @@ MINDFORMERS.add(
         why="the router refuses to be built",
         upstream={"1.7.0": f"{_CORE}/router.py:186", "2.1.0": f"{_CORE}/router.py:201"},
         versions=">=1.7",
+        after=("mindformers/capacity-balancing",),
         at=(a["mcore.moe_router_load_balancing_type"],),
     ),
 )

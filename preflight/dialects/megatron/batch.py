@@ -44,7 +44,7 @@ def microbatches(run: Run) -> None:
         batch = schedule_of(run)[0][1]
     elif run.rampup_batch_size and run.core == OLD:
         batch = int(run.rampup_batch_size[0])
-    if run.decrease_batch_size_if_needed:
+    if run.decrease_batch_size_if_needed or (run.step_batch_size_schedule is not None and batch >= size):  # a schedule is rounded down without a word
         batch = batch // size * size
     if batch % size or batch < size:
         raise NotKnown(f"a global batch of {batch} is not a multiple of {size}")
@@ -54,7 +54,7 @@ def microbatches(run: Run) -> None:
 @derives("train_iters")
 def train_iters(run: Run) -> None:
     """A number of samples becomes a number of steps."""
-    if run.train_iters is not None or not run.train_samples or (run.core == OLD and run.rampup_batch_size):
+    if run.train_iters is not None or not run.train_samples or run.skip_train or (run.core == OLD and run.rampup_batch_size):
         return
     if run.step_batch_size_schedule is None:
         run.derive("train_iters", run.train_samples // run.global_batch_size, "train samples / global batch", of="train_samples")

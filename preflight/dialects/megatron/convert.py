@@ -14,28 +14,30 @@ LONGEST = 100_000
 """No layer pattern is longer; "[1]*1000000000" is not expanded."""
 
 GRAPH_MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference")
-WORDS = {"int": "a whole number", "float": "a number", "ints": "whole numbers with commas", "truth": "true or false", "json": "JSON"}
+LIST = "a whole number or a list such as [0]*1+[1]*3"
+WORDS = {"int": "a whole number", "float": "a number", "ints": "whole numbers with commas", "truth": "true or false", "json": "JSON", "pattern": LIST}
 
 
 class BadValue(ValueError):
-    """The text is refused; the message says what is wanted. choices: what it could have been."""
+    """The text is refused; the message says what is wanted. choices: what it could have been. crash: as in Problem."""
 
-    def __init__(self, wanted: str, choices: tuple[Any, ...] = ()) -> None:
+    def __init__(self, wanted: str, choices: tuple[Any, ...] = (), crash: str = "") -> None:
         super().__init__(wanted)
-        self.wanted, self.choices = wanted, choices
+        self.wanted, self.choices, self.crash = wanted, choices, crash
 
 
 def convert(flag: Flag, text: str) -> Any:
     """One value. Raises BadValue."""
     if flag.kind == "enum":
         if text not in (flag.choices or ()):
-            raise BadValue("one of the names", flag.choices or ())
+            raise BadValue("one of the names", flag.choices or (), "enum")
         return text
     try:
         value = _READ[flag.kind](text)
-    except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError) as error:
         choices = GRAPH_MODULES if flag.kind == "graph" else ()
-        raise BadValue(WORDS.get(flag.kind, "a whole number or a list such as [0]*1+[1]*3" if flag.kind == "pattern" else "another value"), choices) from None
+        crash = "pattern" if isinstance(error, SyntaxError) else ""  # argparse does not catch it
+        raise BadValue(WORDS.get(flag.kind, "another value"), choices, crash) from None
     if flag.choices is not None and value not in flag.choices:
         raise BadValue("one of the choices", flag.choices)
     return value

@@ -85,13 +85,14 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
         fix = None
         if flag.kind == "int" and (whole := _whole(word.text or "")) is not None:
             fix = _replacing(word, whole)
-        return Problem(BAD_VALUE, f"{name.text} takes {fault.wanted}, not {word.text!r}", word.span, word.uses, fix)
+        return Problem(BAD_VALUE, f"{name.text} takes {fault.wanted}, not {word.text!r}", word.span, word.uses, fix, crash=fault.crash)
     names = [str(choice) for choice in fault.choices]
     shown = ", ".join(names) if len(names) <= 12 else ", ".join(names[:12]) + ", …"
     lower = {choice.lower(): choice for choice in names}
     near = lower.get((word.text or "").lower()) or nearest(word.text or "", names) or ""
     hint = f"; did you mean {near}" if near else ""
-    return Problem(BAD_CHOICE, f"{name.text} is one of {shown}, not {word.text!r}{hint}", word.span, word.uses, _replacing(word, near) if near else None)
+    fix = _replacing(word, near) if near else None
+    return Problem(BAD_CHOICE, f"{name.text} is one of {shown}, not {word.text!r}{hint}", word.span, word.uses, fix, crash=fault.crash)
 
 
 def _whole(text: str) -> str | None:
