@@ -22,7 +22,7 @@ Use instead:
 Unsafe: another global batch is another training run.
 
 ## References
-Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args
+Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args, and megatron/core/num_microbatches_calculator.py:381
 Megatron-LM core_v0.12.1, megatron/core/num_microbatches_calculator.py:340
 MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596
 """
@@ -36,6 +36,10 @@ UPSTREAM = {
     "megatron": "megatron/training/arguments.py:715",
     "pynative": "mindformers/pynative/trainer/trainer.py:596",
 }
+
+
+CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
+"""Where Megatron 0.20 refuses a global batch whose evaluation, with a size of its own, divides."""
 
 
 @rule(severity=Severity.ERROR, after=("device-count",))
@@ -60,6 +64,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         related=batch.micro.related,
         key=batch.total.key,
         fix=Fix(f"set the global batch to {nearest}", edits) if edits else None,
-        upstream=job.upstream(UPSTREAM),
+        upstream=CALCULATOR if _evaluates(job, ranks * held) else job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _evaluates(job: Job, ranks: int) -> bool:
+    """Evaluation has sizes of its own, which divide."""
+    sizes = known(job.arguments.get("eval_global_batch_size"), job.arguments.get("eval_micro_batch_size"))
+    return "megatron" in job.versions and sizes is not None and None not in sizes and sizes[1] > 0 and sizes[0] % (sizes[1] * ranks) == 0

@@ -60,3 +60,18 @@ def test_pair(case: dict[str, Any]) -> None:
 
 def test_every_rule_over_training_arguments_has_a_pair() -> None:
     assert {rule.id for rule in rules()} == {f"megatron/{case['rule']}" for case in CASES}
+
+
+@pytest.mark.parametrize(
+    ("options", "rule", "place"),
+    [
+        ("--attention-backend flash2", "bad-choice", "megatron/training/argument_utils.py:116"),
+        ("--moe-layer-freq [1]*3+)", "bad-value", "megatron/training/arguments.py:253"),
+        ("--moe-layer-freq [x]", "bad-value", "argparse"),
+        ("--micro-batch-size 3 --global-batch-size 8", "batch-not-divisible", "megatron/training/arguments.py:715"),
+        ("--micro-batch-size 3 --global-batch-size 8 --eval-micro-batch-size 1", "batch-not-divisible", "megatron/core/num_microbatches_calculator.py:381"),
+    ],
+)
+def test_the_place_upstream_is_the_one_that_refuses(options: str, rule: str, place: str) -> None:
+    report = check({"devices": 2, "words": options}, "words")
+    assert place in {finding.upstream for finding in report.findings if finding.rule == rule}

@@ -52,7 +52,7 @@ MEGATRON.add(
         "eval-batch-not-divisible",
         all_of(
             any_of(a.eval_global_batch_size.given, a.eval_micro_batch_size.given, a.decrease_batch_size_if_needed),
-            a.eval_global_batch_size % PER_EVALUATION != 0,
+            any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % PER_EVALUATION != 0),
         ),
         message="evaluation in batches of {eval_global_batch_size} is not a multiple of {per_step} = micro-batch {eval_micro_batch_size} "
         "x data parallel {data_parallel_size}",

@@ -36,14 +36,23 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not written[0].known:
         yield Unverified(written[0].because)
         return
-    pattern = parse_hybrid(str(written[0].raw))
+    depths = typed(job, "mtp_hybrid_override_pattern", "mtp_num_layers")
+    pattern = parse_hybrid(_whole(str(written[0].raw), [value.raw for value in depths]))
     if (said := _fault(pattern)) is None:
         if isinstance(values := read(job, *SPLIT), Unverified):
             yield values
             return
         said = _split(pattern, *values)
     if said is not None:
-        yield Finding(said[0], span=job.place(written[0]), key=written[0].key, upstream=f"{FILE}:{said[1]}", layout=said[1] == 437)
+        related = tuple(place for value in depths for place in value.related)
+        yield Finding(said[0], span=job.place(written[0]), related=related, key=written[0].key, upstream=f"{FILE}:{said[1]}", layout=said[1] == 437)
+
+
+def _whole(main: str, depths: list[object]) -> str:
+    """The pattern with the depths that the older option describes."""
+    if len(depths) == 2 and isinstance(depths[0], str) and isinstance(depths[1], int) and "/" not in main:
+        return "/".join([main, *[depths[0]] * depths[1]])
+    return main
 
 
 def _fault(pattern: Hybrid) -> tuple[str, int] | None:

@@ -103,11 +103,9 @@ MEGATRON.add(
         fixes=(drop(a.use_tp_pp_dp_mapping),),
         layout=True,
     ),
-    divides(
+    refuse(
         "optimizer-instances-over-ranks",
-        INSTANCES,
-        WORLD,
-        when=INSTANCES > 1,
+        any_of(INSTANCES == 0, all_of(INSTANCES > 1, WORLD % INSTANCES != 0)),
         message="{ranks} data and context parallel ranks do not divide over {num_distributed_optimizer_instances} optimizer instances",
         why="process groups are refused at start-up",
         upstream=both(922, 813, STATE),

@@ -9,6 +9,8 @@ MEGATRON = ConstraintSet("megatron")
 SPREAD = a.distribute_saved_activations
 GRAPHS = a.cuda_graph_impl
 DELAYED = all_of(a.delay_wgrad_compute, a.transformer_impl == "transformer_engine", a.overlap_grad_reduce)
+MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
+"""What --cuda-graph-modules may still name; the other names that are accepted turn into settings of their own."""
 ATTENTION = a.cuda_graph_modules.has("attn")
 ROUTER = all_of(a.cuda_graph_modules.has("moe_router"), a.moe_shared_expert_intermediate_size.is_set, ~a.moe_shared_expert_overlap)
 SPLIT = a.inference_batch_times_seqlen_threshold > -1
@@ -102,7 +104,7 @@ MEGATRON.add(
     conflicts(
         "full-graph-with-modules",
         GRAPHS == "full_iteration",
-        a.cuda_graph_modules.length > 0,
+        any_of(*(a.cuda_graph_modules.has(module) for module in MODULES)),
         message="a CUDA graph of the whole iteration captures everything; --cuda-graph-modules cannot be given",
         why=REFUSED,
         at=(a.cuda_graph_modules, GRAPHS),
