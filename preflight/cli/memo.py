@@ -27,7 +27,7 @@ class Memo:
     """Remembers by everything that a call says beside its files."""
 
     def __init__(self, key: str) -> None:
-        self._key = key
+        self._key = _digest(key)
         self._now = time.time_ns()
 
     @classmethod
@@ -55,7 +55,7 @@ class Memo:
         """Remember what was told of a file that was read after this memory was made."""
         if told.unreadable or told.crashed:
             return
-        files = [(path, _state(path)) for path in (str(item.path.absolute()), *looked)]
+        files = [(path, _state(path)) for path in (os.path.abspath(item.path), *map(os.path.abspath, looked))]
         if not any(state and max(state[:2]) > self._now - FRESH for _, state in files):
             cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
 
@@ -64,8 +64,11 @@ class Memo:
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:
-        what = f"{self._key}\n{item.path.absolute()}\n{item.name}\n{item.asked}"
-        return f"{FOLDER}/{blake2b(what.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}.json"
+        return f"{FOLDER}/{_digest(f'{self._key} {item.asked} {item.name} {os.path.abspath(item.path)}')}.json"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _state(path: str) -> list[Any] | None:
