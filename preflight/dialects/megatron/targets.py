@@ -91,7 +91,8 @@ def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
     if len(candidates) == 1:
         return candidates[0]
     typed = set(options)
-    return min(candidates, key=lambda t: len(typed.difference(options_of(t).options)))
+    whole = next((t for t in candidates if typed <= options_of(t).options.keys()), None)
+    return whole or min(candidates, key=lambda t: len(typed.difference(options_of(t).options)))
 
 
 def _distance(ours: str, wanted: str) -> tuple[int, ...]:
