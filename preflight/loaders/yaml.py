@@ -16,7 +16,7 @@ from preflight.loaders.comments import yaml_comments
 from preflight.source import InputError, Source, Span
 
 MAX_DEPTH = 200
-MAX_NODES = 700_000
+MAX_NODES = 600_000
 MARK = "preflight:"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVERS = Resolver.yaml_implicit_resolvers
