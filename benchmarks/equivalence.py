@@ -33,24 +33,47 @@ def verdict(refuse: Expression, read: Any) -> str:
 
 def equivalent(rule: Constraint, mutant: Constraint) -> bool:
     """Whether no combination of values tells them apart."""
-    values = domains(rule)
+    values = domains(rule, mutant)
     many = prod(map(len, values.values()))
     names = list(values)
     rng = random.Random(0)
     tried = (tuple(rng.choice(values[name]) for name in names) for _ in range(SAMPLES)) if many > MOST else product(*values.values())
     for combination in tried:
         given = dict(zip(names, combination, strict=True))
-        if not rule.always and all(value is None or (value is False and view == "given") for (_, view), value in given.items() if view != "environment"):
-            continue  # nobody typed anything that the rule looks at
+        typed = [value for (_, view), value in given.items() if view != "environment" and value is not None and (value, view) != (False, "given")]
+        if not typed and not rule.always:
+            continue
         read = lambda handle: given[handle.name, handle.view]  # noqa: E731, B023
         if verdict(rule.refuse, read) != verdict(mutant.refuse, read):
             return False
     return many <= MOST
 
 
-def domains(rule: Constraint) -> Mapping[Name, list[Any]]:
-    """Argument and view → the values that matter."""
-    return {(h.name, h.view): list({repr(v): v for v in _values(h, rule)}.values()) for h in rule.refuse.handles()}
+def domains(rule: Constraint, mutant: Constraint) -> Mapping[Name, list[Any]]:
+    """Argument and view → the values that matter; of values that the conditions cannot tell apart, one."""
+    found: dict[Name, list[Any]] = {}
+    asked = list({id(atom): atom for tree in (rule.refuse, mutant.refuse) for atom in _atoms(tree)}.values())
+    for handle in rule.refuse.handles():
+        name = (handle.name, handle.view)
+        values = list({repr(value): value for value in _values(handle, rule)}.values())
+        own = [atom for atom in asked if name in {(h.name, h.view) for h in atom.handles()}]
+        if all({(h.name, h.view) for h in atom.handles()} == {name} for atom in own):
+            values = list({str([_answer(atom, value) for atom in own]) + str(value is None): value for value in values}.values())
+        found[name] = values
+    return found
+
+
+def _atoms(node: object) -> Iterator[Expression]:
+    """The conditions that `and`, `or` and `not` combine."""
+    if isinstance(node, Expression) and node.op in ("and", "or", "not"):
+        for part in node.parts:
+            yield from _atoms(part)
+    elif isinstance(node, Expression):
+        yield node
+
+
+def _answer(atom: Expression, value: object) -> str:
+    return verdict(atom, lambda handle: value)
 
 
 def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:

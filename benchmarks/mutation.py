@@ -45,12 +45,13 @@ NOTHING = Policy(chosen=lambda id, path: False)
 
 
 class Run(NamedTuple):
-    """A run of a fixture. sure: its test tells silent from unknown. fixed: it looks at the fixed text."""
+    """A run of a fixture. sure: its test tells silent from unknown. fixed: it looks at the fixed text. heard: at messages only."""
 
     job: Job
     options: Mapping[str, Any] = {}
     sure: bool = False
     fixed: bool = False
+    heard: bool = False
 
 
 Runs = Mapping[str, list[Run]]
@@ -64,6 +65,8 @@ def said(rule: Checkable, run: Run) -> object:
         found = list(rule.check(run.job, run.options))
     except Exception as error:
         return type(error).__name__
+    if run.heard:
+        return [f.message for f in found if isinstance(f, Finding)] or bool(found)
     unknown = {f.because for f in found if isinstance(f, Unverified)} if run.sure else ()
     return [(f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ()) for f in found if isinstance(f, Finding)], unknown
 
@@ -91,10 +94,12 @@ def fixtures() -> Runs:
     found: dict[str, list[Run]] = defaultdict(list)
     folder = Path(tempfile.mkdtemp(prefix="preflight-mutation."))
     sys.path.insert(0, str(TESTS))
-    for rule, case, sure in (*_pairs(), *_edges()):
-        runs = [Run(job, sure=sure) for job in case.check(folder, PLUGINS, NOTHING).jobs]
+    for rule, case in _pairs():
+        runs = [Run(job) for job in case.check(folder, PLUGINS, NOTHING).jobs]
         found[rule.removeprefix("!")] += runs
         found[ACCEPTED] += runs if rule.startswith("!") else []
+    for edge in _edges():
+        found[edge.rule] += [Run(job, sure=True, heard=True) for job in edge.case.check(folder, PLUGINS, NOTHING).jobs]
     for rule, report in _graph(folder):
         found[rule] += [Run(job) for job in report.jobs]
     for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):
@@ -108,7 +113,7 @@ def fixtures() -> Runs:
     return found
 
 
-def _pairs() -> Iterator[tuple[str, Case, bool]]:
+def _pairs() -> Iterator[tuple[str, Case]]:
     """The two sides of each pair of commands; a rule with "!" before it was accepted."""
     for name, prefix, extra in (("megatron-training", "megatron/", {}), ("megatron-core", "megatron/", {}), ("mindspeed", "", {"devices": 16})):
         table = yaml.safe_load((TESTS / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"))
@@ -122,14 +127,13 @@ def _pairs() -> Iterator[tuple[str, Case, bool]]:
                 devices = case.get("devices", extra.get("devices", 1))
                 device = case.get("device", "h100") if name == "megatron-training" else None if name == "mindspeed" else "h100"
                 run = Case(name="", command=tuple(words), devices=devices, device=device, target=target, environment=env)
-                yield ("!" if side == "accepted" else "") + prefix + case["rule"], run, False
+                yield ("!" if side == "accepted" else "") + prefix + case["rule"], run
 
 
-def _edges() -> Iterator[tuple[str, Case, bool]]:
+def _edges() -> Iterator[Any]:
     near = import_module("edges")
     for path in near.FILES:
-        for edge in near.edges(path):
-            yield edge.rule, edge.case, True
+        yield from near.edges(path)
 
 
 def _graph(folder: Path) -> Iterator[tuple[str, preflight.Report]]:

@@ -1,6 +1,6 @@
-"""Runs near a declared check: tests/edges/**/*.yaml, a file for each file of rules.
+"""Runs near what rules find: tests/edges/**/*.yaml, a file for each file of rules.
 
-    table: megatron-core                  the file of tests/constraints that has the bases
+    table: megatron-core                  the file of tests/constraints that has the bases, or bases: of the file's own
     megatron/offload-nothing:             a rule
     - run: --fine-grained-… --x 8         words after the base (base: the first unless said); the rule speaks
       speaks:                             changes of the run with which it still speaks
@@ -8,6 +8,9 @@
       silent:                             changes with which it says nothing, and is sure of it
       - ~--fine-grained-…                 the option is taken away
       - NAME=1 ~NAME devices=4 --x 8      a variable set, one taken away, the number of devices, another value
+    - run: --x 8                          where the words count, too:
+      says:                               pairs of a change and all that is said with it; "" is nothing, "?" not verified
+      - [--x 9, 9 is too much]
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away.
 Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env.
@@ -37,12 +40,13 @@ ELSE = ("base", "devices", "device", "target")
 
 
 class Edge(NamedTuple):
-    """One run: the rule it is about, what the rule says there (speaks or silent), what was changed, the run itself."""
+    """One run: the rule it is about, what the rule does there (speaks, silent, says), what was changed, the run, the words."""
 
     rule: str
     verdict: str
     change: str
     case: Case
+    words: str = ""
 
 
 @cache
@@ -54,25 +58,30 @@ def bases(table: str) -> dict[str, Any]:
 def edges(path: Path) -> Iterator[Edge]:
     """Every run of a file, the unchanged ones first."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    table = data.pop("table")
+    table = data.pop("table", "")
+    own = data.pop("bases", None) or bases(table)
     for rule, runs in data.items():
         for run in runs:
-            yield Edge(rule, "speaks", "", _case(table, run, None))
+            if "says" not in run:
+                yield Edge(rule, "speaks", "", case(table, own, run))
             for verdict in ("speaks", "silent"):
                 for change in run.get(verdict, ()):
-                    yield Edge(rule, verdict, str(change), _case(table, run, change))
+                    yield Edge(rule, verdict, str(change), case(table, own, run, change))
+            for change, words in run.get("says", ()):
+                yield Edge(rule, "says", str(change), case(table, own, run, change), words)
 
 
-def _case(table: str, run: dict[str, Any], change: Any) -> Case:
-    if isinstance(next(iter(bases(table).values())), str):
-        return _command(table, run, shlex.split(change or ""))
+def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = None) -> Case:
+    """A run with a change."""
+    if isinstance(next(iter(own.values())), str):
+        return _command(table, own, run, shlex.split(change or ""))
     changed = {**run, **{name: value for name, value in (change or {}).items() if name in ELSE}}
-    config = copy.deepcopy(bases(table)[changed.get("base") or next(iter(bases(table)))])
+    config = copy.deepcopy(own[changed.get("base") or next(iter(own))])
     for name, value in {**run["run"], **(change or {})}.items():
         if name not in ELSE:
             _set(config, name.split("."), value)
-    target = f"mindformers@{changed.get('target', TARGETS[table])}"
-    return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES[table]), target=target)
+    target = f"mindformers@{changed.get('target', TARGETS.get(table, '1.5.0'))}"
+    return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES.get(table)), target=target)
 
 
 def _set(config: Any, path: list[str], value: Any) -> None:
@@ -84,15 +93,15 @@ def _set(config: Any, path: list[str], value: Any) -> None:
         config[path[-1]] = value
 
 
-def _command(table: str, run: dict[str, Any], change: list[str]) -> Case:
+def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[str]) -> Case:
     """A command: its options by name, so that a change takes the place of what it changes."""
     env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}
     around = {name: run[name] for name in ELSE if name in run}
     around |= dict(word.split("=", 1) for word in change if word.partition("=")[0] in ELSE)
-    base = around.get("base", "dense")
+    base = around.get("base") or next(iter(own))
     options: dict[str, list[str]] = {}
     last: list[str] = []
-    for word in (*shlex.split(bases(table)[base]), *shlex.split(run["run"]), *change):
+    for word in (*shlex.split(own[base]), *shlex.split(run["run"]), *change):
         if word.startswith("--"):
             last = options[word] = []
         elif word.startswith("~"):
@@ -104,4 +113,4 @@ def _command(table: str, run: dict[str, Any], change: list[str]) -> Case:
     words = (ENTRIES.get(base, "pretrain_gpt.py"), *(word for option, values in options.items() for word in (option, *values)))
     device = around.get("device", None if table == "mindspeed" else "h100")
     devices = int(around.get("devices", DEVICES.get(table, 1)))
-    return Case(name="", command=words, devices=devices, device=device, target=around.get("target", TARGETS[table]), environment=env)
+    return Case(name="", command=words, devices=devices, device=device, target=around.get("target", TARGETS.get(table, "megatron@0.20.0")), environment=env)
