@@ -5,8 +5,9 @@ the number moves instead); a part of an `and` or `or` dropped; a number raised b
 a condition uses in several places (a name of the rules' module) is one place in the source, so it changes in all of them.
 
 A rule that is a function: the same, in the syntax tree of its module. Left alone, because no value of theirs is wrong: defaults of
-annotated fields; numbers from 50 on, which are lines of checks upstream (tests of the coverage look at those); where quoted text
-is cut (`text[:30]`), how alike a suggestion must be (`get_close_matches`), how much a cache holds.
+annotated fields; numbers from 50 on, which are lines of checks upstream, and where a finding points besides its message
+(`upstream=`, `key=`, `related=`, `layout=`: the tests against the catalogues look at those); where quoted text is cut
+(`text[:30]`), how alike a suggestion must be (`get_close_matches`), how much a cache holds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from preflight.rule import Checkable, Rule, collect
 TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 ASKED = (*TURNED, "in", "startswith", "has", "is none")
-TASTE, LINES = ("get_close_matches", "lru_cache"), 50
+TASTE, LINES, BESIDE = ("get_close_matches", "lru_cache"), 50, ("upstream", "key", "related", "layout")
 SIGNS = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.In: ast.NotIn, ast.NotIn: ast.In}
 
 
@@ -128,6 +129,9 @@ class _Turn(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         return node if getattr(node.func, "id", "") in TASTE else self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        return node if node.arg in BESIDE else self.generic_visit(node)
 
     def visit_Slice(self, node: ast.Slice) -> ast.AST:
         return node if isinstance(node.upper, ast.Constant) else self.generic_visit(node)

@@ -66,7 +66,7 @@ def said(rule: Checkable, run: Run) -> object:
     except Exception as error:
         return type(error).__name__
     if run.heard:
-        return [f.message for f in found if isinstance(f, Finding)] or bool(found)
+        return [(f.message, f.fix.title if f.fix and run.fixed else "") for f in found if isinstance(f, Finding)] or bool(found)
     unknown = {f.because for f in found if isinstance(f, Unverified)} if run.sure else ()
     return [(f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ()) for f in found if isinstance(f, Finding)], unknown
 
@@ -99,7 +99,7 @@ def fixtures() -> Runs:
         found[rule.removeprefix("!")] += runs
         found[ACCEPTED] += runs if rule.startswith("!") else []
     for edge in _edges():
-        found[edge.rule] += [Run(job, sure=True, heard=True) for job in edge.case.check(folder, PLUGINS, NOTHING).jobs]
+        found[edge.rule] += [Run(job, sure=True, fixed=edge.fix is not None, heard=True) for job in edge.case.check(folder, PLUGINS, NOTHING).jobs]
     for rule, report in _graph(folder):
         found[rule] += [Run(job) for job in report.jobs]
     for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):

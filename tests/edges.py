@@ -9,8 +9,9 @@
       - ~--fine-grained-…                 the option is taken away
       - NAME=1 ~NAME devices=4 --x 8      a variable set, one taken away, the number of devices, another value
     - run: --x 8                          where the words count, too:
-      says:                               pairs of a change and all that is said with it; "" is nothing, "?" not verified
+      says:                               a change and all that is said with it ("" is nothing, "?" not verified), the fix offered
       - [--x 9, 9 is too much]
+      - [--x 8, 8 is too much, set it to 7]
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away.
 Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env.
@@ -40,13 +41,14 @@ ELSE = ("base", "devices", "device", "target")
 
 
 class Edge(NamedTuple):
-    """One run: the rule it is about, what the rule does there (speaks, silent, says), what was changed, the run, the words."""
+    """One run: the rule it is about, what the rule does there (speaks, silent, says), what was changed, the run, words and fix."""
 
     rule: str
     verdict: str
     change: str
     case: Case
     words: str = ""
+    fix: str | None = None
 
 
 @cache
@@ -67,8 +69,8 @@ def edges(path: Path) -> Iterator[Edge]:
             for verdict in ("speaks", "silent"):
                 for change in run.get(verdict, ()):
                     yield Edge(rule, verdict, str(change), case(table, own, run, change))
-            for change, words in run.get("says", ()):
-                yield Edge(rule, "says", str(change), case(table, own, run, change), words)
+            for change, words, *fix in run.get("says", ()):
+                yield Edge(rule, "says", str(change), case(table, own, run, change), words, fix[0] if fix else None)
 
 
 def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = None) -> Case:

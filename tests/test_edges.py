@@ -21,7 +21,8 @@ def said(edge: Edge, folder: Path) -> str:
     report = edge.case.check(folder, installed(), Policy(chosen=lambda id, path: id == edge.rule))
     assert report.jobs and not report.crashes, report.crashes
     if edge.verdict == "says":
-        return " | ".join(f.message for f in report.findings) or ("?" if report.unknown else "")
+        fixes = [f.fix.title for f in report.findings if f.fix is not None] if edge.fix is not None else []
+        return " | ".join(f.message for f in report.findings) + f" → {', '.join(fixes)}" * bool(fixes) or ("?" if report.unknown else "")
     problems = [p.message for job in report.jobs for p in job.arguments.problems]
     assert not problems, problems
     return "speaks" if report.findings else "unknown" if report.unknown else "silent"
@@ -31,6 +32,7 @@ def said(edge: Edge, folder: Path) -> str:
 def test_edges(path: Path, rule: str, tmp_path: Path) -> None:
     wrong = {}
     for edge in BY_RULE[path, rule]:
-        if (found := said(edge, tmp_path)) != (edge.words if edge.verdict == "says" else edge.verdict):
+        wanted = edge.words + f" → {edge.fix}" * bool(edge.fix) if edge.verdict == "says" else edge.verdict
+        if (found := said(edge, tmp_path)) != wanted:
             wrong[edge.change or "the run itself"] = found
     assert not wrong, f"{path.name}: {wrong}"
