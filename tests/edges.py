@@ -115,4 +115,11 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
     words = (ENTRIES.get(base, "pretrain_gpt.py"), *(word for option, values in options.items() for word in (option, *values)))
     device = around.get("device", "h100" if table.startswith("megatron") else None)
     devices = around.get("devices", DEVICES.get(table, 1 if table else None))
-    return Case(name="", command=words, devices=devices if devices is None else int(devices), device=device, target=around.get("target", TARGETS.get(table, "megatron@0.20.0")), environment=env)
+    return Case(
+        name="",
+        command=words,
+        devices=devices if devices is None else int(devices),
+        device=device,
+        target=around.get("target", TARGETS.get(table, "megatron@0.20.0")),
+        environment=env,
+    )
