@@ -111,11 +111,12 @@ _MODULES = {
 }
 
 
-def layer(s: Shape, routed: bool, operators: frozenset[str] = frozenset()) -> Parts:
-    """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer recomputes."""
+def layer(s: Shape, routed: bool, operators: frozenset[str] = frozenset(), *, whole: bool = False) -> Parts:
+    """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer recomputes; whole:
+    before anything is recomputed."""
     parts = attention(s) | (expert_mlp(s) if routed else dense_mlp(s))
     gone = set(operators)
-    for module in s.modules:
+    for module in () if whole else s.modules:
         if not ((module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed)):
             gone.update(_MODULES.get(module, ()))
     if s.adapters:

@@ -107,7 +107,7 @@ def loss_terms(s: Shape) -> list[Term]:
 
 
 def backward(s: Shape, rank: int) -> float:
-    """Temporaries of a layer's backward pass; a recomputed layer is whole again for that moment."""
+    """Temporaries of a layer's backward pass; what is recomputed of a layer is there again for that moment."""
     tokens, t = s.tokens, s.tensor
     dense = 2 * (2 * tokens * s.projections * s.ffn / t + tokens * s.ffn / t + 2 * tokens * s.hidden)
     kinds = {routed(s, s.first_layer(v, rank) + i) for v in range(s.virtual) for i in range(s.stages[v][rank])}
@@ -116,10 +116,20 @@ def backward(s: Shape, rank: int) -> float:
         size = _expert_backward(s) if kind else dense
         if s.attention not in activations.FLASH:
             size = max(size, 4 * s.micro * s.heads / t * s.sequence * s.sequence / s.context)
-        if any(recomputed(s, v, rank, 0) for v in range(s.virtual)):
-            size += sum(activations.layer(s, kind).values())
-        sizes.append(size)
+        sizes.append(size + _made_again(s, rank, kind))
     return max(sizes)
+
+
+def _made_again(s: Shape, rank: int, kind: bool) -> float:
+    """What is recomputed of one layer: all of it, or the outputs that modules and operators leave out."""
+    full = any(recomputed(s, v, rank, 0) for v in range(s.virtual))
+    if not (full or s.modules or s.operators):
+        return 0.0
+    whole = sum(activations.layer(s, kind, whole=True).values())
+    if full:
+        return whole
+    named = frozenset(name for names, counts in s.operators for name in names if any(row[rank] for row in counts))
+    return whole - sum(activations.layer(s, kind, named).values())
 
 
 def _expert_backward(s: Shape) -> float:

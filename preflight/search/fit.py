@@ -88,7 +88,8 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
         warm_up = np.minimum(columns["micro_batches"], (s.splits + p - rank - 1) / s.splits) * v
     kept = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], [facts[name] for name in ("none", "selective", "listed")], facts["full"])
     alive = warm_up * (per_rank / v) * kept * micro
-    whole = np.where((columns["recompute"] >= 2) & (columns["recompute"] != LISTED), facts["none"], 0.0)
+    again = [np.zeros_like(facts["none"]), facts["none"] - facts["selective"], facts["cheap"]]
+    whole = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], again, facts["none"])
     backward = (facts["backward"] + whole) * micro
     moment = backward if first else np.maximum(facts["head"] * micro, backward)
     moment = np.where(p == 1, np.maximum(facts["head"] * micro, backward), moment)

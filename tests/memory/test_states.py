@@ -156,3 +156,13 @@ def test_experts_have_a_wider_low_bound():
     mixed = rank(model__experts=8, model__top_k=2, model__expert_ffn=1024, model__expert_layers=(True,) * 32)
     for found, share in ((rank(), 0.92), (mixed, 0.87)):
         assert found.low == pytest.approx(share * sum(term.low for term in found.terms if term.kind != "device"))
+
+
+@pytest.mark.parametrize("changes", [{"recompute__modules": ("mlp",)}, {"recompute__operators": ((("fc1 output", "activation output"), ((32,),)),)}])
+def test_what_is_recomputed_is_there_again_in_the_backward_of_its_layer(changes):
+    wide = {"loss__cross_entropy": "te", "model__vocab": 1024}  # so that the backward of a layer is the worst moment
+    plain, again = sizes(**wide), sizes(**wide, recompute__mode="selective", **changes)
+    outputs = ("activations: fc1 output", "activations: activation output")
+    one = sum(plain[name] for name in outputs) / 32
+    assert not set(outputs) & set(again)
+    assert again["a layer's backward"] - plain["a layer's backward"] == pytest.approx(one)
