@@ -29,10 +29,10 @@ HERE = os.path.dirname(__file__)
 class Deferred:
     """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
 
-    __slots__ = ("_gate", "_module", "_noticed", "_real", "_refuse", "after", "beside", "frameworks", "id", "severity", "triggers")
+    __slots__ = ("_gate", "_module", "_real", "_refuse", "after", "beside", "frameworks", "id", "noticed", "severity", "triggers")
 
     def __init__(self, module: str, row: Sequence[Any]) -> None:
-        id, severity, frameworks, after, beside, self._noticed, triggers, self._gate = row
+        id, severity, frameworks, after, beside, self.noticed, triggers, self._gate = row
         self.triggers: frozenset[str] | None = None if triggers is None else frozenset(triggers)
         self.id: str = id
         self.severity = Severity(severity)
@@ -76,7 +76,7 @@ class Deferred:
         return version is not None and unless not in versions and matches(version, wanted)
 
     def applies(self, job: Job) -> bool:
-        if (self._noticed and self.id not in job.noticed_kinds) or not self.concerns(job.versions):
+        if (self.noticed and self.id not in job.noticed_kinds) or not self.concerns(job.versions):
             return False
         if self.triggers is not None and job.touched.isdisjoint(self.triggers):
             return False

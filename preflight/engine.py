@@ -123,7 +123,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
         if not policy.chosen(rule.id, path):
             continue
         try:
-            if not rule.applies(job):
+            if not hasattr(rule, "concerns") and not rule.applies(job):
                 continue
             said = list(rule.check(job, policy.options.get(rule.id, {})))
         except Exception as error:

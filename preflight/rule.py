@@ -89,10 +89,14 @@ class Rule:
         """A run that touches none of these arguments cannot break the rule; None: any run can."""
         return frozenset(self.reads) or None
 
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        """Whether it holds for these versions of frameworks."""
+        return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+
     def applies(self, job: Job) -> bool:
         if (self.noticed and self.id not in job.noticed_kinds) or (self.reads and job.touched.isdisjoint(self.reads)):
             return False
-        return not self.frameworks or not job.versions.keys().isdisjoint(self.frameworks)
+        return self.concerns(job.versions)
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         return self.function(job, **options)

@@ -12,7 +12,8 @@ class Selection:
     """The rules for runs in which the same versions of the same frameworks take part.
 
     A rule's `triggers`, where it has them, are the arguments of which a run must touch one; None means every run.
-    A rule's `concerns`, where it has it, tells whether it holds for the versions at all.
+    A rule's `concerns`, where it has it, tells whether it holds for the versions at all, and with `noticed` and `triggers`
+    that is all there is to know; other rules are asked by `applies`.
     """
 
     def __init__(self, rules: Sequence[Checkable], versions: Mapping[str, str]) -> None:
@@ -31,4 +32,5 @@ class Selection:
         wanted = set(self._always)
         for name in job.touched & self._triggered.keys():
             wanted.update(self._triggered[name])
-        return [self._rules[number] for number in sorted(wanted)]
+        found = (self._rules[number] for number in sorted(wanted))
+        return [rule for rule in found if not getattr(rule, "noticed", False) or rule.id in job.noticed_kinds]
