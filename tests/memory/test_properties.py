@@ -115,3 +115,52 @@ def test_more_recomputed_layers_keep_less(layers):
     fewer = shape(make(recompute__mode="full", recompute__full_layers=((layers,),)))
     more = shape(make(recompute__mode="full", recompute__full_layers=((min(layers + 1, 32),),)))
     assert term(more, "activations") <= term(fewer, "activations")
+
+
+@given(
+    optimizer=st.sampled_from(["adam", "sgd", "muon"]),
+    zero=st.integers(0, 3),
+    owned=st.sampled_from(["", "either", "all"]),
+    swapped=st.sampled_from([0, 1, 16]),
+    fsdp=st.sampled_from([None, "megatron-fsdp"]),
+    folded=st.booleans(),
+    implementation=st.sampled_from(["mindspeed", "transformer_engine"]),
+    sequence=st.sampled_from([64, 4096]),
+)
+def test_terms_sum_whatever_keeps_the_states(optimizer, zero, owned, swapped, fsdp, folded, implementation, sequence):
+    changes = {
+        "optimizer__name": optimizer,
+        "optimizer__zero": zero,
+        "optimizer__shards": 8,
+        "optimizer__owned": owned,
+        "optimizer__swapped": swapped,
+        "optimizer__fsdp": fsdp,
+        "loss__implementation": implementation,
+        "model__sequence": sequence,
+        "layout__pipeline": 4,
+        "layout__schedule": "dual-pipe-v" if folded else "1f1b",
+        "layout__stages": ((4,) * 4,) * 2 if folded else ((8,) * 4,),
+        "batch__count": 16,
+    }
+    s = shape(make(**changes))
+    for rank in range(4):
+        got = stage(s, rank, CLUSTER)
+        assert got.allocated_peak == pytest.approx(sum(t.high for t in got.terms if t.kind != "device"))
+        assert got.required == pytest.approx(sum(t.high for t in got.terms))
+        assert all(0 <= t.low <= t.high for t in got.terms)
+        assert got.steady <= got.allocated_peak * (1 + 1e-9) and got.low <= got.allocated_peak
+
+
+@given(optimizer=st.sampled_from(["adam", "muon"]), zero=st.integers(1, 3), owned=st.sampled_from(["", "either", "all"]), shards=st.sampled_from([2, 8, 64]))
+def test_more_shards_never_keep_more_states(optimizer, zero, owned, shards):
+    few, many = (
+        shape(make(optimizer__name=optimizer, optimizer__zero=zero, optimizer__owned=owned, optimizer__shards=count)) for count in (shards, 2 * shards)
+    )
+    for name in ("weights", "gradients", "master", "optimizer states"):
+        assert term(many, name) <= term(few, name) * (1 + 1e-9)
+
+
+@given(parts=st.sampled_from([1, 2, 16, 64]))
+def test_more_parts_of_swapped_states_never_need_more(parts):
+    few, many = (shape(make(optimizer__zero=1, optimizer__shards=8, optimizer__swapped=count, model__sequence=64)) for count in (parts, 2 * parts))
+    assert stage(many, 0, CLUSTER).allocated_peak <= stage(few, 0, CLUSTER).allocated_peak
