@@ -1,8 +1,8 @@
 """Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
 
-from preflight.constraints.shapes import ConstraintSet, put, refuse
+from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.finding import Severity
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
 
 MEGATRON = ConstraintSet("megatron")
 ISSUES = "https://github.com/NVIDIA/Megatron-LM"
@@ -10,7 +10,38 @@ EXPERTS = a.num_experts.is_set
 TENSOR, EXPERT = a.tensor_model_parallel_size, a.expert_model_parallel_size
 DELTA_NET = a.experimental_attention_variant.is_in("gdn", "gated_delta_net")
 
+FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
+PIPELINE, LAYERS = a.pipeline_model_parallel_size, a.num_layers
+BY_ENDS = all_of(a.hybrid_layer_pattern.is_none, a.pipeline_model_parallel_layout.is_none)
+OVERFULL = any_of(
+    all_of(FIRST.is_set, FIRST > LAYERS), all_of(LAST.is_set, LAST > LAYERS), all_of(FIRST.is_set, LAST.is_set, FIRST + LAST > LAYERS)
+)
+SPLIT = "megatron/core/transformer/transformer_block.py"
+
 MEGATRON.add(
+    refuse(
+        "layers-lost-without-pipeline",
+        all_of(BY_ENDS, PIPELINE == 1, FIRST.is_set, LAST.is_set, LAYERS != FIRST + LAST),
+        message="without a pipeline first and last stage are one: the model is built with {decoder_last_pipeline_num_layers} layers, not {num_layers}",
+        why="the check takes minus one stages in between for a split that works out; a smaller model is trained and nothing says so",
+        severity=Severity.WARNING,
+        upstream=f"{SPLIT}:139",
+        versions=NEW,
+        at=(LAST, FIRST),
+        fixes=(drop(FIRST, also=(LAST,)),),
+    ),
+    refuse(
+        "ends-hold-more-than-the-model",
+        all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
+        message="the first and last stage are given more layers than the {num_layers} of the model",
+        why="the stages in between get a negative number of layers, which builds none: another model than --num-layers says is trained",
+        severity=Severity.WARNING,
+        upstream=f"{SPLIT}:122",
+        versions=NEW,
+        at=(FIRST, LAST, LAYERS),
+        layout=True,
+        after=("megatron/uneven-pipeline",),
+    ),
     refuse(
         "expert-gradients-in-wrong-group",
         all_of(EXPERTS, EXPERT == 1, a.expert_tensor_parallel_size != TENSOR),

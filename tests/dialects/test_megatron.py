@@ -99,6 +99,8 @@ def test_target(command: str, wanted: str, target: str) -> None:
         ("--train-samples 1000 --global-batch-size 10 --tensor-model-parallel-size 8", {"train_iters": 100}),
         ("--train-iters 10 --lr-warmup-fraction .5 --global-batch-size 8", {"lr_decay_steps": 80, "lr_warmup_steps": 40.0}),
         ("--step-batch-size-schedule 0:8 --train-samples 20", {"train_iters": 3, "num_microbatches": 1}),
+        ("--decoder-first-pipeline-num-layers 3 --decoder-last-pipeline-num-layers 4", {"layers_per_chunk": ((4,),)}),
+        ("--step-batch-size-schedule 0:4 --train-samples 20", {"num_microbatches": 0}),
         ("--step-batch-size-schedule 0:20 --train-samples 20", {"num_microbatches": 2}),
         ("--train-samples 1000 --global-batch-size 8 --skip-train", {"train_iters": None}),
     ],

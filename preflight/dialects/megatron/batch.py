@@ -44,7 +44,10 @@ def microbatches(run: Run) -> None:
         batch = schedule_of(run)[0][1]
     elif run.rampup_batch_size and run.core == OLD:
         batch = int(run.rampup_batch_size[0])
-    if run.decrease_batch_size_if_needed or (run.step_batch_size_schedule is not None and batch >= size):  # a schedule is rounded down without a word
+    if run.step_batch_size_schedule is not None:  # rounded down without a word, even to nothing
+        run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")
+        return
+    if run.decrease_batch_size_if_needed:
         batch = batch // size * size
     if batch % size or batch < size:
         raise NotKnown(f"a global batch of {batch} is not a multiple of {size}")
