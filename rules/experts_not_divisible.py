@@ -32,7 +32,7 @@ UPSTREAM = {
 }
 
 
-@rule(severity=Severity.ERROR)
+@rule(severity=Severity.ERROR, after=("mindformers/generic-experts", "mindformers/experts-beyond-data"))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     experts, parallel = job.plan.model.experts, job.plan.layout.expert
     if not experts.known or not parallel.known:

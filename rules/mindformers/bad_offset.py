@@ -63,8 +63,10 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model lays its layers out this way."""
-    return job.arguments.get("kind").raw == "mcore" or job.plan.model.family.raw in _LAYERED
+    """Whether the model lays its layers out this way: an mcore network that predicts does not."""
+    if job.arguments.get("kind").raw == "mcore":
+        return job.arguments.get("training").raw is True
+    return job.plan.model.family.raw in _LAYERED
 
 
 def _fix(job: Job) -> Fix | None:

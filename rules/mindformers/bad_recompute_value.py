@@ -58,9 +58,11 @@ READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Conf
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     here, swap = section(job), swap_on(job)
-    if here is None or swap is None or not applies(job):
+    if here is None or swap is None or job.arguments.get("kind").raw not in ("legacy", "mcore"):
         return
     pipeline = known(job.plan.layout.pipeline)
+    if not matches(job.versions["mindformers"], ">=1.5") and not applies(job):
+        return
     if not matches(job.versions["mindformers"], ">=1.3"):
         yield from _before_layer_setting(job, here, pipeline[0] if pipeline else None)
         return
@@ -68,7 +70,7 @@ def check(job: Job) -> Iterator[Finding]:
         node = here.get(setting)
         if node is not None:
             for fault in faults(setting, node, pipeline[0] if pipeline else None, stages(job), swap and setting not in EXCLUDING):
-                if fault.kind in _EARLY or _layered(job):
+                if fault.kind in _EARLY or (applies(job) and _layered(job)):
                     yield _finding(job, setting, fault)
 
 

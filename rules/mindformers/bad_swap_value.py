@@ -24,7 +24,6 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:317-330, _rule_swap_no_pp
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
-from preflight.dialects.mindformers.recompute import applies
 from preflight.document import Node
 from preflight.finding import Key
 
@@ -38,7 +37,7 @@ _MOVED_CHECKS = {"1.5.0": 0, "1.7.0": -4, "2.1.0": 20}
 def check(job: Job) -> Iterator[Finding]:
     section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("swap_config")) is not None), None)
     version = job.versions.get("mindformers", "")
-    if section is None or version not in _MOVED or not applies(job):
+    if section is None or version not in _MOVED or job.arguments.get("kind").raw not in ("legacy", "mcore"):
         return
     swap = section.get("swap")
     on = swap is not None and swap.value is True

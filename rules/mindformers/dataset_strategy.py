@@ -2,7 +2,7 @@
 
 ## What it does
 Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` says how: a list of lists whose
-first number is `data_parallel`. Up to 1.7 the strategy counts only when `full_batch` is False; since 2.1 a strategy that is
+first number is `data_parallel`. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a strategy that is
 given counts always, and `full_batch: False` alone is fine.
 
 ## Why is this bad?
@@ -22,6 +22,7 @@ Safe: the strategy only says what data_parallel says already.
 
 ## References
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:222, _check_global_batch_size_for_auto_parallel
+MindFormers v1.7.0, mindformers/trainer/base_trainer.py:862-882, _set_full_batch_with_strategy
 MindFormers 2.1.0, mindformers/trainer/base_trainer.py:931-955, _train_dataset_preprocess, and :248
 """
 
@@ -35,6 +36,8 @@ _FILE = "mindformers/trainer/base_trainer.py"
 _CONTEXT = "mindformers/core/context/parallel.py"
 _FORM = {"1.0.0": 190, "1.2.0": 196, "1.3.2": 216, "1.5.0": 222, "1.7.0": 236, "2.1.0": 248}
 _FLAT = {"1.5.0": 107, "1.7.0": 102, "2.1.0": 102}
+_SORT = {"1.5.0": (_CONTEXT, 109), "1.7.0": (_FILE, 882), "2.1.0": (_FILE, 949)}
+_NO_LIST = {"1.7.0": 879, "2.1.0": 946}
 _NAME = "parallel.dataset_strategy"
 
 
@@ -46,7 +49,7 @@ def check(job: Job) -> Iterator[Finding]:
     full, strategy, data = arguments.get("parallel.full_batch"), arguments.get(_NAME), arguments.get("parallel_config.data_parallel")
     if not (full.known and strategy.known and data.known) or not (full.written or strategy.written or matches(job.target.version, ">=1.5")):
         return
-    new = matches(job.target.version, ">=2")
+    new = matches(job.target.version, ">=1.7")
     if (full.raw and not new) or (new and (strategy.raw in (None, "full_batch") or not strategy.written)):
         return
     yield from _strategy(job, full, strategy, data, new=new)
@@ -57,7 +60,8 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value, *, new: bool)
     if not isinstance(raw, list):
         shown = "is not given" if raw is None else f"is {raw!r}"
         message = f"full_batch is {full.raw}, but dataset_strategy {shown}; it must be a list such as [[{data.raw}, 1]]"
-        yield Finding(message, job.place(strategy, full), full.related, _fix(job, data), key=strategy.key or full.key, upstream=f"{_FILE}:{line}")
+        where = f"{_FILE}:{_NO_LIST.get(job.target.version, line)}"
+        yield Finding(message, job.place(strategy, full), full.related, _fix(job, data), key=strategy.key or full.key, upstream=where)
     elif not raw:
         where = f"{_FILE}:{line + 2}"
         yield Finding("dataset_strategy is an empty list; it must say how the first input is split", job.place(strategy), key=strategy.key, upstream=where)
@@ -65,6 +69,9 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value, *, new: bool)
         where = f"{_CONTEXT}:{_FLAT.get(job.target.version, 107)}"
         message = f"dataset_strategy is {raw}; it must be a list of lists, one per input"
         yield Finding(message, job.place(strategy), key=strategy.key, fix=_fix(job, data), upstream=where)
+    elif job.target.version in _SORT and (odd := next((n for row in raw for n in row if not isinstance(n, int)), None)) is not None:
+        file, line = _SORT[job.target.version]
+        yield Finding(f"dataset_strategy holds {odd!r}; every entry must be a whole number", job.place(strategy), key=strategy.key, upstream=f"{file}:{line}")
     elif raw[0] and raw[0][0] != data.raw:
         message = f"dataset_strategy splits the batch {raw[0][0]} ways, but data_parallel is {data.raw}"
         yield Finding(message, job.place(strategy), data.related, _resized(job, raw, data), key=strategy.key, upstream=f"{_FILE}:{line + 4}", layout=True)

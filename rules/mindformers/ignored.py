@@ -4,6 +4,7 @@ from preflight.constraints.expressions import Handle, all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.finding import Safety, Severity
 from preflight.rules.mindformers.names import (
+    MCORE,
     NEW,
     RUN,
     SINCE_TEMPLATE,
@@ -84,7 +85,7 @@ MINDFORMERS.add(
         message="dataset_strategy has no effect while full_batch is True",
         why="the trainer resets it to full_batch with a warning",
         upstream=at(TRAINER, 196, 209),
-        versions="<2.0",
+        versions="<1.7",
         at=(strategy, a["parallel.full_batch"]),
         **_NO_EFFECT,
     ),
@@ -92,9 +93,9 @@ MINDFORMERS.add(
         "strategy-wins",
         all_of(training, automatic, a["parallel.full_batch"].written, strategy.given, strategy != "full_batch", strategy.is_set),
         message="full_batch True has no effect: the dataset_strategy that is given switches it off",
-        why="since 2.1 a strategy counts whatever full_batch says",
-        upstream=f"{TRAINER}:940",
-        versions=NEW,
+        why="since 1.7 a strategy counts whatever full_batch says",
+        upstream={"1.7.0": f"{TRAINER}:875", "2.1.0": f"{TRAINER}:940"},
+        versions=MCORE,
         at=(a["parallel.full_batch"], strategy),
         **_NO_EFFECT,
     ),

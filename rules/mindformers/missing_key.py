@@ -38,6 +38,7 @@ _TRAIN = (
 )
 _EVAL = ("eval_dataset", "eval_dataset_task", "eval_callbacks", "metric")
 _LISTS = ("callbacks", "eval_callbacks")
+_REGISTER = {"1.5.0": 312, "1.7.0": 393, "2.1.0": 393}
 _RUN = {"1.5.0": "mindformers/trainer/trainer.py:1362", "1.7.0": "mindformers/trainer/trainer.py:1404", "2.1.0": "mindformers/trainer/trainer.py:456"}
 
 
@@ -84,6 +85,13 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Find
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
             yield Finding(f"{name} has no {key}, which it must have", span, key=(name,), upstream=_place(name, mcore=mcore, t=t))
+    if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and t.version in _REGISTER:
+        yield Finding(
+            "trainer.type is null; it must name the trainer",
+            kind.span,
+            key=(name, "type"),
+            upstream=f"mindformers/tools/register/register.py:{_REGISTER[t.version]}",
+        )
 
 
 def _has(node: Node, key: str) -> bool:

@@ -168,7 +168,7 @@ MINDFORMERS.add(
         all_of(llama, splits > 1, ~flash),
         message="seq_split_num {parallel_config.seq_split_num} needs use_flash_attention",
         why="the network refuses to be built",
-        upstream=at(_LLAMA, 212, 209),
+        upstream=at(_LLAMA, 208, 205),
         versions=SINCE_TEMPLATE,
         at=(flash, splits),
         fixes=(put(flash, True),),

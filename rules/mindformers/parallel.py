@@ -100,7 +100,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "sequence-pipeline-schedule",
-        all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none), training),
+        all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
         why="the schedule interleaves the parts of a sequence; refused before the network is built",
         upstream=at(CHECKS, 196, 202, 226),

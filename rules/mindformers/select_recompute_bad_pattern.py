@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.dialects.mindformers.layers import layers
 from preflight.dialects.mindformers.operators import match
-from preflight.dialects.mindformers.recompute import applies, items
+from preflight.dialects.mindformers.recompute import active_layers, applies, items
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 INVALID = {"mindformers@1.5.0": "mindformers/models/utils.py:590", "mindformers@1.3.2": "mindformers/models/utils.py:284", "mindformers": f"{_NEW}:97"}
@@ -40,6 +40,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return
     for item in items(job):
+        if active_layers(job, item) == frozenset():
+            continue  # never tried
         tried = [match(item.pattern, kind) for kind in found.kinds]
         if invalid := next((m.invalid for m in tried if m.invalid), ""):
             yield Finding(

@@ -28,6 +28,7 @@ MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumul
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Safety, Severity, Value, known, rule
+from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.types import WORDS, Sort, applying, fits
 from preflight.spelling import meant_boolean
 
@@ -59,8 +60,12 @@ def _active(job: Job, sort: Sort) -> bool:
         return bool(get("use_parallel").raw) if get("use_parallel").known else False
     if sort.when == "training":
         return get("training").raw is True
+    if sort.when == "built":
+        return get("training").raw is True or matches(job.target.version, ">=1.5")
+    if sort.when == "sunk":
+        return get("training").raw is True and get("runner_config.sink_mode").known and bool(get("runner_config.sink_mode").raw)
     if sort.when == "swap":
-        return get("training").raw is True and get("swap_config.swap").raw is True
+        return get("swap_config.swap").raw is True
     if sort.when == "mcore":
         return bool(get("kind").raw == "mcore")
     if sort.when == "yarn":

@@ -11,12 +11,12 @@ import yaml
 
 import preflight
 from preflight import collect
-from preflight.rules.mindformers import experts, ignored, latest, launch, mcore, model_legacy, parallel, trainer
+from preflight.rules.mindformers import experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, trainer
 
 FILE = Path(__file__).parent.parent / "constraints" / "mindformers-graph.yaml"
 DATA = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 DECLARED = {
-    rule.id.removeprefix("mindformers/") for module in (experts, ignored, latest, launch, mcore, model_legacy, parallel, trainer) for rule in collect(module)
+    rule.id.removeprefix("mindformers/") for module in (experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, trainer) for rule in collect(module)
 }
 
 

@@ -23,16 +23,20 @@ class Spread(NamedTuple):
 
 def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
     """An offset as an array: an int, or rows of ints; None where the framework cannot make an array of it."""
-    if isinstance(raw, str):
-        raw = int(raw) if raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else None
-    if _finite(raw):
-        return int(raw)
+    number = _number(raw)
+    if _finite(number):
+        return int(number)
     if not isinstance(raw, list) or not raw:
         return None
-    rows = raw if all(isinstance(row, list) for row in raw) else [raw]
+    rows = [[_number(n) for n in row] for row in (raw if all(isinstance(row, list) for row in raw) else [raw])]
     if any(len(row) != len(rows[0]) or not all(map(_finite, row)) for row in rows):
         return None
     return tuple(tuple(int(n) for n in row) for row in rows)
+
+
+def _number(raw: object) -> object:
+    """Text of a whole number counts as that number."""
+    return int(raw) if isinstance(raw, str) and raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else raw
 
 
 def _finite(value: object) -> TypeGuard[float]:

@@ -64,7 +64,7 @@ def legacy(run: Run) -> Model:
         **_latent(run, _LEGACY, "qk_nope_head_dim", "qk_rope_head_dim")
         if latent
         else _none("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"),
-        **_experts(run, experts, get("layers"), get("ffn")),
+        **_experts(run, derived(1) if family in _DENSE else experts, get("layers"), get("ffn")),
         mtp=run.value(f"{_LEGACY}mtp_depth") if run.model == "DeepseekV3Config" else derived(0),
         **_adapters(run, family),
         gate_apart=_not(run.value(f"{_LEGACY}use_fused_swiglu")),
@@ -85,6 +85,7 @@ def _plain_layer(run: Run, family: str) -> dict[str, Value]:
     }
 
 
+_DENSE = ("bert", "t5", "clip", "vit", "sam", "whisper", "blip", "glm")  # these do not read moe_config
 _PREFIXES = (("ViT", "vit"), ("CLIP", "clip"), ("Swin", "vit"), ("Sam", "sam"), ("SAM", "sam"), ("Bert", "bert"))
 
 

@@ -93,7 +93,7 @@ _OPEN = (
     *("parallel.parallel_optimizer_config.optimizer_weight_shard_size", "parallel.parallel_optimizer_config.parallel_optimizer_threshold"),
     *("context.jit_level", "context.jit_config.jit_level", "context.infer_boost", "context.jit_config.infer_boost", "context.memory_optimize_level"),
     *("context.dataset_broadcast_opt_level", "train_dataset.data_loader.type", "train_dataset.data_loader.packing", "runner_wrapper.calculate_per_token_loss"),
-    *("checkpoint", "checkpoint.save_max", "checkpoint.save_interleaved_steps", "checkpoint.reshard_worker_num", "trainer.type"),
+    *("checkpoint", "checkpoint.save_max", "checkpoint.save_interleaved_steps", "checkpoint.reshard_worker_num"),
     *(
         "model.model_config.offset",
         "model.model_config.pp_interleave_num",
@@ -113,6 +113,8 @@ _OPEN = (
     ),
     *(
         "train_precision_sync",
+        "model.model_config.type",
+        "trainer.type",
         "model.model_config.use_attn_mask_compression",
         "mcore.window_size",
         "mcore.model_architecture",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from preflight.constraints.versions import matches
@@ -16,6 +16,8 @@ _TRAINER = "mindformers/trainer/base_trainer.py"
 _RUN = "mindformers/trainer/trainer.py"
 
 
+_CONTEXT, _PARALLEL = "mindformers/core/context/build_context.py", "mindformers/core/context/parallel.py"
+_UTILS = "mindformers/trainer/utils.py"
 _SETTING = "mindformers/parallel_core/training_graph/transformer/utils.py"
 _CORE = "mindformers/parallel_core/transformer_config.py"
 
@@ -29,7 +31,8 @@ def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
 
 class Sort(NamedTuple):
     """A setting and the sort of value it must hold. when: "", "parallel" (use_parallel is on), "swap" (swap is on), "training",
-    "mcore", "llama" (a legacy Llama type), "layered" (a model that uses LayerSetting), "yarn"."""
+    "sunk" (training with sink_mode), "built" (training, and since 1.5 whatever the run does), "mcore", "llama" (a legacy Llama
+    type), "layered" (a model that uses LayerSetting), "yarn"."""
 
     name: str
     sort: str
@@ -51,10 +54,10 @@ SORTS = (
     Sort("parallel_config.use_seq_parallel", "bool", at(_OP, 166, old=162)),
     Sort("parallel_config.vocab_emb_dp", "bool", at(_TF, 116, 92, 87, old=114)),
     Sort("parallel_config.mem_coeff", "coefficient", at("mindformers/core/parallel_config.py", 66, 67, 67)),
-    Sort("recompute_config.parallel_optimizer_comm_recompute", "bool", at(_TF, 417, 393, 388, old=210), "training"),
-    Sort("recompute_config.mp_comm_recompute", "bool", at(_TF, 418, 394, 389, old=211), "training"),
-    Sort("recompute_config.recompute_slice_activation", "bool", at(_TF, 419, 395, 390, old=212), "training"),
-    Sort("swap_config.swap", "bool", at(_TF, 209, 185, 180), "training", ">=1.5"),
+    Sort("recompute_config.parallel_optimizer_comm_recompute", "bool", at(_TF, 417, 393, 388, old=210), "built"),
+    Sort("recompute_config.mp_comm_recompute", "bool", at(_TF, 418, 394, 389, old=211), "built"),
+    Sort("recompute_config.recompute_slice_activation", "bool", at(_TF, 419, 395, 390, old=212), "built"),
+    Sort("swap_config.swap", "bool", at(_TF, 209, 185, 180), "built", ">=1.5"),
     Sort("swap_config.default_prefetch", "positive int or bool", at("mindformers/tools/check_rules.py", 340, 336, 360), "swap", ">=1.5"),
     *(Sort(f"moe_config.{name}", "positive", at(_MOE, line, line, line + 1)) for name, line in (("expert_num", 139), ("num_experts_chosen", 141))),
     Sort("moe_config.comp_comm_parallel_degree", "positive", at(_MOE, 144, 144, 147)),
@@ -68,6 +71,20 @@ SORTS = (
     Sort("micro_batch_interleave_num", "number", at(_TRAINER, 484, 493, 544), "training"),
     Sort("auto_trans_ckpt", "bool or null", at(_RUN, 1348, 1338, 1358, old=1329)),
     Sort("resume_training", "bool, text or null", at(_RUN, 1345, 1335, 1355, old=1326)),
+    Sort("context.max_call_depth", "depth", at("mindformers/core/context/build_context.py", 200, 199, 233), versions=">=1.5"),
+    *(
+        Sort(f"context.{name}", sort, at(_CONTEXT, 200, 199), "", ">=1.5,<2")
+        for name, sort in (("save_graphs", "graphs"), ("jit_config", "section or null"), ("inter_op_parallel_num", "threads"), ("deterministic", "switch"))
+    ),
+    Sort("context.memory_optimize_level", "optimization", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
+    Sort("context.mempool_block_size", "memory", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
+    Sort("parallel.full_batch", "bool or null", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5"),
+    *(
+        Sort(f"parallel.{name}", "section", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5")
+        for name in ("parallel_optimizer_config", "pipeline_config", "strategy_ckpt_config")
+    ),
+    Sort("runner_config.sink_size", "sink", at(_UTILS, 161, 199, 205), "sunk", ">=1.5"),
+    Sort("context.train_precision_sync", "bool or null", at("mindformers/version_control.py", 455, 334, 339), "training", ">=1.5"),
     Sort("context.max_device_memory", "memory", at("mindformers/core/context/build_context.py", 200, 199, 196)),
     *(
         Sort(f"parallel.{name}", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel")
@@ -92,6 +109,7 @@ SORTS += (
     Sort("model.model_config.compute_dtype", "no int8", at("mindformers/modules/layers.py", 109, 108), "llama"),
     Sort("model.model_config.seq_length", "size", at("mindformers/modules/layers.py", 1258, 1185), "llama"),
     Sort("model.model_config.vocab_size", "size", at("mindformers/modules/layers.py", 84, 83), "llama"),
+    Sort("model.model_config.multiple_of", "positive", at("mindformers/modules/layers.py", 84, 83), "llama", ">=1.5"),
     Sort("model.model_config.theta", "real", at("mindformers/modules/layers.py", 1195, 1122), "llama"),
     Sort(
         "model.model_config.num_layers", "size", {"1.5.0": "mindformers/models/utils.py:566", "1.7.0": f"{_SETTING}:577", "2.1.0": f"{_SETTING}:565"}, "layered"
@@ -121,6 +139,14 @@ WORDS = {
     "accumulation": "a whole number of at least 1",
     "not null": "a number",
     "number": "a whole number",
+    "depth": "a whole number of at least 1",
+    "graphs": "True, False or a number up to 3",
+    "section": "a mapping",
+    "section or null": "a mapping",
+    "threads": "a whole number of at least 0",
+    "switch": "ON or OFF",
+    "optimization": "O0 or O1",
+    "sink": "-1 or a whole number of at least 1",
     "bool or null": "True or False",
     "bool, text or null": "True, False or a name",
     "memory": "a size such as 58GB",
@@ -182,6 +208,10 @@ def _other(sort: str, raw: Any, version: str) -> bool:
         return raw is None or isinstance(raw, (bool, str))
     if sort == "memory":
         return (raw is None and matches(version, ">=2")) or (isinstance(raw, str) and MEMORY.fullmatch(raw) is not None)
+    if sort in _OF_CONTEXT:
+        return _OF_CONTEXT[sort](raw)
+    if sort == "depth":
+        return _depth(raw, version)
     if sort == "not negative":
         return whole(raw) and raw >= 0
     if sort == "shard":
@@ -192,6 +222,27 @@ def _other(sort: str, raw: Any, version: str) -> bool:
         "scheduler": SCHEDULERS,
     }
     return isinstance(raw, str) and raw in choices[sort]
+
+
+_OF_CONTEXT: dict[str, Callable[[Any], bool]] = {
+    "graphs": lambda raw: isinstance(raw, int) and raw <= 3,
+    "section": lambda raw: isinstance(raw, dict),
+    "section or null": lambda raw: raw is None or isinstance(raw, dict),
+    "threads": lambda raw: isinstance(raw, int) and raw >= 0,
+    "switch": lambda raw: raw in ("ON", "OFF"),
+    "optimization": lambda raw: raw in ("O0", "O1"),
+    "sink": lambda raw: isinstance(raw, (int, float)) and (raw > 0 or raw == -1),
+}
+
+
+def _depth(raw: Any, version: str) -> bool:
+    """Since 2.1 null is passed over, and what is given is made a whole number."""
+    if not matches(version, ">=2"):
+        return isinstance(raw, int) and raw > 0
+    try:
+        return raw is None or int(raw) > 0
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def applying(version: str) -> Iterator[Sort]:

@@ -1,0 +1,94 @@
+"""What the models of graph-mode MindFormers that are no Llama refuse, and how experts are laid over data-parallel ranks."""
+
+from preflight.constraints.expressions import all_of
+from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
+from preflight.rules.mindformers.names import CHECKS, SINCE_TEMPLATE, a, at, automatic, context, data, expert, legacy, pipeline, semi
+
+MINDFORMERS = ConstraintSet("mindformers")
+_MOE = "mindformers/modules/transformer/moe.py"
+WITHOUT_LAYERS = ("BertConfig", "CLIPConfig", "SwinConfig", "ViTConfig", "ViTMAEConfig", "EVA02Config")
+experts, batch = a["moe_config.expert_num"], a["model.model_config.batch_size"]
+generic = all_of(legacy, automatic, a["shape.family"] == "gpt2", experts > 1)
+WHY = "the generic transformer layer, which GPT2 is made of, refuses to be built"
+
+MINDFORMERS.add(
+    divides(
+        "generic-experts",
+        expert,
+        experts,
+        when=generic,
+        message="{moe_config.expert_num} experts do not divide over {parallel_config.expert_parallel} expert-parallel ranks",
+        why=WHY,
+        upstream=at(_MOE, 244),
+        versions="<1.7",
+        layout=True,
+    ),
+    divides(
+        "generic-experts-devices",
+        expert,
+        a["world_size"],
+        when=generic,
+        message="{world_size} devices do not divide over {parallel_config.expert_parallel} expert-parallel ranks",
+        why=WHY,
+        upstream=at(_MOE, 251),
+        versions="<1.7",
+        at=(expert,),
+        after=("mindformers/generic-experts",),
+        layout=True,
+    ),
+    divides(
+        "generic-experts-data",
+        expert,
+        data * context,
+        when=generic,
+        message="data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} is not a multiple of "
+        "expert_parallel {parallel_config.expert_parallel}",
+        why=WHY,
+        upstream=at(_MOE, 254),
+        versions="<1.7",
+        at=(expert, data),
+        after=("mindformers/generic-experts", "mindformers/generic-experts-devices"),
+        layout=True,
+    ),
+    refuse(
+        "experts-beyond-data",
+        all_of(
+            legacy,
+            semi,
+            a["shape.family"] == "llama",
+            experts > 1,
+            a["moe_config.expert_model_parallel"].is_none,
+            ~a["moe_config.use_allgather_dispatcher"],
+            ~a["moe_config.use_gmm"],
+            expert > data * context,
+        ),
+        message="expert_parallel {parallel_config.expert_parallel} is more than data_parallel {parallel_config.data_parallel}, of which it is a part",
+        why="no rank is left to repeat an expert, and the expert layer refuses to be built",
+        upstream=at("mindformers/modules/layers.py", 84, 83),
+        versions=SINCE_TEMPLATE,
+        at=(expert, data),
+        layout=True,
+    ),
+    refuse(
+        "stages-without-layers",
+        all_of(legacy, semi, pipeline > 1, a["model.model_config.type"].is_in(*WITHOUT_LAYERS)),
+        message="{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage {parallel_config.pipeline_stage}",
+        why="the number of stages cannot be checked against it, which is refused",
+        upstream=at("mindformers/models/modeling_utils.py", 312),
+        versions=">=1.5,<1.7",
+        at=(pipeline,),
+        fixes=(put(pipeline, 1),),
+        layout=True,
+    ),
+    refuse(
+        "serving-batch-unsaid",
+        all_of(a["run_mode"] == "predict", a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", batch.is_none, data > 1),
+        message="model_config has no batch_size, which counts as 1 and does not divide over data_parallel {parallel_config.data_parallel}",
+        why="every data-parallel rank predicts the same number of samples",
+        upstream=at(CHECKS, 97, 91, 115),
+        versions=SINCE_TEMPLATE,
+        at=(data,),
+        fixes=(put(batch, data),),
+        layout=True,
+    ),
+)
