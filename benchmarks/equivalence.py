@@ -2,8 +2,9 @@
 
 The arguments of a condition take every value that matters to it: what its option can hold (the choices, true and false, None
 where nothing is the default), the numbers of the condition and their neighbours, the words it asks for and another one. If the
-original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A run that types none of
-a rule's arguments is not looked at by the rule. Where there are too many combinations to try each, it counts as a wrong rule.
+original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A run that types none
+of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values of its mcore network. Where there are
+too many combinations to try each, it counts as a wrong rule.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from preflight.constraints.shapes import Constraint
 from preflight.dialects.megatron.table import FILES, Flag, table
 from preflight.document import Unknown
 
+KIND = ("kind", "effective")
 MOST = 60_000
 SAMPLES = 20_000
 Name = tuple[str, str]
@@ -40,6 +42,8 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
     tried = (tuple(rng.choice(values[name]) for name in names) for _ in range(SAMPLES)) if many > MOST else product(*values.values())
     for combination in tried:
         given = dict(zip(names, combination, strict=True))
+        if given.get(KIND, "mcore") != "mcore" and any(name.startswith("mcore.") and value is not None for (name, _), value in given.items()):
+            continue
         typed = [value for (_, view), value in given.items() if view != "environment" and value is not None and (value, view) != (False, "given")]
         if not typed and not rule.always:
             continue

@@ -133,6 +133,9 @@ class _Turn(ast.NodeTransformer):
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
         return node if node.arg in BESIDE else self.generic_visit(node)
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        return node if getattr(node.targets[0], "id", "") in BESIDE else self.generic_visit(node)
+
     def visit_Slice(self, node: ast.Slice) -> ast.AST:
         return node if isinstance(node.upper, ast.Constant) else self.generic_visit(node)
 

@@ -45,13 +45,18 @@ NOTHING = Policy(chosen=lambda id, path: False)
 
 
 class Run(NamedTuple):
-    """A run of a fixture. sure: its test tells silent from unknown. fixed: it looks at the fixed text. heard: at messages only."""
+    """A run of a fixture.
+
+    sure: its test tells silent from unknown. fixed: it looks at the fixed text. heard: at messages only,
+    and placed: at the place upstream.
+    """
 
     job: Job
     options: Mapping[str, Any] = {}
     sure: bool = False
     fixed: bool = False
     heard: bool = False
+    placed: bool = False
 
 
 Runs = Mapping[str, list[Run]]
@@ -66,7 +71,8 @@ def said(rule: Checkable, run: Run) -> object:
     except Exception as error:
         return type(error).__name__
     if run.heard:
-        return [(f.message, f.fix.title if f.fix and run.fixed else "") for f in found if isinstance(f, Finding)] or bool(found)
+        heard = [f for f in found if isinstance(f, Finding)]
+        return [(f.message, f.fix.title if f.fix and run.fixed else "", f.upstream if run.placed else "") for f in heard] or bool(found)
     unknown = {f.because for f in found if isinstance(f, Unverified)} if run.sure else ()
     return [(f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ()) for f in found if isinstance(f, Finding)], unknown
 
@@ -99,7 +105,8 @@ def fixtures() -> Runs:
         found[rule.removeprefix("!")] += runs
         found[ACCEPTED] += runs if rule.startswith("!") else []
     for edge in _edges():
-        found[edge.rule] += [Run(job, sure=True, fixed=edge.fix is not None, heard=True) for job in edge.case.check(folder, PLUGINS, NOTHING).jobs]
+        jobs = edge.case.check(folder, PLUGINS, NOTHING).jobs
+        found[edge.rule] += [Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None) for job in jobs]
     for rule, report in _graph(folder):
         found[rule] += [Run(job) for job in report.jobs]
     for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):

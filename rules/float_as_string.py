@@ -45,7 +45,7 @@ def check(job: Job) -> Iterator[Finding]:
             seen.add(id(node))
             edits = (Edit("splice", key, spelled(text), node.span),) if document is job.documents[0] else ()
             fix = Fix(f"write {spelled(text)}", edits, Safety.SAFE) if edits else None
-            name = key[-1] if entry is not None else f"an entry of {key[-2] if len(key) > 1 else 'a list'}"
+            name = key[-1] if entry is not None else f"an entry of {next((part for part in reversed(key) if isinstance(part, str)), 'a list')}"
             yield Finding(f"{name} is the text {text!r}, not a number; write {spelled(text)}", node.span, key=key, fix=fix)
 
 

@@ -12,6 +12,7 @@
       says:                               a change and all that is said with it ("" is nothing, "?" not verified), the fix offered
       - [--x 9, 9 is too much]
       - [--x 8, 8 is too much, set it to 7]
+      - [--x 7, 7 is too much, '', 'file.py:12']    and where the framework says it
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away.
 Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env.
@@ -49,6 +50,7 @@ class Edge(NamedTuple):
     case: Case
     words: str = ""
     fix: str | None = None
+    upstream: str | None = None
 
 
 @cache
@@ -69,8 +71,8 @@ def edges(path: Path) -> Iterator[Edge]:
             for verdict in ("speaks", "silent"):
                 for change in run.get(verdict, ()):
                     yield Edge(rule, verdict, str(change), case(table, own, run, change))
-            for change, words, *fix in run.get("says", ()):
-                yield Edge(rule, "says", str(change), case(table, own, run, change), words, fix[0] if fix else None)
+            for change, words, *more in run.get("says", ()):
+                yield Edge(rule, "says", str(change), case(table, own, run, change), words, *more)
 
 
 def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = None) -> Case:

@@ -16,23 +16,25 @@ for path in FILES:
         BY_RULE.setdefault((path, edge.rule), []).append(edge)
 
 
-def said(edge: Edge, folder: Path) -> str:
-    """What the rule, alone, says on a run: speaks or its words, silent, or unknown where a value is missing."""
+def said(edge: Edge, folder: Path) -> tuple[str | None, ...]:
+    """What the rule, alone, does on a run: (speaks, silent or unknown), or its words, fix and place as far as the edge has them."""
     report = edge.case.check(folder, installed(), Policy(chosen=lambda id, path: id == edge.rule))
     assert report.jobs and not report.crashes, report.crashes
     if edge.verdict == "says":
-        fixes = [f.fix.title for f in report.findings if f.fix is not None] if edge.fix is not None else []
-        return " | ".join(f.message for f in report.findings) + f" → {', '.join(fixes)}" * bool(fixes) or ("?" if report.unknown else "")
+        words = " | ".join(f.message for f in report.findings) or ("?" if report.unknown else "")
+        fix = ", ".join(f.fix.title for f in report.findings if f.fix is not None)
+        upstream = ", ".join(f.upstream or "" for f in report.findings)
+        return words, None if edge.fix is None else fix, None if edge.upstream is None else upstream
     problems = [p.message for job in report.jobs for p in job.arguments.problems]
     assert not problems, problems
-    return "speaks" if report.findings else "unknown" if report.unknown else "silent"
+    return ("speaks" if report.findings else "unknown" if report.unknown else "silent",)
 
 
 @pytest.mark.parametrize(("path", "rule"), BY_RULE, ids=[rule for path, rule in BY_RULE])
 def test_edges(path: Path, rule: str, tmp_path: Path) -> None:
     wrong = {}
     for edge in BY_RULE[path, rule]:
-        wanted = edge.words + f" → {edge.fix}" * bool(edge.fix) if edge.verdict == "says" else edge.verdict
+        wanted = (edge.words, edge.fix, edge.upstream) if edge.verdict == "says" else (edge.verdict,)
         if (found := said(edge, tmp_path)) != wanted:
             wrong[edge.change or "the run itself"] = found
     assert not wrong, f"{path.name}: {wrong}"
