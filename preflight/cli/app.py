@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import get_args, get_type_hints
+from inspect import get_annotations
+from typing import get_args
 
 import click
 import typer
@@ -62,7 +63,7 @@ class Commands(TyperGroup):
         function = getattr(module, COMMANDS[cmd_name])
         app.command(cmd_name, cls=Command, context_settings=_CONTEXT)(function)
         command = typer.main.get_command(app)
-        hints = get_type_hints(function, include_extras=True)
+        hints = get_annotations(function, eval_str=True)
         for param in command.params:  # click 8.4 and later take away the help that typer gave to an argument
             if isinstance(param, TyperArgument) and not param.help:
                 info = get_args(hints.get(param.name or ""))

@@ -87,7 +87,7 @@ def takes(*groups: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             for group, names in zip(groups, hints, strict=True)
             for name, hint in names.items()
         ]
-        own_hints = get_type_hints(function, include_extras=True)
+        own_hints = inspect.get_annotations(function, eval_str=True)  # get_type_hints adds Optional before Python 3.11
         flat += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[p.name]) for p in own]
 
         def command(**given: Any) -> Any:
