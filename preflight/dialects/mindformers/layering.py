@@ -29,9 +29,8 @@ def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
     if not isinstance(raw, list) or not raw:
         return None
     rows = [[_number(n) for n in row] for row in (raw if all(isinstance(row, list) for row in raw) else [raw])]
-    if any(len(row) != len(rows[0]) or not all(map(_finite, row)) for row in rows):
-        return None
-    return tuple(tuple(int(n) for n in row) for row in rows)
+    whole = tuple(tuple(int(number) for number in row if _finite(number)) for row in rows)
+    return whole if all(len(row) == len(rows[0]) for row in (*rows, *whole)) else None
 
 
 def _number(raw: object) -> object:
