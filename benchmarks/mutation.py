@@ -2,10 +2,10 @@
 
 Wrong rules are made in memory, one change each (mutants.py says which). A mutant is killed when it says something else than the
 rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; when an error speaks on an
-accepted run of Megatron's tables, which no error may touch; or when a function crashes on a run of tests/rules, which every rule
-looks at. Only what the tests assert counts: that a declared check speaks or
-not, in tests/edges also that it is sure; of a function every word. A mutant of a declared check that no combination of values
-can tell from the original (equivalence.py) is no wrong rule and not counted.
+accepted run of Megatron's tables, which no error may touch; or when a function crashes on a run that every rule looks at. Only
+what the tests assert counts: that a declared check speaks or not, in tests/edges also that it is sure; of a function every word,
+and the fix and the place upstream where the fixture has them. A mutant of a declared check that no combination of values can tell
+from the original (equivalence.py) is no wrong rule and not counted.
 
 `--list` writes the survivors as a page: benchmarks/mutation.md is made by `--list benchmarks/mutation.md`.
 """
@@ -100,15 +100,16 @@ def fixtures() -> Runs:
     found: dict[str, list[Run]] = defaultdict(list)
     folder = Path(tempfile.mkdtemp(prefix="preflight-mutation."))
     sys.path.insert(0, str(TESTS))
-    for rule, case in _pairs():
+    for rule, side, case in _pairs():
         runs = [Run(job) for job in case.check(folder, PLUGINS, NOTHING).jobs]
-        found[rule.removeprefix("!")] += runs
-        found[ACCEPTED] += runs if rule.startswith("!") else []
+        found[rule] += runs
+        found[{"accepted": ACCEPTED, "rejected": EVERY}.get(side, rule)] += runs
     for edge in _edges():
         jobs = edge.case.check(folder, PLUGINS, NOTHING).jobs
         found[edge.rule] += [Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None) for job in jobs]
     for rule, report in _graph(folder):
-        found[rule] += [Run(job) for job in report.jobs]
+        found[rule] += (runs := [Run(job) for job in report.jobs])
+        found[EVERY] += runs
     for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):
         for index, case in enumerate(cases_of(path)):
             own = folder / f"{number}-{index}"
@@ -120,8 +121,8 @@ def fixtures() -> Runs:
     return found
 
 
-def _pairs() -> Iterator[tuple[str, Case]]:
-    """The two sides of each pair of commands; a rule with "!" before it was accepted."""
+def _pairs() -> Iterator[tuple[str, str, Case]]:
+    """The two sides of each pair of commands: rule, side, run."""
     for name, prefix, extra in (("megatron-training", "megatron/", {}), ("megatron-core", "megatron/", {}), ("mindspeed", "", {"devices": 16})):
         table = yaml.safe_load((TESTS / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"))
         for case in table["cases"]:
@@ -134,7 +135,7 @@ def _pairs() -> Iterator[tuple[str, Case]]:
                 devices = case.get("devices", extra.get("devices", 1))
                 device = case.get("device", "h100") if name == "megatron-training" else None if name == "mindspeed" else "h100"
                 run = Case(name="", command=tuple(words), devices=devices, device=device, target=target, environment=env)
-                yield ("!" if side == "accepted" else "") + prefix + case["rule"], run
+                yield prefix + case["rule"], side, run
 
 
 def _edges() -> Iterator[Any]:
