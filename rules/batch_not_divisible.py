@@ -24,7 +24,7 @@ Unsafe: another global batch is another training run.
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args, and megatron/core/num_microbatches_calculator.py:381
 Megatron-LM core_v0.12.1, megatron/core/num_microbatches_calculator.py:340
-MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596
+MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596; again in mindformers/pynative/trainer/dynamic_batch.py:141
 """
 
 from collections.abc import Iterator

@@ -19,7 +19,9 @@ No fix by itself: another tensor-parallel size is another layout.
 Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1447; core_v0.12.1 :559
 MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:1654 and models/llama/llama_transformer.py:183
 MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:446; 2.1.0 :2349
-MindFormers 2.1.0, mindformers/pynative/base_models/gpt/parallelize.py:729, with sparse attention :892
+MindFormers 2.1.0, mindformers/pynative/base_models/gpt/parallelize.py:729, with sparse attention :892; again in
+mindformers/pynative/base_models/gpt/parallelize.py:750 and mindformers/pynative/base_models/gpt/parallelize.py:1751
+MindFormers v1.5.0, mindformers/models/llama/llama_layer.py:454, the hidden size of the same ranks
 """
 
 from collections.abc import Iterator

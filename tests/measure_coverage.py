@@ -3,7 +3,8 @@
     python tests/measure_coverage.py CATALOGUES LABELS
 
 CATALOGUES is a folder with a list of checks per framework (JSON lines), LABELS one with labelled runs. A check counts as covered when a rule
-that names its place speaks on the check's own labelled run; where there is none, on any labelled run or fixture of that version.
+that names its place speaks on the check's own labelled run; where there is none, on any labelled run or fixture of that version. A check that
+upstream makes a second time counts when the rule that reports the fault at its first place names the second as well.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from automatic_checks import classified, write
 
 import preflight
+from preflight.plugins import load as load_plugins
+from preflight.report.coverage import mentioned
 from preflight.testing import load
 
 HERE = Path(__file__).parent
@@ -28,6 +32,7 @@ TABLES = HERE / "constraints"
 DEVICES = {7: "v100", 9: "h100", 10: "gb200"}
 Row = dict[str, Any]
 Places = set[tuple[str, int]]
+AUTOMATIC: dict[str, dict[str, list[str]]] = {}
 
 
 def lines(path: Path) -> list[Row]:
@@ -75,6 +80,19 @@ def graph_pairs(version: str) -> Iterator[Places]:
     for case in pairs.DATA["cases"]:
         text = pairs.built(case.get("base", "llama"), case["rejected"])
         yield said(preflight.check_text(text, world_size=case.get("devices", 8), target=f"mindformers@{version}"))
+
+
+def shadowed(version: str) -> Iterator[Places]:
+    """Checks that come second on the same fault: the rule that reports the first place says it, and names this place as well."""
+    named = {rule.id: mentioned(rule) for rule in load_plugins().rules(None)}
+    pairs = import_module("dialects.test_mindformers_constraints")
+    for case in yaml.safe_load((TABLES / "mindformers-shadowed.yaml").read_text(encoding="utf-8")):
+        if version in case["places"]:
+            file, _, line = f"mindformers/{case['places'][version]}".rpartition(":")
+            text = pairs.built(case.get("base", "llama"), case["change"])
+            report = preflight.check_text(text, world_size=case.get("devices", 8), target=f"mindformers@{version}")
+            said = {f.rule for f in report.findings if f.severity is preflight.Severity.ERROR}
+            yield {place for place in named[case["rule"]] if case["rule"] in said and place[0] == file and abs(place[1] - int(line)) <= NEAR}
 
 
 def near(row: Row, places: Places) -> bool:
@@ -134,9 +152,12 @@ def of_mindformers(catalogues: Path, labels: Path, version: str) -> Row:
     target = f"mindformers@{version}"
     runs = [row for row in lines(labels / "mindformers.jsonl") if row["tag"] == tag and not row["accept"]]
     places = {place for row in runs for place in said(preflight.check_text(row["yaml"], world_size=row["world_size"], target=target))}
-    places |= summed(graph_pairs(version)) | summed(fixtures(target))
+    places |= summed(graph_pairs(version)) | summed(fixtures(target)) | summed(shadowed(version))
     why = {place.partition(" ")[2]: reason for place, reason in reasons("mindformers").items() if place.startswith(f"{version} ")}
-    return measured(f"MindFormers {tag}: checks with a known condition that a config decides", rows, [near(row, places) for row in rows], why)
+    found = measured(f"MindFormers {tag}: checks with a known condition that a config decides", rows, [near(row, places) for row in rows], why)
+    listed = [row for row in lines(catalogues / "mindformers.jsonl") if row.get("tag") == tag and row["static"] and not row.get("curated")]
+    AUTOMATIC[target] = classified(listed, [near(row, places) for row in listed])
+    return {**found, "automatic": {kind: len(checks) for kind, checks in AUTOMATIC[target].items()}}
 
 
 def measure(catalogues: Path, labels: Path) -> dict[str, Row]:
@@ -153,5 +174,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
     found = measure(Path(sys.argv[1]), Path(sys.argv[2]))
     OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write(AUTOMATIC)
     for name, row in found.items():
         print(f"{name}: {row['covered']} of {row['checks']}, {sum(not why for why in row['not_covered'].values())} without a reason")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from measure_coverage import measure
 from preflight.plugins import load
 from preflight.report.coverage import coverage, measured, mentioned
 
+SHIPPED = Path(__file__).parent.parent / "schemas" / "coverage"
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
@@ -19,6 +21,11 @@ def test_the_numbers_add_up_and_every_check_left_out_is_named() -> None:
         assert found["covered"] + len(found["not_covered"]) == found["checks"], name
         assert f"{name}: {found['covered']} of {found['checks']} covered" in text
         assert all(f"    {place}\n" in text for place in found["not_covered"])
+        listed = found.get("automatic", {})
+        assert all(f"    {count} {kind}\n" in text for kind, count in listed.items()), name
+        if listed:
+            kept = json.loads((SHIPPED / "mindformers-automatic.json").read_text(encoding="utf-8"))[name]
+            assert {kind: len(places) for kind, places in kept.items()} == listed, name
     assert "megatron@" not in coverage(("mindspeed",))
 
 

@@ -38,6 +38,9 @@ def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]
     for why, places in reasons.items():
         yield f"  left out, {why}:"
         yield from (f"    {place}" for place in places)
+    if listed := found.get("automatic"):
+        yield f"  listed by machine besides: {sum(listed.values())} checks (schemas/coverage/mindformers-automatic.json)"
+        yield from (f"    {count} {kind}" for kind, count in listed.items())
     if bare:
         yield f"  not covered{'' if missing else f': {len(bare)} (--missing lists them)'}"
         yield from (f"    {place}" for place in bare if missing)

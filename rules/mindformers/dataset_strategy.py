@@ -22,7 +22,8 @@ Safe: the strategy only says what data_parallel says already.
 
 ## References
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:222, _check_global_batch_size_for_auto_parallel
-MindFormers v1.7.0, mindformers/trainer/base_trainer.py:862-882, _set_full_batch_with_strategy
+MindFormers v1.7.0, mindformers/trainer/base_trainer.py:862-882, _set_full_batch_with_strategy; the form once more in
+mindformers/trainer/base_trainer.py:236
 MindFormers 2.1.0, mindformers/trainer/base_trainer.py:931-955, _train_dataset_preprocess, and :248
 """
 

@@ -93,7 +93,7 @@ MINDFORMERS.add(
         message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
         "x model_parallel {parallel_config.model_parallel}",
         why="expert groups are formed among the data and tensor ranks of a stage",
-        upstream=at("mindformers/modules/transformer/moev3.py", 880),
+        upstream=at("mindformers/modules/transformer/moev3.py", 880, 893),
         versions=">=1.5",
         at=(expert, data, tensor),
         layout=True,

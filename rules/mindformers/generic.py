@@ -2,7 +2,7 @@
 
 from preflight.constraints.expressions import all_of
 from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
-from preflight.rules.mindformers.names import CHECKS, SINCE_TEMPLATE, a, at, automatic, context, data, expert, legacy, pipeline, semi
+from preflight.rules.mindformers.names import CHECKS, NEW, SINCE_TEMPLATE, a, at, automatic, context, data, expert, legacy, mcore, pipeline, semi
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MOE = "mindformers/modules/transformer/moe.py"
@@ -79,6 +79,16 @@ MINDFORMERS.add(
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
+    ),
+    refuse(
+        "mcore-ckpt-format",
+        all_of(mcore, a["run_mode"] == "predict", a["load_checkpoint"].is_set, a["load_checkpoint"] != "", a["load_ckpt_format"] == "ckpt"),
+        message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
+        why="refused when the weights are loaded, after the network is built",
+        upstream="mindformers/trainer/base_trainer.py:1831",
+        versions=NEW,
+        at=(a["load_ckpt_format"], a["load_checkpoint"]),
+        fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),
     refuse(
         "serving-batch-unsaid",

@@ -2,7 +2,7 @@
 
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
-from preflight.rules.mindformers.names import NEW, RUN, SINCE_TEMPLATE, VALIDATORS, a, at, automatic, data, legacy, mcore, training
+from preflight.rules.mindformers.names import CHECKS, NEW, RUN, SINCE_TEMPLATE, VALIDATORS, a, at, automatic, data, legacy, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
@@ -22,6 +22,7 @@ MINDFORMERS.add(
         message="run_mode is {run_mode}; it must be train, finetune, eval or predict",
         why="the launcher refuses any other mode before anything is read",
         upstream=_ENTRY,
+        also=(f"{VALIDATORS}:36", f"{CHECKS}:70", f"{CHECKS}:64"),
         always=True,
         when=any_of(legacy, mcore),
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
@@ -96,7 +97,7 @@ MINDFORMERS.add(
         ),
         message="jit_level O1 is not available in {run_mode} mode",
         why="the context refuses it",
-        upstream=at("mindformers/core/context/build_context.py", 173, 173, 464),
+        upstream=at("mindformers/core/context/build_context.py", 171, 177, 464),
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
         versions=SINCE_TEMPLATE,
     ),
@@ -109,7 +110,7 @@ MINDFORMERS.add(
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode",
         why="the context refuses the pair",
-        upstream=at("mindformers/core/context/build_context.py", 177, 177, 466),
+        upstream=at("mindformers/core/context/build_context.py", 175, 181, 466),
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
         versions=SINCE_TEMPLATE,
     ),

@@ -20,7 +20,7 @@ Use instead:
 
 ## References
 MindFormers v1.5.0, mindformers/tools/register/template.py:109, Config._update_value, and :72 and :191, apply
-MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train
+MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train; mindformers/trainer/trainer.py:1542, of callbacks once more
 """
 
 from collections.abc import Iterator

@@ -197,7 +197,7 @@ MINDFORMERS.add(
         message="tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} "
         "is not model_parallel {parallel_config.model_parallel}",
         why="the tensor ranks form a grid of these sizes",
-        upstream=at("mindformers/models/utils.py", 109, 140),
+        upstream=at("mindformers/models/utils.py", 109, 144, 159),
         versions=SINCE_TEMPLATE,
         at=(a[f"{model}.tp_x"], a[f"{model}.use_3d_tensor_parallel"], tensor),
         layout=True,

@@ -4,6 +4,7 @@ from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
     CHECKS,
+    CONFIG,
     NEW,
     SINCE_TEMPLATE,
     TRAINER,
@@ -40,6 +41,7 @@ MINDFORMERS.add(
         message="context_parallel {parallel_config.context_parallel} needs use_flash_attention",
         why="context parallelism is built on flash attention only; refused before the network is built",
         upstream=at(CHECKS, 180, 184, 208, old=157),
+        also=(f"{CONFIG}:2365",),
         versions=">=1.3",
         at=(a["model.model_config.use_flash_attention"], context),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
@@ -76,6 +78,7 @@ MINDFORMERS.add(
         message="context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, ulysses_cp or hybrid_cp",
         why="the algorithm is looked up by name when the parallel config is made, whatever context_parallel is",
         upstream=at(_TF, 600, 577, 572),
+        also=("mindformers/parallel_core/transformer_config_utils.py:85",),
         versions=SINCE_TEMPLATE,
         fixes=(put(algorithm, "colossalai_cp"),),
     ),

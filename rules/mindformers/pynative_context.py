@@ -20,6 +20,7 @@ PYNATIVE.add(
         message="context_parallel_method {parallelism.context_parallel_method} is none of colossal, ulysses and hybrid",
         why="refused when context parallel is applied to the attention; graph mode has other names",
         upstream="mindformers/pynative/distributed/style.py:658",
+        also=("mindformers/pynative/distributed/style.py:802", f"{CONTEXT}:322"),
         at=(a["parallelism.context_parallel_method"],),
     ),
     refuse(
@@ -113,6 +114,7 @@ PYNATIVE.add(
         message="hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and below it that divides it; it is {degree}",
         why="the run starts and dies in its first step",
         upstream=f"{CONTEXT}:335",
+        also=("mindformers/pynative/distributed/style.py:799",),
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
         shows={"degree": a["parallelism.ulysses_degree_in_cp"]},
         layout=True,

@@ -65,7 +65,7 @@ PYNATIVE.add(
         muon & ~a["optimizer.comm_strategy"].is_none & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
         message="comm_strategy {optimizer.comm_strategy} is neither allgather nor allgather_deredundency (with an e)",
         why=WHY,
-        upstream={"2.1.0": f"{BUILD}:580"},
+        upstream={"2.1.0": f"{MUON}:2272"},
         at=(a["optimizer.comm_strategy"],),
         fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),
     ),

@@ -18,6 +18,7 @@ Safe: the value that was meant, in the type the field takes.
 
 ## References
 MindFormers 2.1.0, mindformers/pynative/config/utils.py:22-113, check_type; config.py:110, BaseConfig.from_dict
+MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:459, of dense_fsdp_shard_size once more
 """
 
 from collections.abc import Iterator

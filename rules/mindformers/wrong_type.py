@@ -23,6 +23,8 @@ Safe where the text or the whole float is replaced by the value that it spells. 
 MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
 MindFormers v1.5.0, mindformers/core/context/build_context.py:200, MSContextOperator.set_context
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumulation_steps
+MindFormers v1.5.0, mindformers/tools/check_rules.py:336, in 1.7.0 mindformers/tools/check_rules.py:332, in 2.1.0
+mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.swap once more
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,85 @@
+"""A list or a form among the settings of an mcore network is one that its configuration refuses.
+
+## What it does
+Checks, with `use_legacy: False`: with the schedule zero_bubble_v `recompute` as a list must have a row per virtual chunk; an
+attention window is two numbers of at least -1; `moe_layer_freq` is a number or a list of 0 and 1, one per layer; and every
+group of `grouped_lr_schedule` names its params in a list.
+
+## Why is this bad?
+The network's configuration refuses to be made, or the optimizer to be built, on every rank.
+
+## Example
+    parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}
+    recompute_config: {recompute: [2, 2]}
+
+Use instead:
+
+    recompute_config: {recompute: [[2, 2], [0, 0]]}
+
+## References
+MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:694, TransformerConfig.__post_init__
+MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2703, :2715 and :2574
+MindFormers 2.1.0, mindformers/trainer/base_trainer.py:610, BaseTrainer.create_grouped_lr_scheduler
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, Value, rule
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.recompute import swap_on
+
+_CONFIG = "mindformers/parallel_core/transformer_config.py"
+_GROUPS = "mindformers/trainer/base_trainer.py:610"
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    new = matches(job.target.version, ">=2")
+    if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.7"):
+        return
+    if new:
+        yield from _groups(job)
+    if job.arguments.get("kind").raw == "mcore":
+        yield from _bubble(job, 2703 if new else 694)
+        if new:
+            yield from _window(job)
+            yield from _frequency(job)
+
+
+def _bubble(job: Job, line: int) -> Iterator[Finding]:
+    """The V schedule wants counts for each chunk."""
+    typed, schedule = job.arguments.given("recompute_config.recompute"), job.arguments.get("parallel.pipeline_config.pipeline_scheduler")
+    if typed is None or not isinstance(typed.raw, list) or schedule.raw != "zero_bubble_v" or swap_on(job) is not False:
+        return
+    if all(isinstance(n, int) for n in typed.raw) or len(typed.raw) < 2:
+        message = f"recompute is {typed.raw}; zero_bubble_v needs a list for each of the two chunks"
+        yield Finding(message, job.place(typed, schedule), schedule.related, key=typed.key, upstream=f"{_CONFIG}:{line}")
+
+
+def _window(job: Job) -> Iterator[Finding]:
+    typed = job.arguments.given("model.model_config.window_size")
+    if typed is None or typed.raw is None:
+        return
+    if not isinstance(typed.raw, list) or len(typed.raw) < 2 or not all(isinstance(n, (int, float)) for n in typed.raw[:2]):
+        yield _finding(job, typed, "it must be a list of two numbers", 2714)
+    elif min(typed.raw[:2]) < -1:
+        yield _finding(job, typed, "a side is at least -1, which means without end", 2715)
+
+
+def _frequency(job: Job) -> Iterator[Finding]:
+    typed = job.arguments.given("model.model_config.moe_layer_freq")
+    if typed is not None and typed.raw is not None and not isinstance(typed.raw, (int, list)):
+        yield _finding(job, typed, "it must be a number or a list of 0 and 1", 2574)
+
+
+def _finding(job: Job, typed: Value, why: str, line: int) -> Finding:
+    return Finding(f"{typed.key[-1]} is {typed.raw!r}; {why}", job.place(typed), key=typed.key, upstream=f"{_CONFIG}:{line}")
+
+
+def _groups(job: Job) -> Iterator[Finding]:
+    section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("grouped_lr_schedule", "grouped")) is not None), None)
+    for index, group in enumerate(section.items if section is not None and section.kind == "sequence" else ()):
+        params = group.get("params") if group.kind == "mapping" else None
+        if group.kind == "mapping" and (params is None or params.kind != "sequence" or not params.items):
+            message = f"group {index} of grouped_lr_schedule has no list of params"
+            yield Finding(message, (params or group).span, key=("grouped_lr_schedule", "grouped", index), upstream=_GROUPS)
