@@ -15,7 +15,7 @@
       - [--x 7, 7 is too much, '', 'file.py:12']    and where the framework says it
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away.
-Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env.
+Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env (null: not set).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _set(config: Any, path: list[str], value: Any) -> None:
 
 def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[str]) -> Case:
     """A command: its options by name, so that a change takes the place of what it changes."""
-    env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}
+    env = {name: value for name, value in {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}.items() if value is not None}
     around = {name: run[name] for name in ELSE if name in run}
     around |= dict(word.split("=", 1) for word in change if word.partition("=")[0] in ELSE)
     base = around.get("base") or next(iter(own))
