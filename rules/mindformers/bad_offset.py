@@ -41,6 +41,7 @@ UPSTREAM = {
     "1.7.0": (_NEW, {"type": 161, "columns": 572, "rows": 575, "sum": 579}),
     "2.1.0": (_NEW, {"type": 160, "columns": 579, "rows": 582, "sum": 585, "negative": 595, "empty": 603}),
 }
+_SERVED = "mindformers/parallel_core/inference/utils.py:350"
 _LAYERED = ("llama", "deepseek", "glm")
 
 
@@ -55,7 +56,8 @@ def check(job: Job) -> Iterator[Finding]:
     related = (*(layers.related if offset.written else ()), *pipeline.related)
     if laid.fault:
         file, lines = UPSTREAM.get(job.target.version, UPSTREAM["1.5.0"])
-        where = f"{file}:{lines.get(laid.fault, lines['sum'])}"
+        serving = job.arguments.get("kind").raw == "mcore" and job.arguments.get("training").raw is not True
+        where = _SERVED if serving else f"{file}:{lines.get(laid.fault, lines['sum'])}"
         yield Finding(laid.message, job.place(place, layers, pipeline), related, _fix(job), key=place.key, upstream=where, layout=True)
     elif laid.stages is not None and (total := sum(map(sum, laid.stages))) != layers.raw and offset.written:
         message = f"offset {offset.raw} is added to every stage: room for {total} layers is laid out, the model has {layers.raw}"
@@ -63,9 +65,10 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model lays its layers out this way: an mcore network that predicts does not."""
+    """Whether the model lays its layers out this way: an mcore network that predicts does where it is really distributed."""
     if job.arguments.get("kind").raw == "mcore":
-        return job.arguments.get("training").raw is True
+        spread = job.arguments.get("use_parallel").raw is True and job.arguments.get("parallel_mode").raw == "stand_alone"
+        return job.arguments.get("training").raw is True or spread
     return job.plan.model.family.raw in _LAYERED
 
 

@@ -28,6 +28,29 @@ PYNATIVE.add(
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
     refuse(
+        "architecture-of-another-type",
+        all_of(
+            training,
+            any_of(
+                all_of(a["model.model_type"] == "qwen3", a["model.architectures"].is_in("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM")),
+                all_of(a["model.model_type"].is_in("deepseek_v3", "deepseek_v4"), a["model.architectures"] == "Qwen3ForCausalLM"),
+            ),
+        ),
+        message="{model.architectures} cannot be built from a config of model_type {model.model_type}",
+        why="the network asks for fields that the other model's config does not have",
+        upstream="mindformers/parallel_core/config_converter.py:109",
+        at=(a["model.architectures"], a["model.model_type"]),
+    ),
+    one_of(
+        "normalization",
+        a["net.normalization"],
+        ("LayerNorm", "RMSNorm"),
+        when=a["net.normalization"].given,
+        message="normalization is {net.normalization}; pynative mode has LayerNorm and RMSNorm",
+        why=LAYER,
+        upstream="mindformers/pynative/layers/layer_norm.py:192",
+    ),
+    refuse(
         "activation",
         a["net.hidden_act"].given
         & ~a["net.hidden_act"].is_in("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"),

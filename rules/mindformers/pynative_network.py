@@ -124,6 +124,14 @@ PYNATIVE.add(
         upstream=f"{NETWORK}:2670",
     ),
     refuse(
+        "hash-without-experts",
+        all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
+        message="{net.moe_n_hash_layers} hash layers are asked for, but the model has no experts",
+        why="hash routing sends tokens to experts; " + WHY,
+        upstream=f"{NETWORK}:2672",
+        at=(experts, a["net.moe_n_hash_layers"]),
+    ),
+    refuse(
         "chunked-loss",
         all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),
         message="chunk_loss_num {net.chunk_loss_num} does not go with calculate_per_token_loss",

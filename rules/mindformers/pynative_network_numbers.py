@@ -72,6 +72,14 @@ def _nothing(job: Job) -> Iterator[Finding]:
         value = job.arguments.given(f"net.{field}")
         if value is not None and value.raw is None:
             yield Finding(f"{value.key[-1]} is null; the network needs a number", job.place(value), key=value.key, upstream=where)
+    base = job.arguments.given("net.rotary_base")
+    if base is not None and isinstance(base.raw, str):
+        place = "mindformers/pynative/base_models/common/embeddings/rotary_pos_embedding.py:60"
+        yield Finding(f"{base.key[-1]} is the text {base.raw!r}; it must be a number", job.place(base), key=base.key, upstream=place)
+    for name in ("compute_dtype", "params_dtype"):
+        kind = job.arguments.given(f"net.{name}")
+        if kind is not None and kind.raw is None:
+            yield Finding(f"{name} is null; it must name a type such as bfloat16", job.place(kind), key=kind.key, upstream=f"{_CONFIG}:70")
     act = job.arguments.given("net.hidden_act")
     if act is not None and act.raw is None:
         yield Finding("hidden_act is null; the network needs a name", job.place(act), key=act.key, upstream="mindformers/pynative/layers/activation.py:304")

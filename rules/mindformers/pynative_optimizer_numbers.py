@@ -81,7 +81,10 @@ def _coefficients(job: Job) -> Iterator[Finding]:
 
 
 def _apart(job: Job) -> Iterator[Finding]:
-    """What Muon leaves to AdamW: two betas, and the parameters by pattern."""
+    """What Muon leaves to AdamW: two betas, and the parameters by pattern; and how far it clips."""
+    clip = job.arguments.given("optimizer.qk_clip_threshold")
+    if clip is not None and isinstance(clip.raw, str) and job.arguments.get("optimizer.qk_clip_enabled").raw is not False:
+        yield Finding(f"qk_clip_threshold is the text {clip.raw!r}; it must be a number", job.place(clip), key=clip.key, upstream=f"{_MUON}:2411")
     betas, include = job.arguments.given("optimizer.adamw_betas"), job.arguments.given("optimizer.adamw_include")
     if betas is not None and not (isinstance(betas.raw, list) and len(betas.raw) == 2):
         yield Finding(f"adamw_betas is {betas.raw!r}; Muon takes a list of two", job.place(betas), key=betas.key, upstream=f"{_MUON}:2227")

@@ -21,6 +21,7 @@ MindFormers 2.1.0, mindformers/pynative/distributed/activation_checkpoint.py:159
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from preflight import Finding, Job, Severity, known, rule
@@ -47,9 +48,17 @@ def check(job: Job) -> Iterator[Finding]:
     for name, faults in (("recompute", _recompute), ("recompute_comm", _communication), ("swap", _swap)):
         section = tree.get(name)
         if section is not None and section.kind == "mapping":
-            fault = next(faults(section, layers), None)
+            found = faults(section, layers)
+            if name == "recompute" and _recomputing(tree):
+                found = chain(found, _excluded(section, layers))
+            fault = next(found, None)
             if fault is not None:
                 yield Finding(fault.message, fault.node.span, job.plan.model.layers.related, key=(name,), upstream=f"{_FILE}:{fault.line}")
+
+
+def _recomputing(tree: Node) -> bool:
+    mode, enabled = tree.get("recompute", "mode"), tree.get("recompute_comm", "enable")
+    return (mode is not None and mode.value in ("full", "select")) or (enabled is not None and enabled.value is True)
 
 
 def _recompute(section: Node, layers: int | None) -> Iterator[_Fault]:
@@ -66,6 +75,10 @@ def _recompute(section: Node, layers: int | None) -> Iterator[_Fault]:
         elif mode == "select" and select is not None:
             for entry in _live(select):
                 yield from _specs(entry.value, str(entry.key.value), layers)
+
+
+def _excluded(section: Node, layers: int | None) -> Iterator[_Fault]:
+    """exclude_op is looked at only where something is recomputed."""
     exclude = section.get("exclude_op")
     yield from _modules(exclude, "exclude_op", (192, 199, 204))
     for entry in _live(exclude) if exclude is not None else ():

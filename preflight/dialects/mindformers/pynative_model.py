@@ -61,6 +61,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "chunk_loss_num": ("chunk_loss_num",),
     "bias_swiglu_fusion": ("bias_swiglu_fusion",),
     "moe_aux_loss_coeff": ("moe_aux_loss_coeff",),
+    "csa_window_size": ("sliding_window", "csa_window_size"),
+    "normalization": ("normalization",),
+    "rotary_base": ("rope_theta", "rotary_base"),
 }
 """Field of the network → the keys of `model` that set it."""
 
