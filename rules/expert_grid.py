@@ -32,7 +32,7 @@ from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
 UPSTREAM = {"megatron@0.12.1": "megatron/core/parallel_state.py:700", "megatron": "megatron/core/parallel_state.py:882"}
 
 
-@rule(severity=Severity.ERROR, frameworks=("megatron",), after=("device-count",))
+@rule(severity=Severity.ERROR, frameworks=("megatron",), after=("device-count", "megatron/expert-parallel-without-experts"))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     layout = job.plan.layout
     shards = job.arguments.get("expert_gtp_weight_remat_size")

@@ -32,6 +32,7 @@ MEGATRON.add(
         upstream=at(1702),
         versions=NEW,
         at=(a.moe_ffn_hidden_size,),
+        after=("megatron/expert-parallel-without-experts",),
         fixes=(drop(a.moe_ffn_hidden_size, safety=Safety.SAFE),),
     ),
     requires(
