@@ -62,7 +62,7 @@ MEGATRON.add(
         "vocabulary-over-tensor",
         TENSOR,
         a.padded_vocab_size,
-        when=all_of(PLAIN, TENSOR > 1, a.padded_vocab_size > 0),
+        when=all_of(PLAIN, TENSOR > 1, a.padded_vocab_size > 0, any_of(a.vocab_size.given, a.padded_vocab_size.given, a.vocab_file.is_none)),
         message="a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}",
         why="no validator looks; the embedding refuses while the model is built",
         upstream={"0.20.0": "megatron/core/tensor_parallel/utils.py:118", "0.12.1": "megatron/core/tensor_parallel/utils.py:110"},

@@ -123,6 +123,16 @@ MEGATRON.add(
         fixes=(drop(a.check_weight_hash_across_dp_replicas_interval, safety=Safety.SAFE),),
         **each(1163, 564),
     ),
+    requires(
+        "custom-fsdp-without-distributed-optimizer",
+        a.use_custom_fsdp,
+        a.use_distributed_optimizer,
+        message="--use-custom-fsdp needs --use-distributed-optimizer",
+        why=REFUSED,
+        at=(a.use_custom_fsdp,),
+        fixes=(put(a.use_distributed_optimizer),),
+        **old(555),
+    ),
     refuse(
         "fsdp-with-one-connection",
         all_of(any_of(OWN, a.use_custom_fsdp), ONE_CONNECTION),

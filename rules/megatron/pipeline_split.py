@@ -108,7 +108,7 @@ MEGATRON.add(
     ),
     refuse(
         "interleaving-without-pipeline",
-        all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), a.overlap_p2p_comm, STAGES <= 1),
+        all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), STAGES <= 1),
         message="virtual stages need a pipeline, and pipeline parallel is {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(PER_CHUNK, CHUNKS, STAGES),
@@ -119,7 +119,7 @@ MEGATRON.add(
     ),
     refuse(
         "interleaving-with-two-stages",
-        all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), ~a.overlap_p2p_comm, STAGES <= 2),
+        all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), a.overlap_p2p_comm.given, STAGES == 2),
         message="without overlapped communication, virtual stages need a pipeline of 3 or more, not {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
@@ -127,6 +127,17 @@ MEGATRON.add(
         layout=True,
         unless_framework="mindspeed-llm",
         upstream=f"{ARGUMENTS}:438",
+        versions=OLD,
+    ),
+    refuse(
+        "split-rank-over-pipeline",
+        all_of(a.pipeline_model_parallel_split_rank.is_set, a.pipeline_model_parallel_split_rank >= STAGES),
+        message="--pipeline-model-parallel-split-rank {pipeline_model_parallel_split_rank} leaves none of the {pipeline_model_parallel_size} stages "
+        "to the decoder",
+        why=REFUSED,
+        at=(a.pipeline_model_parallel_split_rank, STAGES),
+        fixes=(drop(a.pipeline_model_parallel_split_rank),),
+        upstream=f"{ARGUMENTS}:349",
         versions=OLD,
     ),
     refuse(

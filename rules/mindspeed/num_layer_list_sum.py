@@ -27,6 +27,8 @@ from preflight.rules.mindspeed.numbers import entries
 
 LENGTH = "mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:28"
 BLOCK = "mindspeed_llm/features_manager/transformer/transformer_block.py:25"
+EVEN = "megatron/training/arguments.py:490"
+"""Megatron takes the length of the list for the number of layers, and wants it even over the stages first."""
 SUM = "mindspeed_llm/training/arguments.py:147"
 
 
@@ -47,6 +49,6 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Finding(f"--num-layer-list {text!r} is not a list of numbers", job.place(value), key=value.key, upstream=SUM)
     elif len(listed) != pipeline:
         message = f"--num-layer-list has {len(listed)} numbers for {pipeline} pipeline stages"
-        yield Finding(message, job.place(value), stages.related, key=value.key, upstream=LENGTH, layout=True)
+        yield Finding(message, job.place(value), stages.related, key=value.key, upstream=LENGTH if len(listed) % pipeline == 0 else EVEN, layout=True)
     elif sum(listed) != count:
         yield Finding(f"--num-layer-list adds up to {sum(listed)}, the model has {count} layers", job.place(value), layers.related, key=value.key, upstream=SUM)

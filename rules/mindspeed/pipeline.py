@@ -113,7 +113,7 @@ MINDSPEED.add(
         "virtual-stage-is-whole-stage",
         VPP.is_set & (a.num_layers == VPP * PP),
         upstream=f"{CORE}megatron_basic/megatron_basic.py:28",
-        after=("mindspeed-llm/layer-list-two-stages", "mindspeed-llm/virtual-stage-is-whole-stage"),
+        after=("megatron/interleaving-without-pipeline", "mindspeed-llm/layer-list-two-stages", "mindspeed-llm/virtual-stage-is-whole-stage"),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message="{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",
