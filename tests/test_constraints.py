@@ -75,3 +75,14 @@ def test_every_rule_over_training_arguments_has_a_pair() -> None:
 def test_the_place_upstream_is_the_one_that_refuses(options: str, rule: str, place: str) -> None:
     report = check({"devices": 2, "words": options}, "words")
     assert place in {finding.upstream for finding in report.findings if finding.rule == rule}
+
+
+def test_nobody_knows_how_many_entries_a_vocabulary_file_has() -> None:
+    sizes = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --train-iters 10 --lr 1e-4"
+    run = ["pretrain_gpt.py", *sizes.split(), "--tensor-model-parallel-size", "2", "--no-pad-vocab-size"]
+    said = {}
+    for more in ([], ["--vocab-file", "vocab.json"]):
+        report = preflight.check_command([*run, *more], world_size=2, env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, device="h100", target="megatron@0.20.0")
+        said[len(more)] = {finding.rule for finding in report.findings}
+    assert "megatron/vocabulary-over-tensor" in said[0]
+    assert "megatron/vocabulary-over-tensor" not in said[2]
