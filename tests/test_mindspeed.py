@@ -133,3 +133,19 @@ def test_nearly_every_check_that_arguments_decide_is_declared() -> None:
     places = {f"{row['file']}:{row['line']}" for row in wanted} - excused
     missing = places - owned()
     assert len(places) > 250 and len(missing) <= 0.05 * len(places), sorted(missing)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "rule"),
+    [
+        ("mindspeed", "--context-parallel-size 2 --position-embedding-type rope", "megatron/mtp-with-context-parallel"),
+        ("mindspeed-llm", "--context-parallel-size 2 --position-embedding-type rope", ""),
+        ("mindspeed-llm", "--position-embedding-type learned_absolute", "megatron/mtp-positions-in-old-core"),
+        ("mindspeed-llm", "--position-embedding-type deepseek4", ""),
+        ("mindspeed-llm", "--context-parallel-size 2 --position-embedding-type learned_absolute", ""),
+    ],
+)
+def test_prediction_layers_are_checked_where_nothing_hides_them(target: str, options: str, rule: str, tmp_path: Path) -> None:
+    case = Case(name="mtp", command=("pretrain_gpt.py", *TABLE["bases"]["dense"].split(), "--mtp-num-layers", "1", *options.split()), devices=16, target=target)
+    found = case.check(tmp_path, installed(), Policy()).findings
+    assert {finding.rule for finding in found if finding.rule.startswith("megatron/mtp-")} == ({rule} if rule else set())
