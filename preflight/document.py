@@ -37,6 +37,12 @@ class Node(NamedTuple):
     def items(self) -> tuple[Node, ...]:
         return self.value if self.kind == "sequence" else ()  # type: ignore[return-value]
 
+    @property
+    def shown(self) -> str:
+        """The text as typed where it stands on one line, else the plain value."""
+        text = self.span.text
+        return str(self.plain()) if "\n" in text else text
+
     def get(self, *path: str | int) -> Node | None:
         """The node at a path of keys and indices, as the framework sees it (last duplicate wins), or None."""
         node: Node | None = self

@@ -60,7 +60,7 @@ _Fault = tuple[str, Node, _Place, Fix | None]
 def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
     entries = node.items if node.kind == "sequence" else (node,)
     if node.kind == "scalar":
-        yield f"{name} is {node.span.text[:30]}; it must be a list of mappings", node, (_FILE, 236 if name == "layer_swap" else 248), None
+        yield f"{name} is {node.shown[:30]}; it must be a list of mappings", node, (_FILE, 236 if name == "layer_swap" else 248), None
         return
     everywhere, seen = False, None
     for index, entry in enumerate(entries):
@@ -74,12 +74,12 @@ def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
         ahead, layers = entry.get("backward_prefetch"), entry.get("layers")
         everywhere = everywhere or (layers is not None and layers.value is True)
         if everywhere and seen is not None and ahead is not None and ahead.value != seen.value:
-            yield f"{name} swaps all layers, but with the distances {seen.span.text} and {ahead.span.text}", ahead, (_FILE, 269), None
+            yield f"{name} swaps all layers, but with the distances {seen.shown} and {ahead.shown}", ahead, (_FILE, 269), None
         if ahead is None:
             fix = Fix("fetch one layer ahead", (Edit("set", (*key, "backward_prefetch"), 1),), Safety.SAFE)
             yield f"entry {index} of {name} has no backward_prefetch", entry, (_FILE, 271), fix
         elif on and (not isinstance(ahead.value, int) or ahead.value < 1):
-            yield f"backward_prefetch is {ahead.span.text}; it must be a positive integer", ahead, (_CHECKS, 328), None
+            yield f"backward_prefetch is {ahead.shown}; it must be a positive integer", ahead, (_CHECKS, 328), None
         seen = ahead
 
 
@@ -88,11 +88,11 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     if layers is None:
         yield f"entry {index} of {name} has no layers", entry, (_FILE, 277), None
     elif layers.kind != "sequence" and not isinstance(layers.value, bool):
-        yield f"the layers of {name} are {layers.span.text[:30]}; they must be a list of layer ids, or true", layers, (_FILE, 277), None
+        yield f"the layers of {name} are {layers.shown[:30]}; they must be a list of layer ids, or true", layers, (_FILE, 277), None
     elif layers.kind == "sequence" and not _ids(layers):
-        yield f"the layers of {name} are {layers.span.text[:30]}; every one must be a layer id", layers, (_FILE, 281), None
+        yield f"the layers of {name} are {layers.shown[:30]}; every one must be a layer id", layers, (_FILE, 281), None
     elif on and any(item.kind == "sequence" for item in layers.items):
-        yield f"the layers of {name} are {layers.span.text[:30]}; with swap on they must be one flat list of layer ids", layers, (_CHECKS, 292), None
+        yield f"the layers of {name} are {layers.shown[:30]}; with swap on they must be one flat list of layer ids", layers, (_CHECKS, 292), None
 
 
 def _ids(layers: Node) -> bool:

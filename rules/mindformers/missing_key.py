@@ -80,7 +80,7 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Find
                 yield Finding(f"entry {index} of {name} has no type", item.span, key=(name, index), upstream=f"{_FILE}:109")
         return
     if node.kind != "mapping":
-        yield Finding(f"{name} must be a mapping, not {node.span.text[:30]!r}", node.span, key=(name,), upstream=f"{_FILE}:72")
+        yield Finding(f"{name} must be a mapping, not {node.shown[:30]!r}", node.span, key=(name,), upstream=f"{_FILE}:72")
         return
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:

@@ -168,7 +168,7 @@ def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iter
         text = str(item.value).strip() if item.kind == "scalar" else "?"
         match = _SPEC.fullmatch(text)
         if match is None:
-            yield _Fault(f"{what} has the range {item.span.text[:30]}; it must be a layer number or 'first-last'", item, 311)
+            yield _Fault(f"{what} has the range {item.shown[:30]}; it must be a layer number or 'first-last'", item, 311)
             return
         low, high = int(match[1]), int(match[2] or match[1])
         if low > high:

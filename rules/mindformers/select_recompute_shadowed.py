@@ -37,5 +37,5 @@ def check(job: Job) -> Iterator[Finding]:
     for setting, found in shadowed.items():
         one = found[0]
         what = setting if one.default else f"{setting} of '{one.pattern}'" + (f" and {len(found) - 1} more" if len(found) > 1 else "")
-        message = f"{what} has no effect: recompute {full.span.text} already recomputes these layers whole"
-        yield Finding(message, one.node.span, (Related(full.span, f"recompute {full.span.text}"),), key=one.key, upstream=job.upstream(UPSTREAM))
+        message = f"{what} has no effect: recompute {full.shown} already recomputes these layers whole"
+        yield Finding(message, one.node.span, (Related(full.span, f"recompute {full.shown}"),), key=one.key, upstream=job.upstream(UPSTREAM))
