@@ -17,6 +17,14 @@ MINDSPEED_LLM.add(
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
     ),
     refuse(
+        "xavier-initialisation",
+        a.init_method_xavier_uniform,
+        upstream="megatron/training/arguments.py:1046",
+        message="--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name that is gone",
+        why="TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, MindSpeed-LLM does not; dies at launch",
+        fixes=(drop(a.init_method_xavier_uniform),),
+    ),
+    refuse(
         "neat-pack",
         a.neat_pack & ~a.reset_attention_mask,
         at=(a.neat_pack,),
