@@ -19,7 +19,7 @@ MINDSPEED_LLM.add(
     refuse(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
-        upstream="megatron/training/arguments.py:1046",
+        upstream={"mindspeed-llm": "megatron/training/arguments.py:1046"},
         message="--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name that is gone",
         why="TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, MindSpeed-LLM does not; dies at launch",
         fixes=(drop(a.init_method_xavier_uniform),),
