@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.memory.figures import CUDA, Experts, Latent, Shape
-from preflight.memory.usable import BYTES, Missing, verify
+from preflight.memory.usable import BYTES, MOST, Missing, verify
 from preflight.plan import Plan
 from preflight.value import Value
 
@@ -171,5 +171,14 @@ def _experts(get: Any, layers: int) -> Experts | None:
         ffn=ffn,
         shared=get("model.shared_ffn", 0),
         layers=tuple(get("model.expert_layers", (True,) * layers)),
-        capacity=get("model.capacity"),
+        capacity=_capacity(get("model.capacity")),
     )
+
+
+def _capacity(factor: object) -> float | None:
+    """How many times its even share of tokens an expert takes; None where none is dropped, which MindFormers also writes -1."""
+    if factor is None:
+        return None
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not abs(factor) <= MOST:
+        raise Missing(f"the capacity of the experts is {factor!r}, no usable factor")
+    return float(factor) if factor > 0 else None

@@ -103,3 +103,21 @@ PYNATIVE: Callable[[str], str] = "training: {{local_batch_size: 1, global_batch_
 @pytest.mark.parametrize("more", ["optimizer: {type: AdamW, eps: " + "9" * 400 + "}", "distributed: {}", "model: {model_type: qwen3}"])
 def test_odd_values_in_a_pynative_config(more: str) -> None:
     fine(PYNATIVE(more), target="mindformers@2.1.0")
+
+
+EXPERTS = """\
+run_mode: train
+use_parallel: True
+use_legacy: False
+parallel_config: {{data_parallel: 8, expert_parallel: 2}}
+runner_config: {{batch_size: 1}}
+model:
+  model_config: {{model_type: deepseek_v3, architectures: [DeepseekV3ForCausalLM], num_hidden_layers: 2, hidden_size: 64, num_attention_heads: 4, vocab_size: 64, seq_length: 64,
+    intermediate_size: 64, moe_intermediate_size: 64, n_routed_experts: 4, num_experts_per_tok: 2, first_k_dense_replace: 0, n_group: 1, topk_group: 1, moe_expert_capacity_factor: {factor}}}
+"""
+
+
+@pytest.mark.parametrize("factor", ["[1]", "x", "{}", ".nan", ".inf", "-1", "0", "1e999", "true", "1.5"])
+def test_a_capacity_of_experts_that_is_no_factor(factor: str) -> None:
+    for target in ("mindformers@1.7.0", "mindformers@2.1.0"):
+        fine(EXPERTS.format(factor=factor), target=target)
