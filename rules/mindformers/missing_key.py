@@ -18,6 +18,9 @@ Use instead:
       type: MFTrainOneStepCell
       use_clip_grad: True
 
+## Fix safety
+Unsafe: the type that the template would give, or the trainer of language models, may not be the one that was meant.
+
 ## References
 MindFormers v1.5.0, mindformers/tools/register/template.py:109, Config._update_value, and :72 and :191, apply
 MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train; mindformers/trainer/trainer.py:1542, of callbacks once more
@@ -25,7 +28,7 @@ MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train; mindformer
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Severity, rule
 from preflight.dialects.mindformers.run import TRAINING
 from preflight.dialects.mindformers.table import Table, table
 from preflight.document import Entry, Node
@@ -38,6 +41,7 @@ _TRAIN = (
 )
 _EVAL = ("eval_dataset", "eval_dataset_task", "eval_callbacks", "metric")
 _LISTS = ("callbacks", "eval_callbacks")
+_TRAINER = "CausalLanguageModelingTrainer"
 _REGISTER = {"1.5.0": 312, "1.7.0": 393, "2.1.0": 393}
 _RUN = {"1.5.0": "mindformers/trainer/trainer.py:1362", "1.7.0": "mindformers/trainer/trainer.py:1404", "2.1.0": "mindformers/trainer/trainer.py:456"}
 
@@ -84,7 +88,9 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Find
         return
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
-            yield Finding(f"{name} has no {key}, which it must have", span, key=(name,), upstream=_place(name, mcore=mcore, t=t))
+            usual = _TRAINER if name == "trainer" else t.sections.get(name, {}).get(key) if key == "type" else None
+            fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),)) if isinstance(usual, str) else None
+            yield Finding(f"{name} has no {key}, which it must have", span, key=(name,), fix=fix, upstream=_place(name, mcore=mcore, t=t))
     if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and t.version in _REGISTER:
         yield Finding(
             "trainer.type is null; it must name the trainer",

@@ -14,16 +14,19 @@ Use instead:
     recompute_config:
       select_recompute: {'mlp\\.mul': True}
 
+## Fix safety
+Unsafe: what the pattern should have hit is kept, so more memory is used.
+
 ## References
 MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_pattern_recompute
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Edit, Finding, Fix, Job, Severity, Unverified, rule
 from preflight.dialects.mindformers.layers import layers
 from preflight.dialects.mindformers.operators import match
-from preflight.dialects.mindformers.recompute import active_layers, applies, items
+from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 INVALID = {"mindformers@1.5.0": "mindformers/models/utils.py:590", "mindformers@1.3.2": "mindformers/models/utils.py:284", "mindformers": f"{_NEW}:97"}
@@ -45,10 +48,18 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         tried = [match(item.pattern, kind) for kind in found.kinds]
         if invalid := next((m.invalid for m in tried if m.invalid), ""):
             yield Finding(
-                f"'{item.pattern}' is no regular expression: {invalid.partition(': ')[2]}", item.node.span, key=item.key, upstream=job.upstream(INVALID)
+                f"'{item.pattern}' is no regular expression: {invalid.partition(': ')[2]}",
+                item.node.span,
+                key=item.key,
+                fix=_without(item),
+                upstream=job.upstream(INVALID),
             )
         elif "comm" in item.setting and (attribute := next((m.attribute for m in tried if m.attribute), "")):
             message = f"'{item.pattern}' also matches {attribute}, which is no operator and cannot be recomputed"
-            yield Finding(message, item.node.span, key=item.key, upstream=job.upstream(ATTRIBUTE))
+            yield Finding(message, item.node.span, key=item.key, fix=_without(item), upstream=job.upstream(ATTRIBUTE))
         elif unsure := next((m.unsure for m in tried if m.unsure and not m.hits), ""):
             yield Unverified(unsure, item.node.span)
+
+
+def _without(item: Item) -> Fix:
+    return Fix(f"remove the pattern {item.pattern}", (Edit("remove", item.key),))

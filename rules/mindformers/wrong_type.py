@@ -17,7 +17,8 @@ Use instead:
       data_parallel: 8
 
 ## Fix safety
-Safe where the text or the whole float is replaced by the value that it spells. Unsafe where a batch setting becomes the smallest that works.
+Safe where the text or the whole float is replaced by the value that it spells. Unsafe where a batch setting becomes the smallest that works,
+or where a setting is left out so that its default holds.
 
 ## References
 MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
@@ -30,6 +31,7 @@ mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.s
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Safety, Severity, Value, known, rule
+from preflight.arguments import REMOVE
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.types import WORDS, Sort, applying, fits
 from preflight.spelling import meant_boolean
@@ -38,6 +40,9 @@ _CONTEXT = "mindformers/core/context/parallel.py"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 _SIZES = frozenset(f"parallel_config.{size}" for size in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel"))
 _STAGE = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
+
+
+_NO_DEFAULT = tuple(f"model.model_config.{name}" for name in ("num_layers", "vocab_size", "seq_length", "scaling_factor", "theta"))
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -94,6 +99,8 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         fix = Fix(f"write {switch}", value.becomes(switch))
     elif (least := _least(job, sort.name)) is not None:
         fix = Fix(f"write {least}", value.becomes(least))
+    elif sort.name not in _NO_DEFAULT:
+        fix = Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
     message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
     return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where, layout=sort.name in _SIZES)
 
