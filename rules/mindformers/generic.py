@@ -81,6 +81,16 @@ MINDFORMERS.add(
         layout=True,
     ),
     refuse(
+        "interleave-without-scheduler",
+        all_of(a["use_parallel"], a["parallel.pipeline_config.pipeline_interleave"].given, a["parallel.pipeline_config.pipeline_scheduler"].written.is_none),
+        message="pipeline_config has pipeline_interleave, but no pipeline_scheduler",
+        why="the context takes both or none",
+        upstream=at("mindformers/core/context/parallel.py", 109, 104, 104),
+        versions=SINCE_TEMPLATE,
+        at=(a["parallel.pipeline_config.pipeline_interleave"],),
+        fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
+    ),
+    refuse(
         "mcore-ckpt-format",
         all_of(mcore, a["run_mode"] == "predict", a["load_checkpoint"].is_set, a["load_checkpoint"] != "", a["load_ckpt_format"] == "ckpt"),
         message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",

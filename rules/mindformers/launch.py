@@ -6,7 +6,7 @@ from preflight.rules.mindformers.names import CHECKS, NEW, RUN, SINCE_TEMPLATE, 
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
-_ENTRY = {"1.5.0": "run_mindformer.py:271", "1.7.0": "run_mindformer.py:276", "1.3.2": "run_mindformer.py:263", "1.2.0": "run_mindformer.py:215"}
+_ENTRY = {"1.5.0": "run_mindformer.py:271", "1.7.0": "run_mindformer.py:276", "1.3.2": "run_mindformer.py:263", "1.2.0": "run_mindformer.py:216"}
 predicting = a["run_mode"].is_in("predict", "eval")
 empty_checkpoint = all_of(
     any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),
@@ -119,7 +119,7 @@ MINDFORMERS.add(
         all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
         message="auto_trans_ckpt is on, but load_checkpoint is empty",
         why="there is nothing to transform; the trainer refuses to start",
-        upstream=at(RUN, 1367, 1409, 1409, old=1348),
+        upstream={**at(RUN, 1367, 1409, 1409, old=1348), "1.2.0": f"{RUN}:1308"},
         versions=">=1.2,<2.0",
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
         fixes=(put(a["auto_trans_ckpt"], False),),
