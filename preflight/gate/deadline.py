@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+AGAIN = 0.5
+"""Seconds until it is raised anew: in a finalizer or a callback of the garbage collector an exception is lost."""
+
 
 class OutOfTime(BaseException):
     """The deadline has passed. Not an Exception, so that no rule's handler swallows it."""
@@ -24,7 +27,7 @@ def deadline(seconds: float) -> Iterator[None]:
         raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
     try:
         yield
     finally:

@@ -1,0 +1,38 @@
+"""The deadline of a verdict: it ends a check even where the first alarm was lost."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import pytest
+
+from preflight.gate.deadline import AGAIN, OutOfTime, deadline
+
+
+class Late:
+    """Takes long to go away, and is in a cycle, so that the garbage collector does it: what is raised there is only printed."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        time.sleep(0.3)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_alarm_that_is_lost_in_a_finalizer_comes_again() -> None:
+    start = time.monotonic()
+    with pytest.raises(OutOfTime), deadline(0.1):
+        Late()
+        gc.collect()
+        time.sleep(20)
+    assert time.monotonic() - start < 5
+
+
+def test_after_the_block_no_alarm_comes() -> None:
+    with deadline(0.05):
+        pass
+    with pytest.raises(OutOfTime), deadline(0.05):
+        time.sleep(5)
+    time.sleep(AGAIN + 0.2)
