@@ -13,6 +13,7 @@ from the original (equivalence.py) is no wrong rule and not counted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
 import tempfile
@@ -33,6 +34,7 @@ from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
 from preflight.plugins import load
 from preflight.rule import Checkable, Rule, collect
+from preflight.source import InputError
 from preflight.testing import Case
 from preflight.testing import load as cases_of
 
@@ -95,6 +97,15 @@ def killed(mutant: Checkable, rule: Checkable, runs: Runs) -> bool:
     return not isinstance(rule, Constraint) and any(isinstance(said(mutant, run), str) for run in runs[EVERY])
 
 
+def _odd(folder: Path) -> Iterator[Run]:
+    """Configs in which one setting holds what it never should: tests/hostile says that no rule crashes on them."""
+    from odd import CONFIGS, odd
+
+    for case in (case for name in CONFIGS for case in odd(name)):
+        with contextlib.suppress(InputError):
+            yield from map(Run, case.check(folder, PLUGINS, NOTHING).jobs)
+
+
 def fixtures() -> Runs:
     """The runs of every rule's own fixtures."""
     found: dict[str, list[Run]] = defaultdict(list)
@@ -104,6 +115,7 @@ def fixtures() -> Runs:
         runs = [Run(job) for job in case.check(folder, PLUGINS, NOTHING).jobs]
         found[rule] += runs
         found[{"accepted": ACCEPTED, "rejected": EVERY}.get(side, rule)] += runs
+    found[EVERY] += _odd(folder)
     for edge in _edges():
         jobs = edge.case.check(folder, PLUGINS, NOTHING).jobs
         found[edge.rule] += [Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None) for job in jobs]
