@@ -142,6 +142,15 @@ def _first(stage: Stage) -> float:
     return max(stage.low / stage.sure - moments, sum(term.low for term in stage.terms if term.kind == "steady"))
 
 
+def worst(stages: list[Unit]) -> list[float]:
+    """Of each configuration: the error of the most that any of its stages is estimated to need, against the most that one needed."""
+    found: dict[str, list[Unit]] = {}
+    for unit in stages:
+        if unit.estimate is not None:
+            found.setdefault(unit.name.partition(" stage ")[0], []).append(unit)
+    return [max(unit.estimate or 0.0 for unit in units) / max(unit.measured for unit in units) - 1 for units in found.values()]
+
+
 def bounds(units: list[Unit], stages: list[Unit]) -> Iterator[str]:
     """The low bound as each family of runs would have it, and how many of all others are below it."""
     sure = [unit for unit in (*units, *stages) if unit.estimate is not None and unit.least]
@@ -236,6 +245,9 @@ def main(folder: Path) -> int:
     print("\nconstants found on one family, tried on the other", *held_out(units), sep="\n")
     stages = ascend(folder)
     print("\nMindSpeed-LLM, Ascend, every recorded stage, first step", *show(stages), sep="\n")
+    decides = summary(worst(stages))
+    if decides:
+        print(f"worst stage of each of {decides.units} configurations: {decides.mape:.1f}%, under by >10 % in {decides.under:.1f}%")
     print("\nlow bounds found on one family, tried on the others", *bounds(units, stages), sep="\n")
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from preflight.cluster import Cluster
-from preflight.memory import inference, need, parameters, peak, states
+from preflight.memory import inference, leftovers, need, parameters, peak, states
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term
 from preflight.memory.shape import SWAPPED, Missing, Shape, shape
 from preflight.memory.usable import MOST
@@ -47,15 +47,9 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 def stage(s: Shape, rank: int, cluster: Cluster) -> Stage:
     """One pipeline rank."""
     n = parameters.stage(s, rank)
-    steady = [*states.steady_terms(s, n)]
-    for name, size, formula in (
-        ("workspaces", peak.fixed(s), "Transformer Engine, cuBLAS"),
-        ("fp8 weight caches", peak.caches(s, n), "2 x linear weights"),
-        ("attention masks of the data iterators", peak.loader_masks(s), "b s² M v / 2"),
-    ):
-        if size:
-            steady.append(Term(name, size, size, formula, "steady"))
-    return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), Rest(n.total, states.fp16_copy(s, n), states.at_step(s, n)))
+    steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
+    stays = states.fp16_copy(s, n) + leftovers.last_inputs(s, rank)
+    return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), Rest(n.total, stays, states.at_step(s, n)))
 
 
 def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:

@@ -139,6 +139,10 @@ class Shape:
         """The rank with the output layer and the loss."""
         return 0 if self.folded else self.pipeline - 1
 
+    def routed(self, layer: int) -> bool:
+        """Whether a layer is a mixture of experts."""
+        return self.experts is not None and layer < len(self.experts.layers) and self.experts.layers[layer]
+
     def first_layer(self, virtual: int, rank: int) -> int:
         """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r, of a folded pipeline in a V."""
         if self.folded and virtual == 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from preflight.memory.shape import CUDA, Shape
 
 PER_LOGIT = {"unfused": 6, "native": 10, "te": 2, "mindspore": 8}
+KEPT = {"unfused": 4, "native": 4}
 
 
 def logits(s: Shape) -> float:
@@ -30,6 +31,12 @@ def kept(s: Shape) -> tuple[float, float]:
     if s.frozen and s.implementation not in CUDA:
         return PAIR_LEAST * logits(s), PAIR * logits(s)
     return loss_bytes(s), loss_bytes(s)
+
+
+def kept_bytes(s: Shape) -> float:
+    """What the loss of a prediction depth keeps for its backward pass while the main loss is at work: the fp32 softmax; Transformer Engine
+    the gradient in the place of the logits. Logits are gone when the function returns (multi_token_prediction.py:932-1060)."""
+    return KEPT.get(s.cross_entropy, PER_LOGIT.get(s.cross_entropy, 6)) * logits(s)
 
 
 def head_input(s: Shape) -> float:

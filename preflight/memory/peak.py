@@ -11,11 +11,9 @@ from collections import Counter
 from typing import NamedTuple
 
 from preflight.memory import activations, loss, parameters, schedule
-from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
-from preflight.memory.shape import CUDA, Shape
+from preflight.memory.shape import Shape
 
-MIB = 2**20
 HOPPER = 9
 
 
@@ -41,7 +39,7 @@ class _Kind(NamedTuple):
 
 def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> _Kind:
     if not recomputed(s, v, rank, index):
-        return _Kind("operators", routed(s, layer), _recomputed_operators(s, v, rank, index))
+        return _Kind("operators", s.routed(layer), _recomputed_operators(s, v, rank, index))
     group = s.recompute_layers if s.method == "uniform" and s.recompute_layers else 1
     return _Kind("nothing" if index % group else "input")
 
@@ -60,11 +58,6 @@ def _layer(s: Shape, kind: _Kind) -> dict[str, float]:
     return {"recomputed layers' inputs": activations.layer_input(s)} if kind.what == "input" else {}
 
 
-def routed(s: Shape, layer: int) -> bool:
-    """Whether a layer is a mixture of experts."""
-    return s.experts is not None and layer < len(s.experts.layers) and s.experts.layers[layer]
-
-
 def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
     """Whether a layer (by its index in the chunk) is recomputed as a whole."""
     if s.full_layers is not None:
@@ -74,34 +67,15 @@ def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
     return s.method != "block" or index < s.recompute_layers
 
 
-def fixed(s: Shape) -> float:
-    """Workspaces that stay: Transformer Engine and cuBLAS 72 MiB on A100, 100 MiB from Hopper on, 112 MiB with local layers;
-    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on. Ascend's libraries keep theirs outside the allocator."""
-    if s.implementation not in CUDA:
-        return 0.0
-    base = 112 if s.implementation == "local" else 72 if s.architecture == 8 else 100
-    return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
-
-
-def caches(s: Shape, n: Parameters) -> float:
-    """FP8 compute with higher-precision weights: cast and transposed copies, 2 bytes a linear weight."""
-    return 2 * (n.dense + n.expert) if s.fp8 and not s.fp8_parameters else 0.0
-
-
-def loader_masks(s: Shape) -> float:
-    """Interleaved schedules re-run their data iterators and keep attention masks of b·s² bits·v·M/2 bytes."""
-    return s.micro * s.sequence**2 * s.count * s.virtual / 2 if s.loader_mask and s.virtual > 1 else 0.0
-
-
 def loss_terms(s: Shape) -> list[Term]:
     """What the last stage holds for the loss, multi-token prediction included."""
-    depth_logits = s.mtp * (loss.loss_bytes(s) + 12 * s.split_tokens * s.hidden)
+    depth_logits = s.mtp * (loss.kept_bytes(s) + 12 * s.split_tokens * s.hidden)
     terms = [Term("logits and loss", *loss.kept(s), "bytes per logit x T V / t"), _term("output layer's input", loss.head_input(s), "4 S h")]
     if put_off := min(s.deferred, s.count):
         size = put_off * (2 * loss.logits(s) + 2 * s.tokens * s.hidden)
         terms.append(_term("deferred output gradients", size, f"{put_off} x (2 T V / t + 2 T h)"))
     if s.mtp:
-        parts = activations.layer(s, routed(s, len(s.experts.layers) - 1 if s.experts else 0))
+        parts = activations.layer(s, s.routed(len(s.experts.layers) - 1 if s.experts else 0))
         terms.append(_term("multi-token prediction", depth_logits + s.mtp * sum(parts.values()), "per depth: a layer, logits, 12 S h"))
     return terms
 
@@ -110,7 +84,7 @@ def backward(s: Shape, rank: int) -> float:
     """Temporaries of a layer's backward pass; what is recomputed of a layer is there again for that moment."""
     tokens, t = s.tokens, s.tensor
     dense = 2 * (2 * tokens * s.projections * s.ffn / t + tokens * s.ffn / t + 2 * tokens * s.hidden)
-    kinds = {routed(s, s.first_layer(v, rank) + i) for v in range(s.virtual) for i in range(s.stages[v][rank])}
+    kinds = {s.routed(s.first_layer(v, rank) + i) for v in range(s.virtual) for i in range(s.stages[v][rank])}
     sizes = [0.0]
     for kind in kinds:
         size = _expert_backward(s) if kind else dense

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from preflight.cluster import Cluster
-from preflight.memory import activations, loss, need, parameters, peak, states
+from preflight.memory import activations, leftovers, loss, need, parameters, peak, states
 from preflight.memory.parameters import Parameters
 from preflight.memory.shape import Shape
 from preflight.search.counts import modules
@@ -93,7 +93,7 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
     backward = (facts["backward"] + whole) * micro
     moment = backward if first else np.maximum(facts["head"] * micro, backward)
     moment = np.where(p == 1, np.maximum(facts["head"] * micro, backward), moment)
-    return steady + alive + moment + peak.fixed(s)
+    return steady + alive + moment + leftovers.fixed(s)
 
 
 def _steady(s: Shape, columns: Columns, dense: Any, experts: Any, tables: Any) -> Any:

@@ -103,6 +103,8 @@ def test_target(command: str, wanted: str, target: str) -> None:
         ("--step-batch-size-schedule 0:4 --train-samples 20", {"num_microbatches": 0}),
         ("--step-batch-size-schedule 0:20 --train-samples 20", {"num_microbatches": 2}),
         ("--train-samples 1000 --global-batch-size 8 --skip-train", {"train_iters": None}),
+        ("--tokenizer-type TikTokenizer --tokenizer-model v.json", {"padded_vocab_size": 131072}),
+        ("--rampup-batch-size [8,8,80] --global-batch-size 16", {"num_microbatches": 2}),
     ],
 )
 def test_derived_values(options: str, expected: dict[str, object]) -> None:
@@ -221,6 +223,26 @@ def test_open_words_make_absence_unknown() -> None:
 def test_plan(options: str, expected: dict[str, object]) -> None:
     values = read(SIZES + options).plan.values()
     assert {name: values[name].raw for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B", 128256),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3-30B-A3B/ --tensor-model-parallel-size 8", 152576),
+        ("--tokenizer-type GPTSentencePieceTokenizer --tokenizer-model /data/nemotron_2_256k.model", 256000),
+        ("--tokenizer-type Llama2Tokenizer --tokenizer-model tokenizer.model", 32000),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3.5-27B", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model my-tokenizer", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/llama-3-8b/mine/tokenizer", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B --use-checkpoint-args --load x", None),
+    ],
+)
+def test_the_vocabulary_of_a_published_tokenizer_is_for_estimates_alone(options: str, rows: int | None) -> None:
+    reading = read(SIZES + options)
+    value = reading.plan.model.vocab
+    assert (value.raw if value.known else None) == rows
+    assert not reading.arguments.get("padded_vocab_size").known
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def microbatches(run: Run) -> None:
     batch = run.global_batch_size
     if run.step_batch_size_schedule is not None:
         batch = schedule_of(run)[0][1]
-    elif run.rampup_batch_size and run.core == OLD:
+    elif run.core == OLD and run.rampup_batch_size:
         batch = int(run.rampup_batch_size[0])
     if run.step_batch_size_schedule is not None:  # rounded down without a word, even to nothing
         run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")

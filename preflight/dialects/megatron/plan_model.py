@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import Run
+from preflight.dialects.megatron.vocabulary import rows
 from preflight.plan import Model
+from preflight.value import Value
 
 FAMILIES = {
     "pretrain_bert.py": "bert",
@@ -32,7 +34,7 @@ def model(source: Source) -> Model:
         head_dim=take("kv_channels"),
         ffn=take("ffn_hidden_size"),
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
-        vocab=take("padded_vocab_size"),
+        vocab=_vocabulary(source),
         sequence=take("seq_length"),
         positions=compute(lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0, "max_position_embeddings"),
         tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),
@@ -59,6 +61,12 @@ def model(source: Source) -> Model:
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
     )
+
+
+def _vocabulary(source: Source) -> Value:
+    """Rows of the embedding; where no option says, those of the tokenizer that is named."""
+    value = source.take("padded_vocab_size")
+    return value if value.known else source.compute(rows, "tokenizer_model", "the vocabulary that this tokenizer is published with")
 
 
 def _family(run: Run) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from preflight.dialects.megatron.run import NotKnown, Run, derives
+from preflight.dialects.megatron.vocabulary import TIKTOKEN
 
 GPT2_VOCABULARY = 50257
 MOST_LAYERS = 100_000
@@ -93,6 +94,8 @@ def vocabulary(run: Run) -> None:
     size = run.vocab_size
     if size is None and (run.tokenizer_type or "GPT2BPETokenizer") == "GPT2BPETokenizer":
         size = GPT2_VOCABULARY
+    if size is None and run.tokenizer_type == "TikTokenizer":
+        size = TIKTOKEN
     if size is None:
         raise NotKnown("the size of the vocabulary is in the tokenizer's files")
     if run.tokenizer_type == "NullTokenizer" and run.core == "0.12.1":

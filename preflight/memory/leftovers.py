@@ -1,0 +1,79 @@
+"""What stays allocated between two steps beside weights, gradients and states; bytes."""
+
+from __future__ import annotations
+
+from preflight.memory.parameters import Parameters
+from preflight.memory.result import Term
+from preflight.memory.shape import CUDA, Shape
+
+MIB = 2**20
+
+
+def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
+    """Those that there are."""
+    found = (
+        ("workspaces", fixed(s), 1, "Transformer Engine, cuBLAS"),
+        ("fp8 weight caches", caches(s, n), 1, "2 x linear weights"),
+        ("placeholders of weight gradients", placeholders(s, rank), 0, "2 x linear weights, one of each shape"),
+    )
+    return [Term(name, sure * size, size, formula, "steady") for name, size, sure, formula in found if size]
+
+
+def fixed(s: Shape) -> float:
+    """Workspaces: Transformer Engine and cuBLAS 72 MiB on A100, 100 MiB from Hopper on, 112 MiB with local layers;
+    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on. Ascend's libraries keep theirs outside the allocator."""
+    if s.implementation not in CUDA:
+        return 0.0
+    base = 112 if s.implementation == "local" else 72 if s.architecture == 8 else 100
+    return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
+
+
+def caches(s: Shape, n: Parameters) -> float:
+    """FP8 compute with higher-precision weights: cast and transposed copies, 2 bytes a linear weight."""
+    return 2 * (n.dense + n.expert) if s.fp8 and not s.fp8_parameters else 0.0
+
+
+def placeholders(s: Shape, rank: int) -> float:
+    """A linear that accumulates its weight gradient in place hands autograd a tensor in its stead, one for each shape, which is kept for
+    good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts since 2.10; Megatron-LM d98e8a6
+    tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no argument tells."""
+    if s.implementation not in CUDA or not s.gradient_fusion or s.adapters:
+        return 0.0
+    each = 2 if s.fp8_parameters else s.parameter_bytes
+    return float(each * sum(rows * columns for rows, columns in linears(s, rank)))
+
+
+def linears(s: Shape, rank: int) -> set[tuple[float, float]]:
+    """Shapes of the linear weights on a rank."""
+    h, last = s.hidden, rank == s.last_rank
+    kinds = {s.routed(s.first_layer(v, rank) + index) for v in range(s.virtual) for index in range(s.stages[v][rank])}
+    if last and s.mtp:
+        kinds.add(s.routed(sum(map(sum, s.stages)) - 1))
+    found = attention(s) if kinds else set()
+    for kind in kinds:
+        wide = [(s.ffn, s.tensor)]
+        if kind and s.experts is not None:
+            wide = [(s.experts.ffn, s.expert_tensor), *([(s.experts.shared, s.tensor)] if s.experts.shared else [])]
+        found |= {shape for ffn, over in wide for shape in ((s.projections * ffn / over, h), (h, ffn / over))}
+    if last:
+        found |= {(s.vocab / s.tensor, h), *([(h / s.tensor, 2 * h)] if s.mtp else [])}
+    return found
+
+
+def attention(s: Shape) -> set[tuple[float, float]]:
+    """Shapes of the weights of attention; latent: down and up projections."""
+    h, t, m = s.hidden, s.tensor, s.latent
+    if m is None:
+        return {((s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim, h), (h, s.heads * s.head_dim / t)}
+    queries = s.heads * (m.nope + m.rope) / t
+    query = {(queries, h)} if m.q_rank is None else {(m.q_rank, h), (queries, m.q_rank)}
+    return query | {(m.kv_rank + m.rope, h), (s.heads * (m.nope + m.v) / t, m.kv_rank), (h, s.heads * m.v / t)}
+
+
+def last_inputs(s: Shape, rank: int) -> float:
+    """Each part of the model that another rank feeds keeps its last input, and the gradient of it, until the next one comes: 2 x 2·S·h
+    (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers are at work that input is one of those in flight."""
+    if s.pipeline == 1 or s.implementation not in (*CUDA, "mindspeed"):
+        return 0.0
+    own = 1 if rank == 0 else 0
+    return 4 * s.split_tokens * s.hidden * max(s.virtual - own, 0)

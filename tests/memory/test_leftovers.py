@@ -1,0 +1,62 @@
+"""What stays between two steps beside weights, gradients and states."""
+
+from __future__ import annotations
+
+import pytest
+from memory_plans import make
+
+from preflight.cluster import Cluster, Device
+from preflight.memory import leftovers, loss
+from preflight.memory.estimate import stage
+from preflight.memory.shape import shape
+
+CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
+PIPELINE = {"layout__pipeline": 2, "layout__stages": ((8, 8), (8, 8)), "batch__count": 8}
+MIXTURE = {"model__experts": 8, "model__expert_ffn": 1024, "model__expert_layers": (False,) + (True,) * 31}
+
+
+def placeholder(index=0, **changes):
+    found = [term for term in stage(shape(make(**changes)), index, CLUSTER).terms if term.name.startswith("placeholders")]
+    return found[0] if found else None
+
+
+def test_one_placeholder_for_each_shape_of_a_linear():
+    qkv, projection, fc1, fc2, output = 3 * 4096**2, 4096**2, 2 * 11008 * 4096, 11008 * 4096, 32000 * 4096
+    term = placeholder()
+    assert term.high == 2 * (qkv + projection + fc1 + fc2 + output)
+    assert term.low == 0, "older libraries keep none"
+
+
+def test_experts_of_one_shape_share_a_placeholder():
+    eight, sixteen = placeholder(**MIXTURE), placeholder(**{**MIXTURE, "model__experts": 16})
+    assert eight.high == sixteen.high
+    assert eight.high - placeholder().high == 2 * (2 * 1024 * 4096 + 1024 * 4096)
+
+
+def test_a_stage_has_placeholders_of_its_own_linears():
+    assert placeholder(1, **PIPELINE).high - placeholder(0, **PIPELINE).high == 2 * 32000 * 4096
+
+
+@pytest.mark.parametrize("changes", [{"loss__gradient_fusion": False}, {"loss__implementation": "mindspeed"}, {"model__lora_targets": ("qkv",)}])
+def test_no_placeholders_where_gradients_are_not_accumulated_in_place(changes):
+    assert placeholder(**changes) is None
+
+
+def test_parts_that_another_rank_feeds_keep_their_last_input_and_its_gradient():
+    first, last = (stage(shape(make(**PIPELINE)), index, CLUSTER) for index in (0, 1))
+    whole = sum(term.high for term in last.terms if term.kind == "steady")
+    assert last.steady - whole == 2 * 4 * 4096 * 4096
+    assert first.steady - sum(term.high for term in first.terms if term.kind == "steady") == 4 * 4096 * 4096
+    assert leftovers.last_inputs(shape(make()), 0) == 0
+    assert leftovers.last_inputs(shape(make(**PIPELINE, loss__implementation="mindspore-graph")), 1) == 0
+
+
+def test_last_inputs_are_in_flight_at_the_peak():
+    last = stage(shape(make(**PIPELINE)), 1, CLUSTER)
+    assert last.allocated_peak == pytest.approx(sum(term.high for term in last.terms if term.kind != "device"))
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("unfused", 4), ("native", 4), ("te", 2)])
+def test_a_prediction_depth_keeps_what_the_backward_pass_of_its_loss_needs(kind, kept):
+    s = shape(make(loss__cross_entropy=kind, model__mtp=1))
+    assert loss.kept_bytes(s) == kept * 4096 * 32000
