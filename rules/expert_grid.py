@@ -3,7 +3,8 @@
 ## What it does
 Megatron lays experts out on a grid of their own: the devices must be a multiple of
 `expert tensor * expert * pipeline`, times the further weight shards where expert weights have some. Expert tensor
-parallel defaults to tensor parallel; context parallel is no factor.
+parallel defaults to tensor parallel; context parallel is no factor. An expert size that does not divide the experts either
+is left to experts-not-divisible.
 
 ## Why is this bad?
 The expert process groups cannot be formed: every rank dies at start-up with a message about the decoder world size.
@@ -42,7 +43,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     world, tensor, expert, pipeline, held = numbers
     grid = tensor * expert * pipeline * held
-    if grid <= 0 or world % grid == 0:
+    if grid <= 0 or world % grid == 0 or (_uneven(job, expert) and world % (grid // expert) == 0):
         return
     fix = None
     if tensor > 1 and held == 1 and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
@@ -57,3 +58,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _uneven(job: Job, parallel: int) -> bool:
+    """The experts do not divide by that size either: a size is wrong that is asked about elsewhere, and first."""
+    experts = known(job.plan.model.experts)
+    return experts is not None and experts[0] % parallel != 0

@@ -13,7 +13,7 @@ compiled (MindFormers).
 Use instead an expert-parallel size that divides the experts, here 4 or 6.
 
 ## Fix safety
-Unsafe: another expert-parallel size is another layout.
+Unsafe: another expert-parallel size is another layout. It is the largest smaller one that fits.
 
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:1657, validate_args; core_v0.12.1 :852
@@ -40,7 +40,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if not experts.raw or (numbers := known(experts, parallel)) is None or numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
         return
-    nearest = gcd(*numbers)
+    nearest = _fitting(job, *numbers)
     edits = parallel.becomes(nearest)
     yield Finding(
         f"{numbers[0]} experts do not divide over {numbers[1]} expert parallel ranks",
@@ -51,3 +51,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _fitting(job: Job, experts: int, parallel: int) -> int:
+    """The largest smaller size that divides the experts and, where Megatron lays them out apart, the devices."""
+    layout = job.plan.layout
+    if "megatron" in job.versions and (sizes := known(layout.world, layout.expert_tensor, layout.pipeline)) is not None:
+        world, apart = sizes[0], max(1, sizes[1] * sizes[2])
+        found = next((size for size in range(min(parallel, experts), 0, -1) if experts % size == 0 and world % (apart * size) == 0), None)
+    else:
+        found = None
+    return found or gcd(experts, parallel)

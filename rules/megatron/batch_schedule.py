@@ -19,6 +19,7 @@ Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:501-556, StepB
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import read, typed
@@ -43,27 +44,43 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Finding(message, span=job.place(*given), key=given[0].key, upstream=f"{BATCHES}:{line}")
 
 
+class Step(NamedTuple):
+    """From which sample on a batch size holds."""
+
+    start: int
+    size: int
+    entry: str
+
+
 def fault_of(schedule: str, sequence: int | None) -> tuple[str, int] | None:
     """What is wrong with a schedule, and the line upstream that says so."""
-    steps = []
-    for entry in schedule.replace(",", " ").split():
+    for entry in _entries(schedule):
         threshold, colon, size = entry.partition(":")
         if not colon:
             return f"the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", 517
-        numbers = (number(threshold), number(size))
-        if numbers[0] is None or numbers[1] is None:
+        if number(threshold) is None or number(size) is None:
             return f"the batch-size schedule has {entry!r}, which is not two numbers", 517
-        steps.append((numbers[0] // sequence if sequence else numbers[0], numbers[1], entry))
+    steps = steps_of(schedule, sequence)
     if not steps:
         return "the batch-size schedule is empty", 538
-    steps.sort(key=lambda step: step[0])
-    if steps[0][0] != 0:
-        return f"the batch-size schedule begins at {steps[0][2]!r}; its first threshold is 0", 539
+    if steps[0].start != 0:
+        return f"the batch-size schedule begins at {steps[0].entry!r}; its first threshold is 0", 539
     for before, after in pairwise(steps):
-        if after[0] <= before[0]:
-            return f"{before[2]!r} and {after[2]!r} of the batch-size schedule start at the same sample, {after[0]}", 545
-    bad = next((entry for _, size, entry in steps if size <= 0), None)
+        if after.start <= before.start:
+            return f"{before.entry!r} and {after.entry!r} of the batch-size schedule start at the same sample, {after.start}", 545
+    bad = next((step.entry for step in steps if step.size <= 0), None)
     return (f"the batch-size schedule has {bad!r}; a size must be at least 1", 556) if bad else None
+
+
+def steps_of(schedule: str, sequence: int | None) -> list[Step]:
+    """The steps in order; entries that are no two numbers are left out."""
+    pairs = ((entry, [number(part) for part in entry.split(":", 1)]) for entry in _entries(schedule))
+    steps = [Step(pair[0] // (sequence or 1), pair[1], entry) for entry, pair in pairs if len(pair) == 2 and pair[0] is not None and pair[1] is not None]
+    return sorted(steps, key=lambda step: step.start)
+
+
+def _entries(schedule: str) -> list[str]:
+    return schedule.replace(",", " ").split()
 
 
 def number(text: str) -> int | None:
