@@ -119,6 +119,7 @@ class Precision:
     states: Value = _NOT_GIVEN  # Adam moments
     fp8: Value = _NOT_GIVEN  # fp8 recipe or None
     fp8_parameters: Value = _NOT_GIVEN
+    gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a buffer of their own at full precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

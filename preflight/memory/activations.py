@@ -16,12 +16,18 @@ def attention(s: Shape) -> Parts:
     """Norm 1, projections, core attention, its dropout."""
     sh, t, tokens = s.split_tokens * s.hidden, s.tensor, s.tokens
     eight = 1 if s.fp8 else 2
-    parts: Parts = {"norm 1 input": 2 * sh, "norm 1 output": eight * sh}
+    parts: Parts = {"norm 1 input": 2 * sh, "norm 1 output": (2 if s.latent else eight) * sh}  # latent: two linears, a copy each
     parts |= _latent(s) if s.latent else {"query key value": 2 * tokens * (s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim}
+    if s.qk_norm and not s.latent:  # contiguous copies for the norms' backward pass (Transformer Engine 2.17, ops/basic/rmsnorm.py:182-202)
+        parts["query key norm inputs"] = 2 * tokens * (s.heads / t + max(s.groups / t, 1)) * s.head_dim
     v = s.latent.v if s.latent else s.head_dim
-    parts["attention output"] = 2 * tokens * s.heads * v / t
+    out = tokens * s.heads * v / t
+    fused = s.attention in FLASH
+    if fused and "core_attn" not in s.modules and s.fp8:
+        parts["attention output, quantized"] = out
+    parts["attention output"] = (2 if fused and "core_attn" not in s.modules else eight) * out
     heads = s.micro * s.heads / t
-    if s.attention in FLASH:
+    if fused:
         parts["softmax statistics"] = s.statistics * heads * s.sequence / s.context
     else:
         parts["scores"] = scores(s)
@@ -41,9 +47,10 @@ def _latent(s: Shape) -> Parts:
     assert s.latent is not None
     m, tokens, heads = s.latent, s.tokens, s.heads / s.tensor
     qk = m.nope + m.rope
+    kept = 3 if s.fp8 else 4
     return {
-        "compressed query": 4 * s.split_tokens * (m.q_rank or 0),
-        "compressed key value": 4 * s.split_tokens * m.kv_rank + 4 * tokens * m.rope,
+        "compressed query": kept * s.split_tokens * (m.q_rank or 0),
+        "compressed key value": kept * s.split_tokens * m.kv_rank + 4 * tokens * m.rope,
         "query key value": 2 * tokens * heads * (2 * qk + m.v),
         "key value up": 2 * tokens * heads * (m.nope + m.v),
     }
@@ -51,7 +58,8 @@ def _latent(s: Shape) -> Parts:
 
 def dense_mlp(s: Shape) -> Parts:
     """Norm 2 and a dense MLP."""
-    parts = _norm2(s)
+    sh = s.split_tokens * s.hidden
+    parts = {"norm 2 input": 2 * sh, "norm 2 output": (1 if s.fp8 else 2) * sh}
     wide = 2 * s.tokens * s.ffn / s.tensor
     if s.gate_apart and s.gated:
         parts |= {"gate output": wide, "up output": wide, "gate activation": wide}
@@ -66,15 +74,17 @@ def expert_mlp(s: Shape) -> Parts:
     assert s.experts is not None
     e = s.experts
     routed = dispatched_tokens(s)
-    parts = _norm2(s)
+    eight = 1 if s.fp8 else 2
+    sh = s.split_tokens * s.hidden
+    parts = {"norm 2 input": 2 * sh, "norm 2 output": (3 if s.fp8 and e.shared else 2) * sh}  # the router's input, and a copy for shared experts
     parts["router"] = 13 * s.split_tokens * e.count
-    parts["dispatched tokens"] = 2 * routed * s.hidden
+    parts["dispatched tokens"] = eight * routed * s.hidden
     parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
-    parts["activation output"] = 2 * routed * e.ffn / s.expert_tensor
+    parts["activation output"] = eight * routed * e.ffn / s.expert_tensor
     if not s.gated:
         parts["weighted activation"] = 2 * routed * e.ffn / s.expert_tensor
     if e.shared:
-        parts["shared experts"] = 2 * s.tokens * (s.projections + 1) * e.shared / s.tensor
+        parts["shared experts"] = s.tokens * (2 * s.projections + eight) * e.shared / s.tensor
     return parts | _dropout(s)
 
 
@@ -87,11 +97,6 @@ def dispatched_tokens(s: Shape) -> float:
     if s.expert_tensor > 1:
         copies *= s.expert_tensor if s.sequence_parallel else 1
     return copies if s.sequence_parallel or s.tensor == 1 else copies * min(1.0, s.expert_tensor / s.tensor) if s.expert_tensor < s.tensor else copies
-
-
-def _norm2(s: Shape) -> Parts:
-    sh = s.split_tokens * s.hidden
-    return {"norm 2 input": 2 * sh, "norm 2 output": (1 if s.fp8 else 2) * sh}
 
 
 def _dropout(s: Shape) -> Parts:

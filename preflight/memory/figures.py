@@ -89,7 +89,9 @@ class Shape:
     state_bytes: int
     fp16: bool
     fp8: bool
+    fp8_recipe: str
     fp8_parameters: bool
+    gather_buffer: bool  # gathered weights pass through a buffer of their own
     optimizer: str
     zero: int
     weights_sharded: bool  # stored weights are sharded with the optimizer states (MindSpore)

@@ -7,16 +7,18 @@ from preflight.memory.result import Term
 from preflight.memory.shape import CUDA, Shape
 
 MIB = 2**20
+BLACKWELL = 10
 
 
 def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
     """Those that there are."""
+    work, (least, most) = fixed(s), caches(s, n)
     found = (
-        ("workspaces", fixed(s), 1, "Transformer Engine, cuBLAS"),
-        ("fp8 weight caches", caches(s, n), 1, "2 x linear weights"),
-        ("placeholders of weight gradients", placeholders(s, rank), 0, "2 x linear weights, one of each shape"),
+        Term("workspaces", work, work, "Transformer Engine, cuBLAS", "steady"),
+        Term("fp8 weight caches", least, most, "copies of linear weights, 1 byte each", "steady"),
+        Term("placeholders of weight gradients", 0.0, placeholders(s, rank), "2 x linear weights, one of each shape", "steady"),
     )
-    return [Term(name, sure * size, size, formula, "steady") for name, size, sure, formula in found if size]
+    return [term for term in found if term.high]
 
 
 def fixed(s: Shape) -> float:
@@ -28,9 +30,17 @@ def fixed(s: Shape) -> float:
     return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
 
 
-def caches(s: Shape, n: Parameters) -> float:
-    """FP8 compute with higher-precision weights: cast and transposed copies, 2 bytes a linear weight."""
-    return 2 * (n.dense + n.expert) if s.fp8 and not s.fp8_parameters else 0.0
+def caches(s: Shape, n: Parameters) -> tuple[float, float]:
+    """FP8 compute: a copy of each linear weight unless weights are FP8 themselves, and one transposed: the matrix units before Blackwell
+    multiply rows by rows alone, and recipes that scale blocks scale rows and columns apart (Transformer Engine 2.17,
+    pytorch/tensor/utils.py:936, module/linear.py:405-432); older ones turn FP8 weights anew each time. MXFP8 weights are gathered in 16 bits."""
+    if not s.fp8:
+        return 0.0, 0.0
+    blocks = s.fp8_recipe in ("mxfp8", "blockwise")
+    most = 1 if blocks or s.architecture < BLACKWELL else 0
+    least = 1 if s.fp8_recipe == "mxfp8" or (most and s.architecture and not s.fp8_parameters) else 0
+    copies = [(0 if s.fp8_parameters else 1) + turned + (2 if s.gather_buffer else 0) for turned in (least, most)]
+    return copies[0] * (n.dense + n.expert), copies[1] * (n.dense + n.expert)
 
 
 def placeholders(s: Shape, rank: int) -> float:

@@ -54,7 +54,7 @@ def shares(s: Shape, n: Parameters) -> Share:
 
 def steady_terms(s: Shape, n: Parameters) -> list[Term]:
     """Weights, gradients, master copy and moments."""
-    weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3)
+    weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3) + ((n.embedding + n.output) if s.fp8_parameters else 0)
     whole, n = n, n.trained
     gradients = s.gradient_bytes * sharded(s, n, 2)
     here = 0.0 if s.swapped else 1 - s.offload

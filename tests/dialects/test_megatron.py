@@ -225,6 +225,11 @@ def test_plan(options: str, expected: dict[str, object]) -> None:
     assert {name: values[name].raw for name in expected} == expected
 
 
+def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
+    assert "FP4" in read(SIZES + "--bf16 --fp4-format e2m1").plan.unmodelled
+    assert "FP4" not in read(SIZES + "--bf16 --fp8-format e4m3").plan.unmodelled
+
+
 @pytest.mark.parametrize(
     ("options", "rows"),
     [

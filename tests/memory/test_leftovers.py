@@ -6,7 +6,7 @@ import pytest
 from memory_plans import make
 
 from preflight.cluster import Cluster, Device
-from preflight.memory import leftovers, loss
+from preflight.memory import activations, leftovers, loss, parameters
 from preflight.memory.estimate import stage
 from preflight.memory.shape import shape
 
@@ -60,3 +60,46 @@ def test_last_inputs_are_in_flight_at_the_peak():
 def test_a_prediction_depth_keeps_what_the_backward_pass_of_its_loss_needs(kind, kept):
     s = shape(make(loss__cross_entropy=kind, model__mtp=1))
     assert loss.kept_bytes(s) == kept * 4096 * 32000
+
+
+EIGHT = {"precision__fp8": "tensorwise"}
+OWN = {**EIGHT, "precision__fp8_parameters": True}
+BLOCKS = {**OWN, "precision__fp8": "mxfp8"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "architecture", "least", "most"),
+    [
+        (EIGHT, 9, 2, 2),  # the cast weight and its transpose
+        (EIGHT, 10, 1, 1),  # Blackwell needs no transpose
+        (EIGHT, 0, 1, 2),
+        (OWN, 9, 0, 1),
+        (OWN, 10, 0, 0),
+        (BLOCKS, 10, 1, 1),  # rows and columns are scaled apart
+        ({**BLOCKS, "precision__gather_buffer": True}, 10, 3, 3),
+    ],
+)
+def test_copies_of_weights_in_eight_bits(changes, architecture, least, most):
+    s = shape(make(**changes), architecture)
+    n = stage(s, 0, CLUSTER).parameters - 2 * 32000 * 4096
+    assert leftovers.caches(s, parameters.stage(s, 0)) == (least * n, most * n)
+
+
+def test_tables_keep_their_precision_where_weights_have_eight_bits():
+    weights = [next(term.high for term in stage(shape(make(**changes), 9), 0, CLUSTER).terms if term.name == "weights") for changes in ({}, OWN)]
+    assert weights[1] == weights[0] / 2 + 2 * 32000 * 4096
+
+
+def test_what_linears_keep_has_eight_bits_and_what_attention_keeps_sixteen():
+    kept = {name: activations.layer(shape(make(**EIGHT, model__attention=name)), routed=False) for name in ("flash", "unfused")}
+    wide = 4096 * 4096
+    assert kept["flash"]["attention output"] + kept["flash"]["attention output, quantized"] == 3 * wide
+    assert kept["unfused"]["attention output"] == wide
+    assert kept["flash"]["norm 1 output"] == wide
+    experts = activations.layer(shape(make(**EIGHT, **MIXTURE, model__top_k=2)), routed=True)
+    assert experts["dispatched tokens"] == 2 * wide
+
+
+def test_norms_of_queries_and_keys_keep_their_inputs():
+    kept = activations.layer(shape(make(model__qk_norm=True, model__query_groups=8)), routed=False)
+    assert kept["query key norm inputs"] == 2 * 4096 * (32 + 8) * 128

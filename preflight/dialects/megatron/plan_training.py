@@ -94,6 +94,7 @@ def precision(source: Source) -> Precision:
         states=compute(lambda r: "bf16" if _on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32", "exp_avg_dtype"),
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
+        gather_buffer=compute(lambda r: bool(r.fp8 and r.fp8_param_gather and r.fp8_recipe == "mxfp8" and not r.reuse_grad_buf_for_mxfp8_param_ag)),
     )
 
 
@@ -187,6 +188,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("latent experts", lambda r: r.moe_latent_size is not None),
     ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
     ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
+    ("FP4", lambda r: r.fp4),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
     ("offloaded activations", lambda r: any(_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
