@@ -225,6 +225,11 @@ def test_plan(options: str, expected: dict[str, object]) -> None:
     assert {name: values[name].raw for name in expected} == expected
 
 
+def test_what_the_memory_formulas_do_not_know_is_named() -> None:
+    assert "ALiBi" in read(SIZES + "--position-embedding-type alibi", target="mindspeed-llm").plan.unmodelled
+    assert "experts that compute nothing" in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled
+
+
 def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
     assert "FP4" in read(SIZES + "--bf16 --fp4-format e2m1").plan.unmodelled
     assert "FP4" not in read(SIZES + "--bf16 --fp8-format e4m3").plan.unmodelled
@@ -237,6 +242,8 @@ def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3-30B-A3B/ --tensor-model-parallel-size 8", 152576),
         ("--tokenizer-type GPTSentencePieceTokenizer --tokenizer-model /data/nemotron_2_256k.model", 256000),
         ("--tokenizer-type Llama2Tokenizer --tokenizer-model tokenizer.model", 32000),
+        ("--tokenizer-type Llama2Tokenizer --tokenizer-model /models/baichuan2-13B-hf/tokenizer.model", 125696),
+        ("--tokenizer-type Llama2Tokenizer --tokenizer-model /models/another-13B/tokenizer.model", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3.5-27B", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model my-tokenizer", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/llama-3-8b/mine/tokenizer", None),

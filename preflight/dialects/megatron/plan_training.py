@@ -184,6 +184,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("retrieval", lambda r: r.retro_add_retriever),
     ("a distillation teacher", lambda r: r.export_kd_teacher_load),
     ("another kind of attention", lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress or r.full_attention_interval),
+    ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
+    ("experts that compute nothing", lambda r: r.num_zero_experts),
     ("hyper-connections", lambda r: r.enable_hyper_connections or r.enable_mhc),
     ("latent experts", lambda r: r.moe_latent_size is not None),
     ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),

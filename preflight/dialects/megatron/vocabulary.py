@@ -28,6 +28,7 @@ _PUBLISHED = (
     (r"gemma-?_?2(?!\d)", 256000),
     (r"gpt-?_?oss", 201088),
     (r"phi-?_?3", 32064),
+    (r"baichuan-?2", 125696),
 )
 
 
@@ -39,8 +40,8 @@ def published(run: Run) -> int:
         for pattern, size in _PUBLISHED:
             if re.search(pattern, last):
                 return size
-    if run.tokenizer_type == "Llama2Tokenizer":
-        return LLAMA_2
+        if run.tokenizer_type == "Llama2Tokenizer" and re.fullmatch(r"(\$[^/]*/)?tokenizer\.model", last):
+            return LLAMA_2
     raise NotKnown("the size of the vocabulary is in the tokenizer's files")
 
 
