@@ -168,7 +168,8 @@ class Inference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name."""
+    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. architecture: compute
+    capability of the device that the run was checked for; 0 where none is known."""
 
     target: Target
     model: Model = field(default_factory=Model)
@@ -180,6 +181,7 @@ class Plan:
     loss: Loss = field(default_factory=Loss)
     inference: Inference = field(default_factory=Inference)
     unmodelled: tuple[str, ...] = ()
+    architecture: int = 0
 
     def values(self) -> dict[str, Value]:
         """Every Value by dotted name, in the order of the classes above."""

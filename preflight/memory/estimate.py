@@ -23,7 +23,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     if plan.unmodelled:
         return MemoryEstimate(budget=available, unknown=tuple(f"{feature} is not modelled" for feature in plan.unmodelled))
     try:
-        numbers = shape(plan, cluster.device.architecture if cluster.device else 0)
+        numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
     except Missing as missing:
         return MemoryEstimate(budget=available, unknown=(str(missing),))
     cached = cached_tokens(plan) if plan.inference.enabled.raw is True else None

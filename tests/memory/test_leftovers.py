@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from memory_plans import make
 
+import preflight
 from preflight.cluster import Cluster, Device
 from preflight.memory import activations, leftovers, loss, parameters
 from preflight.memory.estimate import stage
@@ -103,3 +104,11 @@ def test_what_linears_keep_has_eight_bits_and_what_attention_keeps_sixteen():
 def test_norms_of_queries_and_keys_keep_their_inputs():
     kept = activations.layer(shape(make(model__qk_norm=True, model__query_groups=8)), routed=False)
     assert kept["query key norm inputs"] == 2 * 4096 * (32 + 8) * 128
+
+
+def test_a_plan_remembers_the_device_that_it_was_checked_for():
+    options = "--num-layers 4 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1"
+    command = ["pretrain_gpt.py", *f"{options} --lr 1e-4 --train-iters 10 --bf16 --tokenizer-type NullTokenizer --vocab-size 32000".split()]
+    plans = {name: preflight.check_command(command, world_size=1, device=name, target="megatron").plan for name in ("a100-80gb", "h100", None)}
+    work = {name: term.high for name, plan in plans.items() for term in preflight.estimate_memory(plan).stages[0].terms if term.name == "workspaces"}
+    assert work == {"a100-80gb": 72 * 2**20, "h100": 100 * 2**20, None: 100 * 2**20}

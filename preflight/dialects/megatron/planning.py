@@ -31,7 +31,13 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
         loss=plan_training.loss(source),
         inference=Inference(enabled=default(False)),
         unmodelled=plan_training.unmodelled(source),
+        architecture=_architecture(run),
     )
+
+
+def _architecture(run: Run) -> int:
+    value = run.value("device_architecture")
+    return int(value.raw) if value.known and isinstance(value.raw, int) else 0
 
 
 def layout(source: Source) -> Layout:
