@@ -67,6 +67,7 @@ class Layout:
     context: Value = _NOT_GIVEN
     expert: Value = _NOT_GIVEN
     expert_tensor: Value = _NOT_GIVEN
+    extended: Value = _NOT_GIVEN  # tensor-parallel ranks hold experts of their own instead of parts of each expert
     replica: Value = _NOT_GIVEN  # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
     virtual: Value = _NOT_GIVEN  # virtual stages per pipeline rank; None when there are none
     sequence_parallel: Value = _NOT_GIVEN  # effective

@@ -68,12 +68,13 @@ def _attention(get: Get) -> dict[str, Any]:
 
 def _layout(get: Get) -> dict[str, Any]:
     """Degrees of parallelism."""
+    tensor, more = get("layout.tensor"), bool(get("layout.extended"))
     return {
-        "tensor": get("layout.tensor"),
+        "tensor": tensor,
         "pipeline": get("layout.pipeline"),
         "context": get("layout.context"),
-        "expert": get("layout.expert", 1),
-        "expert_tensor": get("layout.expert_tensor", get("layout.tensor")),
+        "expert": get("layout.expert", 1) * (tensor if more else 1),
+        "expert_tensor": 1 if more else get("layout.expert_tensor", tensor),
         "data": get("layout.data"),
         "sequence_parallel": get("layout.sequence_parallel", False),
     }

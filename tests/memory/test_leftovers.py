@@ -112,3 +112,10 @@ def test_a_plan_remembers_the_device_that_it_was_checked_for():
     plans = {name: preflight.check_command(command, world_size=1, device=name, target="megatron").plan for name in ("a100-80gb", "h100", None)}
     work = {name: term.high for name, plan in plans.items() for term in preflight.estimate_memory(plan).stages[0].terms if term.name == "workspaces"}
     assert work == {"a100-80gb": 72 * 2**20, "h100": 100 * 2**20, None: 100 * 2**20}
+
+
+def test_tensor_parallel_ranks_with_experts_of_their_own_hold_fewer_tokens_each():
+    tensor = {**MIXTURE, "layout__tensor": 4, "layout__expert": 2, "layout__expert_tensor": 4, "layout__sequence_parallel": True}
+    parts, own = shape(make(**tensor)), shape(make(**tensor, layout__extended=True))
+    assert parameters.stage(parts, 0).expert == parameters.stage(own, 0).expert
+    assert activations.dispatched_tokens(parts) == 4 * activations.dispatched_tokens(own)

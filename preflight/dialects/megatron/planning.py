@@ -51,6 +51,7 @@ def layout(source: Source) -> Layout:
         context=take("context_parallel_size"),
         expert=take("expert_model_parallel_size"),
         expert_tensor=take("expert_tensor_parallel_size"),
+        extended=take("moe_tp_extend_ep"),
         replica=source.run.value("total_model_size"),
         virtual=source.run.value("virtual_pipeline_model_parallel_size"),
         sequence_parallel=take("sequence_parallel"),
