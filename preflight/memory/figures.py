@@ -106,7 +106,6 @@ class Shape:
     implementation: str
     gradient_fusion: bool
     loader_mask: bool
-    overlap_expert: bool
     deferred: int  # micro-batches whose output-layer weight gradient is put off
     dispatcher: str
     grouped_gemm: bool

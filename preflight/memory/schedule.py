@@ -25,12 +25,12 @@ def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
 
 
 def _interleaved(s: Shape, warm_up: int) -> tuple[float, ...]:
-    """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one after another."""
+    """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one after another.
+    Where experts' communication is overlapped, the step that is alive with them has been warm-up and the next one trades layers with
+    the backward pass (schedules.py:966-970)."""
     rounds, rest = divmod(warm_up, s.group * s.virtual)
     left = s.count - rounds * s.group
     group = min(s.group, left) if left > 0 else s.group
     alive = [rounds * s.group + min(max(rest - v * group, 0), group) for v in range(s.virtual)]
     alive[-1] += warm_up - sum(alive)
-    if s.overlap_expert:
-        alive[0] += 1
     return tuple(alive)

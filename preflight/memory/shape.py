@@ -145,7 +145,6 @@ def _loss(get: Get) -> dict[str, Any]:
         "implementation": get("loss.implementation", "transformer_engine"),
         "gradient_fusion": get("loss.gradient_fusion", True),
         "loader_mask": get("loss.mask_from_loader", False),
-        "overlap_expert": get("loss.overlap_expert", False),
         "deferred": get("loss.deferred", 0),
         "dispatcher": get("loss.dispatcher", "alltoall"),
         "grouped_gemm": get("loss.grouped_gemm", False),

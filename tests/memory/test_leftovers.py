@@ -9,6 +9,7 @@ import preflight
 from preflight.cluster import Cluster, Device
 from preflight.memory import activations, leftovers, loss, parameters
 from preflight.memory.estimate import stage
+from preflight.memory.schedule import in_flight
 from preflight.memory.shape import shape
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
@@ -119,3 +120,7 @@ def test_tensor_parallel_ranks_with_experts_of_their_own_hold_fewer_tokens_each(
     parts, own = shape(make(**tensor)), shape(make(**tensor, layout__extended=True))
     assert parameters.stage(parts, 0).expert == parameters.stage(own, 0).expert
     assert activations.dispatched_tokens(parts) == 4 * activations.dispatched_tokens(own)
+
+
+def test_overlapped_experts_keep_no_part_of_the_model_alive_beyond_the_schedule():
+    assert in_flight(shape(make(**PIPELINE)), 1) == in_flight(shape(make(**PIPELINE, loss__overlap_expert=True)), 1)

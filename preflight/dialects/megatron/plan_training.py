@@ -77,7 +77,7 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
 def _modules(run: Run) -> tuple[str, ...]:
     if run.recompute_granularity != "selective":
         return ()
-    modules = list(run.recompute_modules)
+    modules = " ".join(run.recompute_modules).strip("[]").split()  # in brackets as Megatron-LM's functional tests write lists
     if run.moe_layer_recompute and "moe" not in modules:
         modules.append("moe")
     return tuple(modules)
