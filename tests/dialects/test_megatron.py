@@ -217,7 +217,7 @@ def test_open_words_make_absence_unknown() -> None:
         ("--position-embedding-type rope --normalization RMSNorm", {"model.positions": 0, "model.norm": "rms", "model.attention": "flash"}),
         ("--cross-entropy-loss-fusion", {"loss.cross_entropy": "native"}),
         ("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2", {"layout.stages": ((3,) * 4,) * 2, "layout.schedule": "interleaved"}),
-        ("--recompute-granularity selective --recompute-modules '[moe_act layernorm]'", {"recompute.modules": ("moe_act", "layernorm")}),
+        ("--recompute-granularity selective --recompute-modules [moe_act layernorm]", {"recompute.modules": ("moe_act", "layernorm")}),
         ("--num-experts 8 --moe-shared-expert-intermediate-size 512", {"model.shared_ffn": 512, "model.expert_layers": (True,) * 24}),
     ],
 )
