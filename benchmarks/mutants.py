@@ -105,26 +105,28 @@ class _Turn(ast.NodeTransformer):
     """Changes the place with one number; the same walk counts the places."""
 
     def __init__(self, wanted: int) -> None:
-        self.wanted, self.at, self.kind, self.line = wanted, -1, "", 0
+        self.wanted, self.at, self.kind, self.line, self.was, self.now = wanted, -1, "", 0, "", ""
 
-    def _here(self, kind: str, node: ast.AST) -> bool:
+    def _here(self, kind: str, node: ast.expr, new: ast.expr) -> bool:
         self.at += 1
         if self.at == self.wanted:
-            self.kind, self.line = kind, getattr(node, "lineno", 0)
+            self.kind, self.line, self.was, self.now = kind, node.lineno, ast.unparse(node), ast.unparse(new)
         return self.at == self.wanted
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if len(node.ops) == 1 and type(node.ops[0]) in SIGNS and self._here("comparison", node):
-            node.ops = [SIGNS[type(node.ops[0])]()]
+        if len(node.ops) == 1 and (sign := SIGNS.get(type(node.ops[0]))) is not None:
+            turned = ast.Compare(node.left, [sign()], node.comparators)
+            return turned if self._here("comparison", node, turned) else node
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         for at in range(len(node.values)):
-            if self._here("part", node):
-                rest = node.values[:at] + node.values[at + 1 :]
-                return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+            rest = node.values[:at] + node.values[at + 1 :]
+            fewer = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+            if self._here("part", node, fewer):
+                return fewer
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -140,8 +142,9 @@ class _Turn(ast.NodeTransformer):
         return node if isinstance(node.upper, ast.Constant) else self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if type(node.value) in (int, float) and node.value < LINES and self._here("number", node):  # type: ignore[operator]
-            return ast.copy_location(ast.Constant(node.value + 1), node)  # type: ignore[operator]
+        if type(node.value) in (int, float) and node.value < LINES:  # type: ignore[operator]
+            raised = ast.copy_location(ast.Constant(node.value + 1), node)  # type: ignore[operator]
+            return raised if self._here("number", node, raised) else node
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -158,7 +161,8 @@ def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, lis
             return
         anew = ModuleType(module.__name__)
         anew.__dict__.update(__file__=module.__file__, __package__=module.__package__)
-        text = f"line {turn.line}: {source.splitlines()[turn.line - 1].strip()}"
+        text = f"line {turn.line}: {turn.was}  →  {turn.now}"
+        text += f"  in  {source.splitlines()[turn.line - 1].strip()}" if turn.kind == "number" else ""
         try:
             sys.modules[module.__name__] = anew
             exec(compile(tree, str(module.__file__), "exec"), anew.__dict__)

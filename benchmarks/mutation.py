@@ -13,55 +13,18 @@ from the original (equivalence.py) is no wrong rule and not counted.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import shlex
 import sys
-import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import yaml
 from equivalence import equivalent
 from mutants import Mutant, of_declared, of_module
+from runs import ACCEPTED, EVERY, RULES, Run, Runs
 
-import preflight
 from preflight.constraints.shapes import Constraint
-from preflight.engine import Policy
 from preflight.finding import Finding, Severity, Unverified
-from preflight.job import Job
-from preflight.plugins import load
-from preflight.rule import Checkable, Rule, collect
-from preflight.source import InputError
-from preflight.testing import Case
-from preflight.testing import load as cases_of
-
-ROOT = Path(__file__).resolve().parent.parent
-TESTS = ROOT / "tests"
-PLUGINS = load()
-ACCEPTED, EVERY = "accepted", "every"
-RULES: dict[str, Checkable] = {rule.id: rule for rule in PLUGINS.rules(None)}
-NOTHING = Policy(chosen=lambda id, path: False)
-
-
-class Run(NamedTuple):
-    """A run of a fixture.
-
-    sure: its test tells silent from unknown. fixed: it looks at the fixed text. heard: at messages only,
-    and placed: at the place upstream.
-    """
-
-    job: Job
-    options: Mapping[str, Any] = {}
-    sure: bool = False
-    fixed: bool = False
-    heard: bool = False
-    placed: bool = False
-
-
-Runs = Mapping[str, list[Run]]
+from preflight.rule import Checkable, Rule
 
 
 def said(rule: Checkable, run: Run) -> object:
@@ -95,88 +58,6 @@ def killed(mutant: Checkable, rule: Checkable, runs: Runs) -> bool:
     if rule.severity is Severity.ERROR and any(spoke(mutant, run) == "speaks" for run in runs[ACCEPTED]):
         return True
     return not isinstance(rule, Constraint) and any(isinstance(said(mutant, run), str) for run in runs[EVERY])
-
-
-def _odd(folder: Path) -> Iterator[Run]:
-    """Configs in which one setting holds what it never should: tests/hostile says that no rule crashes on them."""
-    from odd import CONFIGS, odd
-
-    for case in (case for name in CONFIGS for case in odd(name)):
-        with contextlib.suppress(InputError):
-            yield from map(Run, case.check(folder, PLUGINS, NOTHING).jobs)
-
-
-def fixtures() -> Runs:
-    """The runs of every rule's own fixtures."""
-    found: dict[str, list[Run]] = defaultdict(list)
-    folder = Path(tempfile.mkdtemp(prefix="preflight-mutation."))
-    sys.path.insert(0, str(TESTS))
-    for rule, side, case in _pairs():
-        runs = [Run(job) for job in case.check(folder, PLUGINS, NOTHING).jobs]
-        found[rule] += runs
-        found[{"accepted": ACCEPTED, "rejected": EVERY}.get(side, rule)] += runs
-    found[EVERY] += _odd(folder)
-    for edge in _edges():
-        jobs = edge.case.check(folder, PLUGINS, NOTHING).jobs
-        found[edge.rule] += [Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None) for job in jobs]
-    for rule, report in _graph(folder):
-        found[rule] += (runs := [Run(job) for job in report.jobs])
-        found[EVERY] += runs
-    for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):
-        for index, case in enumerate(cases_of(path)):
-            own = folder / f"{number}-{index}"
-            own.mkdir()
-            for rule in case.rules or _about(path):
-                jobs = case.check(own, PLUGINS, NOTHING).jobs
-                found[EVERY] += map(Run, jobs)
-                found[rule] += [Run(job, case.options.get(rule, {}), case.unknown is not None, case.fixed is not None) for job in jobs]
-    return found
-
-
-def _pairs() -> Iterator[tuple[str, str, Case]]:
-    """The two sides of each pair of commands: rule, side, run."""
-    for name, prefix, extra in (("megatron-training", "megatron/", {}), ("megatron-core", "megatron/", {}), ("mindspeed", "", {"devices": 16})):
-        table = yaml.safe_load((TESTS / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"))
-        for case in table["cases"]:
-            entry = "pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py"
-            for side in ("rejected", "accepted") if "rejected" in case else ("speaks", "silent"):
-                words = [entry, *shlex.split(table["bases"][case.get("base", "dense")]), *shlex.split(case[side])]
-                env = {} if case.get("unset") else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
-                env |= case.get("env" if side != "accepted" or name != "megatron-training" else "accepted_env") or {}
-                target = case.get("target", "mindspeed-llm" if name == "mindspeed" else "megatron@0.20.0")
-                devices = case.get("devices", extra.get("devices", 1))
-                device = case.get("device", "h100") if name == "megatron-training" else None if name == "mindspeed" else "h100"
-                run = Case(name="", command=tuple(words), devices=devices, device=device, target=target, environment=env)
-                yield prefix + case["rule"], side, run
-
-
-def _edges() -> Iterator[Any]:
-    near = import_module("edges")
-    for path in near.FILES:
-        yield from near.edges(path)
-
-
-def _graph(folder: Path) -> Iterator[tuple[str, preflight.Report]]:
-    """The two sides of each pair of YAML configs."""
-    sys.path.insert(0, str(TESTS / "dialects"))
-    pairs = import_module("test_mindformers_constraints")
-    for case in pairs.DATA["cases"]:
-        for side in ("rejected", "accepted"):
-            text = pairs.built(case.get("base", "llama"), case[side])
-            run = Case(name="", text=text, devices=case.get("devices", 8), target=f"mindformers@{case.get('target', '1.5.0')}")
-            yield f"mindformers/{case['rule']}", run.check(folder, PLUGINS, NOTHING)
-
-
-def _about(path: Path) -> tuple[str, ...]:
-    """The rules that a fixture file is named after."""
-    relative = path.relative_to(TESTS / "rules").with_suffix("")
-    for name in (relative.as_posix(), relative.name):
-        if (id := name.replace("_", "-")) in RULES:
-            return (id,)
-    try:
-        return tuple(rule.id for rule in collect(import_module("preflight.rules." + ".".join(relative.parts))))
-    except ModuleNotFoundError:
-        return ()
 
 
 class Tally:
@@ -216,7 +97,7 @@ class Tally:
 
 def measured(only: str) -> Tally:
     """Every mutant of the rules whose id contains a word against the fixtures."""
-    runs, tally = fixtures(), Tally()
+    runs, tally = Runs(), Tally()
     functions: dict[str, list[Rule]] = defaultdict(list)
     for rule in RULES.values():
         if only in rule.id and isinstance(rule, Rule):

@@ -53,15 +53,19 @@ class Edge(NamedTuple):
     upstream: str | None = None
 
 
+def _read(path: Path) -> Any:
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 @cache
 def bases(table: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((HERE / "constraints" / f"{table}.yaml").read_text(encoding="utf-8"))["bases"]
+    found: dict[str, Any] = _read(HERE / "constraints" / f"{table}.yaml")["bases"]
     return found
 
 
 def edges(path: Path) -> Iterator[Edge]:
     """Every run of a file, the unchanged ones first."""
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data = _read(path)
     table = data.pop("table", "")
     own = data.pop("bases", None) or bases(table)
     for rule, runs in data.items():
