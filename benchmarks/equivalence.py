@@ -18,7 +18,9 @@ from typing import Any
 from preflight.constraints.evaluator import evaluate
 from preflight.constraints.expressions import Expression, Handle
 from preflight.constraints.shapes import Constraint
+from preflight.constraints.versions import matches
 from preflight.dialects.megatron.table import FILES, Flag, table
+from preflight.dialects.megatron.targets import BASE
 from preflight.document import Unknown
 
 KIND = ("kind", "effective")
@@ -91,7 +93,7 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
     if handle.view == "environment":
         yield from (None, "0", "1", "2", *words)
         return
-    flags = [flag for where in FILES if where[0] == rule.framework or rule.framework != "megatron" for flag in table(*where).flags(handle.name)]
+    flags = [flag for where in FILES if _concerns(rule, *where) for flag in table(*where).flags(handle.name)]
     if handle.view == "written" or not flags or any(flag.default is None for flag in flags):
         yield None
     if not flags:
@@ -100,6 +102,13 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
         yield from _of_flag(flag, numbers, own)
     if any(isinstance(c, (list, tuple)) for c in own):
         yield from own
+
+
+def _concerns(rule: Constraint, framework: str, version: str) -> bool:
+    """Whether a table has options of runs that a rule looks at. MindSpeed builds on one version of Megatron."""
+    if framework == "megatron" and rule.framework != "megatron":
+        return version == BASE[rule.framework]
+    return framework == rule.framework == "megatron" and matches(version, rule.versions) or rule.framework != "megatron"
 
 
 def _of_flag(flag: Flag, numbers: list[Any], own: list[Any]) -> Iterator[Any]:

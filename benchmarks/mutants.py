@@ -69,48 +69,54 @@ def put(tree: object, old: Expression, new: object) -> object:
     return tree if all(a is b for a, b in zip(parts, tree.parts, strict=True)) else Expression(tree.op, *parts)
 
 
-def variants(node: Expression) -> Iterator[tuple[str, object]]:
-    """An expression with one change in itself, not in its parts' parts."""
+def variants(node: Expression) -> Iterator[tuple[str, str, object]]:
+    """An expression with one change in itself, not in its parts' parts: the kind of change, how it reads, the expression."""
     op, parts = node.op, node.parts
+
+    def now(kind: str, new: Expression) -> tuple[str, str, object]:
+        return kind, f"{shown(node)}  →  {shown(new)}", new
+
     if op in TURNED:
-        yield "comparison", Expression(TURNED[op], *parts)
+        yield now("comparison", Expression(TURNED[op], *parts))
     elif op in ASKED:
-        yield "comparison", ~node
+        yield now("comparison", ~node)
     elif op == "not" and getattr(parts[0], "op", "") not in ASKED:
-        yield "comparison", parts[0]
+        yield "comparison", f"{shown(node)}  →  {shown(parts[0])}", parts[0]
     if op in SHIFTED and all(isinstance(part, Expression) for part in parts):
-        yield "boundary", Expression(SHIFTED[op], *parts)
+        yield now("boundary", Expression(SHIFTED[op], *parts))
     if op in ("and", "or"):
         for at in range(len(parts)):
             rest = parts[:at] + parts[at + 1 :]
-            yield "part", rest[0] if len(rest) == 1 else Expression(op, *rest)
+            yield "part", f"without {shown(parts[at])}  in  {shown(node)}", rest[0] if len(rest) == 1 else Expression(op, *rest)
     if op == "in" and len(parts) > 2:
         for at in range(1, len(parts)):
-            yield "choice", Expression("in", *parts[:at], *parts[at + 1 :])
+            yield "choice", f"without {parts[at]!r}  in  {shown(node)}", Expression("in", *parts[:at], *parts[at + 1 :])
     for at, part in enumerate(parts):
         if type(part) in (int, float) and not (op == "in" and at):
-            yield "number", Expression(op, *parts[:at], part + 1, *parts[at + 1 :])  # type: ignore[operator]
+            yield now("number", Expression(op, *parts[:at], part + 1, *parts[at + 1 :]))  # type: ignore[operator]
 
 
 def of_declared(rule: Constraint) -> Iterator[Mutant]:
     """Mutants of a declared check."""
     for node in nodes(rule.refuse):
-        for kind, new in variants(node):
+        for kind, text, new in variants(node):
             anew = put(rule.refuse, node, new)
             if isinstance(anew, Expression):
-                yield Mutant(kind, f"{shown(node)}  →  {shown(new)}", replace(rule, refuse=anew))
+                yield Mutant(kind, text, replace(rule, refuse=anew))
 
 
 class _Turn(ast.NodeTransformer):
     """Changes the place with one number; the same walk counts the places."""
 
     def __init__(self, wanted: int) -> None:
-        self.wanted, self.at, self.kind, self.line, self.was, self.now = wanted, -1, "", 0, "", ""
+        self.wanted, self.at, self.kind, self.line, self.text = wanted, -1, "", 0, ""
 
     def _here(self, kind: str, node: ast.expr, new: ast.expr) -> bool:
+        """Whether it is this place. new: what comes there; of a part, the part that goes."""
         self.at += 1
         if self.at == self.wanted:
-            self.kind, self.line, self.was, self.now = kind, node.lineno, ast.unparse(node), ast.unparse(new)
+            was, now = ast.unparse(node), ast.unparse(new)
+            self.kind, self.line, self.text = kind, node.lineno, f"without {now}  in  {was}" if kind == "part" else f"{was}  →  {now}"
         return self.at == self.wanted
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -123,10 +129,9 @@ class _Turn(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         for at in range(len(node.values)):
-            rest = node.values[:at] + node.values[at + 1 :]
-            fewer = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-            if self._here("part", node, fewer):
-                return fewer
+            if self._here("part", node, node.values[at]):
+                rest = node.values[:at] + node.values[at + 1 :]
+                return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -161,7 +166,7 @@ def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, lis
             return
         anew = ModuleType(module.__name__)
         anew.__dict__.update(__file__=module.__file__, __package__=module.__package__)
-        text = f"line {turn.line}: {turn.was}  →  {turn.now}"
+        text = f"line {turn.line}: {turn.text}"
         text += f"  in  {source.splitlines()[turn.line - 1].strip()}" if turn.kind == "number" else ""
         try:
             sys.modules[module.__name__] = anew

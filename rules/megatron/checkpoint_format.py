@@ -8,7 +8,7 @@ from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, ne
 MEGATRON = ConstraintSet("megatron")
 FORMAT = a.ckpt_format
 DCP = FORMAT == "torch_dcp"
-EMERGING = a.optimizer.is_in("muon", "dist_muon", "lion", "soap", "adaptive_muon")
+EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
 SHARED = all_of(a.dist_ckpt_optim_fully_reshardable, a.distrib_optim_fully_reshardable_mem_efficient)
 NO_GLOO = all_of(~any_of(a.use_gloo_process_groups), a.use_distributed_optimizer)
 

@@ -8,7 +8,7 @@ from preflight.rules.megatron.training_names import REFUSED, distributed_at_firs
 MEGATRON = ConstraintSet("megatron")
 TORCH, OWN = a.use_torch_fsdp2, a.use_megatron_fsdp
 SHARDING = a.data_parallel_sharding_strategy
-EMERGING = a.optimizer.is_in("muon", "dist_muon", "lion", "soap", "adaptive_muon")
+EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
 ONE_CONNECTION = env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
 SERIAL = "sharded communication would wait behind the computation; " + REFUSED
 

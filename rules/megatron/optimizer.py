@@ -9,7 +9,7 @@ MEGATRON = ConstraintSet("megatron")
 WITH_STEP = a.overlap_param_gather_with_optimizer_step
 PRECISE = a.use_precision_aware_optimizer
 WIDE = "without --use-precision-aware-optimizer the states stay in fp32; the run is refused when the optimizer is configured"
-EMERGING = a.optimizer.is_in("muon", "dist_muon", "lion", "soap", "adaptive_muon")
+EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
 BUILT = "the optimizer refuses it when it is built, after the model"
 INIT = "megatron/core/optimizer/__init__.py"
 

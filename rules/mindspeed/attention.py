@@ -38,7 +38,7 @@ MINDSPEED.add(
     ),
     refuse(
         "fused-rope",
-        a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope") & ~a.use_rotary_position_embeddings,
+        a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
         unless_framework=CORE_ONLY,
         at=(a.use_fused_rotary_pos_emb, a.position_embedding_type),
         upstream=f"{CORE}fusions/fused_rope.py:28",

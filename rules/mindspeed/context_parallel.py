@@ -91,7 +91,7 @@ MINDSPEED.add(
     ),
     refuse(
         "hybrid-window-divides",
-        HYBRID & (U > 0) & (a.cp_window_size >= 1) & (a.cp_window_size < RINGS) & (RINGS % a.cp_window_size != 0),
+        HYBRID & (U > 0) & (a.cp_window_size > 1) & (a.cp_window_size < RINGS) & (RINGS % a.cp_window_size != 0),
         shows={"rings": RINGS},
         message="the ring degree {rings} is not a multiple of --cp-window-size {cp_window_size}",
         at=(a.cp_window_size, *SIZES),

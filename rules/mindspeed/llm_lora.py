@@ -12,7 +12,7 @@ LORA = a.lora_target_modules.length > 0
 MINDSPEED_LLM.add(
     refuse(
         "lora-dispatcher",
-        a.num_experts.is_set & (a.num_experts != 0) & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
+        a.num_experts.is_set & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
         upstream=f"{LLM}finetune/lora.py:63",
         at=(a.moe_token_dispatcher_type, a.lora_target_modules),
         message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",

@@ -92,7 +92,7 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "output-slices-ignored",
-        a.output_layer_slice_num.given & (a.output_layer_slice_num.written != 1),
+        a.output_layer_slice_num.written != 1,
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
         upstream="mindspeed_llm/training/arguments.py:175",

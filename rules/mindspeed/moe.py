@@ -10,11 +10,10 @@ MINDSPEED = ConstraintSet("mindspeed")
 EXTEND, HOT = a.moe_tp_extend_ep, a.balanced_moe_experts
 EXTEND_FILE, BALANCED = f"{CORE}moe/tp_extend_ep.py", f"{CORE}moe/balanced_moe.py"
 SHARED, COUNT = a.moe_shared_expert_intermediate_size, a.n_shared_experts
-PERMUTE = a.moe_permute_fusion | a.use_fused_moe_token_permute_and_unpermute
+PERMUTE = a.moe_permute_fusion  # its older name turns it on, too
 PERMUTES = (a.moe_permute_fusion, a.use_fused_moe_token_permute_and_unpermute)
 CAPACITY, LOCAL = a.moe_expert_capacity_factor, a.num_experts // a.expert_model_parallel_size
-WITH_MOE_FFN = a.moe_ffn_hidden_size.is_set & (COUNT * a.moe_ffn_hidden_size != SHARED)
-WITH_FFN = a.moe_ffn_hidden_size.is_none & (COUNT * a.ffn_hidden_size != SHARED)
+OTHER_SIZE = COUNT * a.moe_ffn_hidden_size != SHARED
 CORE_ONLY = "mindspeed-llm"
 PLACEMENT = f"{CORE}moe/experts_placement.py"
 
@@ -60,7 +59,7 @@ MINDSPEED.add(
     ),
     refuse(
         "shared-experts-twice",
-        COUNT.is_set & (COUNT != 0) & SHARED.is_set & (SHARED != 0) & (WITH_MOE_FFN | WITH_FFN),
+        COUNT.is_set & (COUNT != 0) & SHARED.given & (SHARED != 0) & OTHER_SIZE,
         upstream=f"{CORE}moe/shared_expert.py:20",
         at=(COUNT, SHARED),
         unless_framework=CORE_ONLY,
@@ -215,7 +214,7 @@ MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
     refuse(
         "shared-experts-ignored",
-        COUNT.is_set & (COUNT > 0) & SHARED.given & (SHARED != 0) & (WITH_MOE_FFN | WITH_FFN),
+        COUNT.is_set & (COUNT > 0) & SHARED.given & (SHARED != 0) & OTHER_SIZE,
         severity=Severity.WARNING,
         at=(COUNT, SHARED),
         upstream=f"{LLM}moe/shared_expert.py:16",

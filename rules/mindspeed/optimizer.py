@@ -10,11 +10,11 @@ MINDSPEED = ConstraintSet("mindspeed")
 EMA = a.optimizer_selection == "fused_ema_adamw"
 EMA_FILE, MUON_FILE = f"{CORE}optimizer/fused_ema_adamw_feature.py", "optimizer/muon_optimizer_feature.py"
 LOW, LOW_LLM = f"{CORE}optimizer/low_precision_optimizer_feature.py", f"{LLM}low_precision/low_precision_optimizer_feature.py"
-MUON = a.optimizer.is_in("muon", "dist_muon")
+MUON = a.optimizer == "muon"  # dist_muon, its older name, has become muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
 REUSE_FILE = f"{CORE}memory/reuse_fp32_param.py"
 STATES = "both own the optimizer's states; dies at launch"
-SHARDED = a.use_distributed_optimizer | a.use_distributed_optimizer.given | (a.optimizer == "dist_muon")
+SHARDED = a.use_distributed_optimizer | a.use_layer_wise_distributed_optimizer
 
 MINDSPEED.add(
     in_range(

@@ -102,7 +102,7 @@ MINDSPEED.add(
     ),
     refuse(
         "dualpipev-layers-multiple",
-        DUALPIPEV & (a.num_layers >= PP * 2) & (a.num_layers % (PP * 2) != 0),
+        DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
         upstream="docs/zh/features/dualpipev.md:59",
         severity=Severity.WARNING,
         message="{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the documents of dualpipev ask for",

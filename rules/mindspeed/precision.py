@@ -12,7 +12,7 @@ MINDSPEED = ConstraintSet("mindspeed")
 BASIC = "megatron_basic/transformer_engine_basic.py"
 CORE_ONLY = "mindspeed-llm"
 QAD = f"{CORE}qad/qad_quant_engine.py"
-QAD_ON = a.qad_enable.given & (a.qad_enable.written == True)
+QAD_ON = a.qad_enable.written == True
 
 
 def _basic(core: int, llm: int) -> dict[str, Any]:
@@ -181,7 +181,7 @@ MINDSPEED.add(
     ),
     refuse(
         "qad-experts",
-        QAD_ON & (a.num_experts > 0) & a.num_experts.is_set,
+        QAD_ON & a.num_experts.is_set,
         upstream=f"{QAD}:127",
         at=(a.qad_enable, a.num_experts),
         unless_framework=CORE_ONLY,
