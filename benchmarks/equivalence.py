@@ -106,9 +106,9 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
 
 def _concerns(rule: Constraint, framework: str, version: str) -> bool:
     """Whether a table has options of runs that a rule looks at. MindSpeed builds on one version of Megatron."""
-    if framework == "megatron" and rule.framework != "megatron":
-        return version == BASE[rule.framework]
-    return framework == rule.framework == "megatron" and matches(version, rule.versions) or rule.framework != "megatron"
+    if rule.framework == "megatron":
+        return framework == "megatron" and matches(version, rule.versions)
+    return framework != "megatron" or version == BASE.get(rule.framework, version)
 
 
 def _of_flag(flag: Flag, numbers: list[Any], own: list[Any]) -> Iterator[Any]:

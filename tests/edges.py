@@ -14,7 +14,8 @@
       - [--x 8, 8 is too much, set it to 7]
       - [--x 7, 7 is too much, '', 'file.py:12']    and where the framework says it
 
-In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away.
+In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away, and
+the text 'null' is the null of YAML.
 Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env (null: not set).
 """
 
@@ -98,7 +99,7 @@ def _set(config: Any, path: list[str], value: Any) -> None:
     if value is None:
         config.pop(path[-1], None)
     else:
-        config[path[-1]] = value
+        config[path[-1]] = None if value == "null" else value
 
 
 def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[str]) -> Case:

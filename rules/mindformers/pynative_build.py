@@ -45,15 +45,13 @@ PYNATIVE.add(
         "normalization",
         a["net.normalization"],
         ("LayerNorm", "RMSNorm"),
-        when=a["net.normalization"].given,
         message="normalization is {net.normalization}; pynative mode has LayerNorm and RMSNorm",
         why=LAYER,
         upstream="mindformers/pynative/layers/layer_norm.py:192",
     ),
     refuse(
         "activation",
-        a["net.hidden_act"].given
-        & ~a["net.hidden_act"].is_in("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"),
+        ~a["net.hidden_act"].is_in("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"),
         message="hidden_act is {net.hidden_act}; pynative mode has gelu, silu and fusedswiglu",
         why=LAYER,
         upstream="mindformers/pynative/layers/activation.py:306",

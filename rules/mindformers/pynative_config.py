@@ -53,7 +53,7 @@ PYNATIVE.add(
     ),
     refuse(
         "adapter-without-base",
-        (a["checkpoint.save_trainable_only"] == True) & any_of(a["checkpoint.base_load_path"].is_none, a["checkpoint.base_load_path"] == ""),
+        (a["checkpoint.save_trainable_only"] == True) & (a["checkpoint.base_load_path"] == ""),
         message="save_trainable_only needs base_load_path, the full checkpoint below the adapter",
         why=LOAD,
         upstream=f"{CONFIG}:321",
@@ -111,7 +111,7 @@ PYNATIVE.add(
     ),
     refuse(
         "lora-rank",
-        a["lora_config"].is_set & any_of(a["lora_config.lora_rank"] <= 0, a["lora_config.lora_alpha"] <= 0),
+        any_of(a["lora_config.lora_rank"] <= 0, a["lora_config.lora_alpha"] <= 0),
         message="lora_rank {lora_config.lora_rank} and lora_alpha {lora_config.lora_alpha} must both be positive",
         why=LOAD,
         upstream=f"{CONFIG}:969",
@@ -122,7 +122,7 @@ PYNATIVE.add(
     ),
     refuse(
         "lora-dropout",
-        a["lora_config"].is_set & any_of(a["lora_config.lora_dropout"] < 0, a["lora_config.lora_dropout"] >= 1),
+        any_of(a["lora_config.lora_dropout"] < 0, a["lora_config.lora_dropout"] >= 1),
         message="lora_dropout is {lora_config.lora_dropout}; it lies in [0, 1)",
         why=LOAD,
         upstream=f"{CONFIG}:971",
@@ -130,7 +130,7 @@ PYNATIVE.add(
     ),
     refuse(
         "inference-tokens",
-        a["inference"].is_set & (a["inference.max_new_tokens"] <= 0),
+        a["inference.max_new_tokens"] <= 0,
         message="max_new_tokens is {inference.max_new_tokens}; it must be positive",
         why=LOAD,
         upstream=f"{CONFIG}:1008",
@@ -138,7 +138,7 @@ PYNATIVE.add(
     ),
     refuse(
         "inference-batch",
-        a["inference"].is_set & (a["inference.batch_size"] <= 0),
+        a["inference.batch_size"] <= 0,
         message="inference.batch_size is {inference.batch_size}; it must be positive",
         why=LOAD,
         upstream=f"{CONFIG}:1010",

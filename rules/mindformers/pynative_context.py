@@ -88,7 +88,7 @@ PYNATIVE.add(
         "ulysses-heads",
         a["ulysses"],
         a["net.num_attention_heads"] // tensor,
-        when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 0),
+        when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 1),
         message="{heads} attention heads per rank do not divide over {ulysses} Ulysses ranks",
         why="every Ulysses rank takes whole heads",
         upstream=f"{GPT}:1757",

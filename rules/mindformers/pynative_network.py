@@ -85,14 +85,14 @@ PYNATIVE.add(
     ),
     refuse(
         "router-group-choice",
-        all_of(chosen > 0, groups > 0, chosen > groups),
+        all_of(chosen > 1, groups > 0, chosen > groups),
         message="{net.moe_router_group_topk} router groups are chosen of {net.moe_router_num_groups}",
         why=WHY,
         upstream=f"{NETWORK}:2501",
     ),
     refuse(
         "router-group-topk",
-        all_of(chosen > 0, groups > 0, a["net.moe_router_topk"] % chosen != 0),
+        all_of(chosen > 1, groups > 0, a["net.moe_router_topk"] % chosen != 0),
         message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
         why=WHY,
         upstream=f"{NETWORK}:2506",
@@ -144,7 +144,7 @@ PYNATIVE.add(
 PYNATIVE.add(
     refuse(
         "dense-deepseek",
-        a["model.model_type"].is_in("deepseek_v3") & experts.given & any_of(experts.is_none, experts == 0),
+        (a["model.model_type"] == "deepseek_v3") & any_of(experts.is_none, experts == 0),
         message="the pynative deepseek_v3 needs experts",
         why="its network refuses a dense model",
         upstream="mindformers/models/deepseek3/modeling_deepseek_v3_pynative.py:45",

@@ -19,7 +19,7 @@ YES = True
 PYNATIVE.add(
     refuse(
         "shard-changed",
-        all_of(shard.written > 0, shard.written != shard),
+        all_of(shard.written > 1, shard.written != shard),
         message="data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}",
         why="replicas are data parallel / shard, rounded down, and the shard is computed back from them",
         upstream=f"{TRAINER}:586",
@@ -116,7 +116,7 @@ PYNATIVE.add(
     ),
     refuse(
         "one-device",
-        (a["world"] == 1) & any_of(a["parallelism.expert_parallel"] > 1, (a["recompute.mode"] != "None") & a["recompute.mode"].given, a["swap.enable"] == YES),
+        (a["world"] == 1) & any_of(a["parallelism.expert_parallel"] > 1, a["recompute.mode"] != "None", a["swap.enable"] == YES),
         message="on one device expert_parallel, recompute and swap have no effect",
         why="they are applied together with the parallel layout, and one device has none",
         upstream=f"{TRAINER}:280",

@@ -47,7 +47,7 @@ def check(job: Job) -> Iterator[Finding]:
     layers = numbers[0] + mtp if numbers and isinstance(numbers[0], int) and isinstance(mtp, int) else None
     for name, faults in (("recompute", _recompute), ("recompute_comm", _communication), ("swap", _swap)):
         section = tree.get(name)
-        if section is not None and section.kind == "mapping":
+        if section is not None:
             found = faults(section, layers)
             if name == "recompute" and _recomputing(tree):
                 found = chain(found, _excluded(section, layers))
@@ -63,18 +63,18 @@ def _recomputing(tree: Node) -> bool:
 
 def _recompute(section: Node, layers: int | None) -> Iterator[_Fault]:
     mode_node, full, select = section.get("mode"), section.get("full_recompute_layer"), section.get("select_module")
-    mode = mode_node.value if mode_node is not None else "None"
-    if mode in ("full", "select") and mode_node is not None:
-        yield from _modules(select, "select_module", (220, 228, 233))
-        if mode == "full" and _empty(full):
-            yield _Fault("recompute mode full needs full_recompute_layer", mode_node, 239)
-        if mode == "select" and _empty(select):
-            yield _Fault("recompute mode select needs select_module", mode_node, 244)
-        if full is not None and not _empty(full):
-            yield from _specs(full, "full_recompute_layer", layers)
-        elif mode == "select" and select is not None:
-            for entry in _live(select):
-                yield from _specs(entry.value, str(entry.key.value), layers)
+    if mode_node is None or mode_node.value not in ("full", "select"):
+        return
+    yield from _modules(select, "select_module", (220, 228, 233))
+    if mode_node.value == "full" and _empty(full):
+        yield _Fault("recompute mode full needs full_recompute_layer", mode_node, 239)
+    if mode_node.value == "select" and _empty(select):
+        yield _Fault("recompute mode select needs select_module", mode_node, 244)
+    if full is not None and not _empty(full):
+        yield from _specs(full, "full_recompute_layer", layers)
+    elif select is not None:
+        for entry in _live(select):
+            yield from _specs(entry.value, str(entry.key.value), layers)
 
 
 def _excluded(section: Node, layers: int | None) -> Iterator[_Fault]:
@@ -102,8 +102,9 @@ def _swap(section: Node, layers: int | None) -> Iterator[_Fault]:
     if enabled is None or enabled.value is not True:
         return
     prefetch = ahead.value if ahead is not None else 1
-    if isinstance(prefetch, int) and ahead is not None and (prefetch < 1 or (layers is not None and prefetch >= layers)):
-        yield _Fault(f"default_prefetch {prefetch} is outside 1 to {'the layers - 1' if layers is None else layers - 1}", ahead, 388)
+    if isinstance(prefetch, int) and (prefetch < 1 or (layers is not None and prefetch >= layers)):
+        most = "the layers - 1" if layers is None else layers - 1
+        yield _Fault(f"default_prefetch {prefetch} is outside 1 to {most}", enabled if ahead is None else ahead, 388)
     for name, lines in (("layer_swap", (396, 400, 402)), ("op_swap", (411, 415, 418))):
         node = section.get(name)
         if node is None or node.value is None:
@@ -178,5 +179,5 @@ def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iter
         elif low <= last:
             yield _Fault(f"{what} has the range {text} after layer {last}; ranges must ascend and not overlap", item, 346)
         last = high
-    if prefetch and layers is not None and last >= 0 and last + prefetch >= layers:
+    if layers is not None and last + prefetch >= layers:
         yield _Fault(f"{what} swaps layer {last} with {prefetch} fetched ahead; the last layer that can be swapped is {layers - prefetch - 1}", node, 355)
