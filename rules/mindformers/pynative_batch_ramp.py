@@ -67,8 +67,7 @@ def _arithmetic(job: Job, ramp: list[int]) -> tuple[str, str] | None:
         return f"the batch ramp grows from {start} to {total} by {increment}, which leaves {(total - start) % increment} over", f"{_RAMP}:131"
     if start % unit:
         return f"the batch ramp starts at {start}, not a multiple of data parallel {data} x local batch {local} = {unit}", f"{_RAMP}:136"
-    if increment % unit and total > start + increment - 1:
-        bad = next((start + k * increment for k in range(min(unit, (total - start) // increment)) if (start + k * increment) % unit), None)
-        if bad is not None:
-            return f"the batch ramp passes {bad}, not a multiple of data parallel {data} x local batch {local} = {unit}", f"{_RAMP}:149"
+    bad = next((start + k * increment for k in range(min(unit, (total - start) // increment)) if (start + k * increment) % unit), None)
+    if bad is not None:
+        return f"the batch ramp passes {bad}, not a multiple of data parallel {data} x local batch {local} = {unit}", f"{_RAMP}:149"
     return None

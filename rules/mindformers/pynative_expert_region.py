@@ -30,10 +30,9 @@ def check(job: Job) -> Iterator[Finding]:
     if a.get("distributed").raw is not True:
         return
     shard, expert = a.get("parallelism.data_parallel_shard"), layout.expert
-    data, replicas = known(layout.data), known(a.get("data_parallel_replicate"))
-    written = a.given("parallelism.data_parallel_shard")
-    if data and replicas and written is not None and not shard.known and data[0] % replicas[0]:
-        message = f"data_parallel_shard {written.raw} makes {replicas[0]} replicas, and data parallel {data[0]} does not divide by that"
+    split, written = known(layout.data, a.get("data_parallel_replicate")), a.given("parallelism.data_parallel_shard")
+    if split is not None and written is not None and split[0] % split[1]:
+        message = f"data_parallel_shard {written.raw} makes {split[1]} replicas, and data parallel {split[0]} does not divide by that"
         yield Finding(message, job.place(written), layout.data.related, key=written.key, upstream=f"{_DIMS}:128", layout=True)
         return
     values = known(shard, layout.context, layout.tensor, expert)

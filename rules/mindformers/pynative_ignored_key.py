@@ -74,14 +74,15 @@ def _model(job: Job) -> Iterator[Finding]:
     """Keys of the network that are none, but look like one."""
     tree = job.documents[0].tree
     model = tree.get("model") if tree is not None else None
-    for entry in model.entries if model is not None else ():
+    if model is None:
+        return
+    for entry in model.entries:
         name = entry.key.value
         if entry.shadowed or not isinstance(name, str) or name in model_keys():
             continue
         near = next(iter(get_close_matches(name, model_keys(), 1, 0.85)), None)
         if near is not None:
-            given = model is not None and model.get(near) is not None
-            fix = None if given else Fix(f"rename it to {near}", (Edit("rename", ("model", name), near),))
+            fix = Fix(f"rename it to {near}", (Edit("rename", ("model", name), near),)) if model.get(near) is None else None
             yield Finding(f"the model has no field {name}; did you mean {near}?", entry.key.span, key=("model", name), fix=fix)
 
 

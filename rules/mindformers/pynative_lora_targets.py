@@ -36,7 +36,7 @@ _PATH = "model decoder layers mtp transformer_layer self_attention core_attentio
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
 def check(job: Job) -> Iterator[Finding]:
     value = job.arguments.given("lora_config.target_modules")
-    if value is None or not isinstance(value.raw, str) or not value.raw.strip():
+    if value is None or not isinstance(value.raw, str):
         return
     try:
         re.compile(value.raw)

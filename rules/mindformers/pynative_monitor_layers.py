@@ -30,5 +30,5 @@ def check(job: Job) -> Iterator[Finding]:
     if isinstance(value.raw, int) and value.raw <= 0:
         message = f"target_layers is {value.raw}; a number is how many of the first layers are watched, and must be positive"
         yield Finding(message, job.place(value), key=value.key, upstream=f"{_CONFIG}:751")
-    elif isinstance(value.raw, list) and all(isinstance(layer, int) for layer in value.raw) and min(value.raw, default=0) < 0:
+    elif isinstance(value.raw, list) and all(isinstance(layer, int) for layer in value.raw) and any(layer < 0 for layer in value.raw):
         yield Finding(f"target_layers names layer {min(value.raw)}; layers count from 0", job.place(value), key=value.key, upstream=f"{_CONFIG}:756")

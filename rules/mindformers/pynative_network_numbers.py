@@ -46,7 +46,7 @@ def check(job: Job) -> Iterator[Finding]:
         value = job.arguments.given(f"net.{field}")
         if value is None or (isinstance(value.raw, float) and 0 <= value.raw < 1):
             continue
-        whole = isinstance(value.raw, int) and value.raw == 0
+        whole = value.raw == 0
         fix = Fix("write 0.0", value.becomes(0.0), Safety.SAFE) if whole else None
         why = "the integer 0; it must be written as a float" if whole else f"{value.raw!r}; it must be a float in [0, 1)"
         yield Finding(f"{field} is {why}", job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:{line}")
@@ -62,7 +62,7 @@ def check(job: Job) -> Iterator[Finding]:
     yield from _texts(job)
     yield from _nothing(job)
     factor = job.arguments.given("net.moe_aux_loss_coeff")
-    if factor is not None and (isinstance(factor.raw, (str, list, dict))):
+    if factor is not None and isinstance(factor.raw, (str, list, dict)):
         yield Finding(f"moe_aux_loss_coeff is {factor.raw!r}; it must be a number", job.place(factor), key=factor.key, upstream=f"{_CONFIG}:2686")
 
 

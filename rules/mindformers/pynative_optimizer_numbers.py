@@ -70,8 +70,9 @@ def _betas(job: Job) -> Iterator[Finding]:
 
 def _coefficients(job: Job) -> Iterator[Finding]:
     value = job.arguments.given("optimizer.ns_coefficients")
-    flat = value is not None and isinstance(value.raw, list) and value.raw and all(isinstance(n, (int, float)) for n in value.raw)
-    if value is not None and flat and len(value.raw) != 3:
+    if value is None or not isinstance(value.raw, list) or not all(isinstance(n, (int, float)) for n in value.raw):
+        return
+    if len(value.raw) not in (0, 3):
         yield Finding(
             f"ns_coefficients has {len(value.raw)} numbers; a flat list has three",
             job.place(value),
@@ -88,7 +89,7 @@ def _apart(job: Job) -> Iterator[Finding]:
     betas, include = job.arguments.given("optimizer.adamw_betas"), job.arguments.given("optimizer.adamw_include")
     if betas is not None and not (isinstance(betas.raw, list) and len(betas.raw) == 2):
         yield Finding(f"adamw_betas is {betas.raw!r}; Muon takes a list of two", job.place(betas), key=betas.key, upstream=f"{_MUON}:2227")
-    if include is None or include.raw is None or isinstance(include.raw, str):
+    if include is None:
         return
     if isinstance(include.raw, (int, float)):
         yield Finding(f"adamw_include is {include.raw!r}; it is a list of patterns", job.place(include), key=include.key, upstream=f"{_MUON}:2386")

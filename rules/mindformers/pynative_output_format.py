@@ -29,7 +29,7 @@ FORMATS = ("", ".jsonl", ".json", ".txt")
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
 def check(job: Job) -> Iterator[Finding]:
     value = job.arguments.given("inference.output")
-    if value is None or not isinstance(value.raw, str) or not value.raw:
+    if value is None or not isinstance(value.raw, str):
         return
     path = PurePosixPath(value.raw)
     if path.suffix.lower() not in FORMATS:
