@@ -46,13 +46,16 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
         given = dict(zip(names, combination, strict=True))
         if given.get(KIND, "mcore") != "mcore" and any(name.startswith("mcore.") and value is not None for (name, _), value in given.items()):
             continue
-        typed = [value for (_, view), value in given.items() if view != "environment" and value is not None and (value, view) != (False, "given")]
-        if not typed and not rule.always:
-            continue
-        read = lambda handle: given[handle.name, handle.view]  # noqa: E731, B023
-        if verdict(rule.refuse, read) != verdict(mutant.refuse, read):
+        if _said(rule, given) != _said(mutant, given):
             return False
     return many <= MOST
+
+
+def _said(rule: Constraint, given: Mapping[Name, Any]) -> str:
+    """What a rule comes to on a run that holds these values. It does not look at one that types none of its own arguments."""
+    names = {(handle.name, handle.view) for handle in rule.refuse.handles() if handle.view != "environment"}
+    typed = any(given[name] is not None and (given[name], name[1]) != (False, "given") for name in names)
+    return verdict(rule.refuse, lambda handle: given[handle.name, handle.view]) if typed or rule.always else "silent"
 
 
 def domains(rule: Constraint, mutant: Constraint) -> Mapping[Name, list[Any]]:

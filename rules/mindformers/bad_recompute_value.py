@@ -58,7 +58,7 @@ READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Conf
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     here, swap = section(job), swap_on(job)
-    if here is None or swap is None or job.arguments.get("kind").raw not in ("legacy", "mcore"):
+    if here is None or swap is None:
         return
     pipeline = known(job.plan.layout.pipeline)
     if not matches(job.versions["mindformers"], ">=1.5") and not applies(job):

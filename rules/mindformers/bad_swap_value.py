@@ -39,7 +39,7 @@ _MOVED_CHECKS = {"1.5.0": 0, "1.7.0": -4, "2.1.0": 20}
 def check(job: Job) -> Iterator[Finding]:
     section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("swap_config")) is not None), None)
     version = job.versions.get("mindformers", "")
-    if section is None or version not in _MOVED or job.arguments.get("kind").raw not in ("legacy", "mcore"):
+    if section is None or version not in _MOVED:
         return
     swap = section.get("swap")
     on = swap is not None and swap.value is True

@@ -27,7 +27,7 @@ UPSTREAM = {"mindformers@1.7.0": "mindformers/trainer/trainer.py:1443", "mindfor
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
 def check(job: Job) -> Iterator[Finding]:
-    if job.arguments.get("kind").raw not in ("legacy", "mcore") or not matches(job.target.version, ">=1.7"):
+    if not matches(job.target.version, ">=1.7"):
         return
     for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
         kind, prefix = job.arguments.given(f"callbacks.{index}.type"), job.arguments.given(f"callbacks.{index}.prefix")

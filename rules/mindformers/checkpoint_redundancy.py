@@ -32,10 +32,9 @@ UPSTREAM = {"mindformers@1.5.0": f"{_FILE}:1022", "mindformers@1.7.0": f"{_FILE}
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
 def check(job: Job) -> Iterator[Finding]:
-    kind = job.arguments.get("kind").raw
-    if kind not in ("legacy", "mcore") or job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):
+    if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):
         return
-    if kind == "mcore" and matches(job.target.version, ">=2.0"):
+    if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=2.0"):
         return  # the format is switched to safetensors first
     for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
         monitor, without, form = (job.arguments.given(f"callbacks.{index}.{name}") for name in ("type", "remove_redundancy", "checkpoint_format"))

@@ -1,6 +1,6 @@
 """Settings of graph-mode MindFormers that are accepted and have no effect, or another one than they seem to."""
 
-from preflight.constraints.expressions import Handle, all_of, any_of
+from preflight.constraints.expressions import Handle, all_of
 from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
 from preflight.finding import Safety, Severity
 from preflight.rules.mindformers.names import (
@@ -34,7 +34,7 @@ shard: Handle = a["parallel_config.optimizer_shard"]
 MINDFORMERS.add(
     refuse(
         "micro-batches-without-pipeline",
-        all_of(training, automatic, pipeline == 1, micro > 1),
+        all_of(training, pipeline == 1, micro > 1),
         message="micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch is {global_batch_size}",
         why="without a pipeline only gradient_accumulation_steps multiplies the batch",
         upstream=at(TRAINER, 241, 255, 237),
@@ -63,7 +63,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "expert-parallel-ignored",
-        all_of(legacy, training, semi, expert > 1, any_of(a["moe_config.expert_num"].is_none, a["moe_config.expert_num"] <= 1)),
+        all_of(legacy, training, semi, expert > 1, a["moe_config.expert_num"] <= 1),
         message="expert_parallel {parallel_config.expert_parallel} has no effect: the model has no experts",
         why="legacy models ignore it silently",
         upstream=at("mindformers/modules/transformer/transformer.py", 612, 589, 584),
@@ -91,7 +91,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "strategy-wins",
-        all_of(training, automatic, a["parallel.full_batch"].written, strategy.given, strategy != "full_batch", strategy.is_set),
+        all_of(training, automatic, a["parallel.full_batch"].written, strategy != "full_batch", strategy.is_set),
         message="full_batch True has no effect: the dataset_strategy that is given switches it off",
         why="since 1.7 a strategy counts whatever full_batch says",
         upstream={"1.7.0": f"{TRAINER}:875", "2.1.0": f"{TRAINER}:940"},
@@ -101,7 +101,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "algorithm-without-context",
-        all_of(training, semi, context == 1, algorithm.given, algorithm != "colossalai_cp"),
+        all_of(training, semi, context == 1, algorithm != "colossalai_cp"),
         message="context_parallel_algo {parallel_config.context_parallel_algo} has no effect with context_parallel 1",
         why="there is no context group to run it in",
         upstream=at("mindformers/modules/transformer/transformer.py", 630, 607, 602),
@@ -129,7 +129,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "resume-ignored",
-        all_of(a["resume_training"].is_in(True), any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == "")),
+        all_of(a["resume_training"].is_in(True), a["load_checkpoint"] == ""),
         message="resume_training is on, but load_checkpoint is empty: training starts from random weights",
         why="since 1.7 the trainer switches it off with a warning instead of refusing",
         upstream=at(RUN, 1367, 1376, 1445),

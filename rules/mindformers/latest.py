@@ -71,7 +71,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "hash-layers-vocabulary",
-        all_of(mcore, a["mcore.moe_n_hash_layers"] > 0, a["mcore.actual_vocab_size"].is_none),
+        all_of(a["mcore.moe_n_hash_layers"] > 0, a["mcore.actual_vocab_size"].is_none),
         message="moe_n_hash_layers {mcore.moe_n_hash_layers} needs actual_vocab_size",
         why="hash routing looks tokens up in a table of that size",
         upstream=f"{CONFIG}:2666",
@@ -99,7 +99,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "resume-by-name",
-        all_of(a["use_legacy_format"].is_in(False), a["resume_training"].given, ~a["resume_training"].is_in(True, False)),
+        all_of(a["use_legacy_format"].is_in(False), ~a["resume_training"].is_in(True, False)),
         message="resume_training is {resume_training}; without the legacy format it must be True or False",
         why="the new checkpoint format finds its file itself",
         upstream=f"{RUN}:1530",
@@ -124,7 +124,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "first-dense-layers",
-        all_of(mcore, a["mcore.first_k_dense_replace"] > a["mcore.num_layers"]),
+        a["mcore.first_k_dense_replace"] > a["mcore.num_layers"],
         message="first_k_dense_replace {mcore.first_k_dense_replace} is more than the {mcore.num_layers} layers",
         why="the transformer config refuses it",
         upstream={"1.7.0": f"{CONFIG}:628", "2.1.0": f"{CONFIG}:2545"},

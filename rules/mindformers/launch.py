@@ -2,7 +2,7 @@
 
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
-from preflight.rules.mindformers.names import CHECKS, NEW, RUN, SINCE_TEMPLATE, VALIDATORS, a, at, automatic, data, legacy, mcore, training
+from preflight.rules.mindformers.names import CHECKS, NEW, RUN, SINCE_TEMPLATE, VALIDATORS, a, at, automatic, data, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
@@ -24,7 +24,6 @@ MINDFORMERS.add(
         upstream=_ENTRY,
         also=(f"{VALIDATORS}:36", f"{CHECKS}:70", f"{CHECKS}:64"),
         always=True,
-        when=any_of(legacy, mcore),
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
     ),
     refuse(
@@ -47,7 +46,6 @@ MINDFORMERS.add(
         "context-mode",
         a["context.mode"],
         (0, 1, "GRAPH_MODE", "PYNATIVE_MODE"),
-        when=a["context.mode"].given,
         message="context.mode is {context.mode}; it must be 0 (GRAPH_MODE) or 1 (PYNATIVE_MODE)",
         why="the context is validated at start",
         upstream=at(VALIDATORS, 45, 45, 46),
@@ -58,7 +56,6 @@ MINDFORMERS.add(
         "parallel-mode",
         a["parallel.parallel_mode"],
         _MODES,
-        when=a["parallel.parallel_mode"].given,
         message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
         why="the mode is validated at start, even when use_parallel is off",
         upstream=at(VALIDATORS, 55),
@@ -69,7 +66,6 @@ MINDFORMERS.add(
         "parallel-mode-new",
         a["parallel.parallel_mode"],
         (*_MODES, "MANUAL_PARALLEL"),
-        when=a["parallel.parallel_mode"].given,
         message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
         why="the mode is validated at start, even when use_parallel is off",
         upstream=at(VALIDATORS, 55, 55, 56),
@@ -194,7 +190,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "train-without-data",
-        all_of(training, a["train_dataset.data_loader.type"].is_none, a["train_dataset.data_loader"].is_none),
+        all_of(training, a["train_dataset.data_loader"].is_none),
         message="run_mode is {run_mode}, but train_dataset has no data_loader",
         why="the data loader is looked at before the network is built, and is not there",
         upstream=at("mindformers/tools/check_rules.py", 230, 236, 260),

@@ -17,7 +17,6 @@ c = {
     )
 }
 moe = all_of(mcore, training, c["num_moe_experts"].is_set)
-degree = tensor * a["ulysses_degree"]
 
 
 def core(old: int, new: int) -> dict[str, str]:
@@ -38,7 +37,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "mtp-layers",
-        all_of(mcore, c["mtp_num_layers"] > 1),
+        c["mtp_num_layers"] > 1,
         message="{mcore.mtp_num_layers} multi-token-prediction layers are asked for; at most 1 is supported",
         why="the transformer config refuses it",
         upstream=core(441, 2344),
@@ -158,7 +157,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "position-embedding",
-        all_of(mcore, c["rope_scaling"].is_none, ~c["position_embedding_type"].is_in("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")),
+        all_of(c["rope_scaling"].is_none, ~c["position_embedding_type"].is_in("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")),
         message="position_embedding_type is {mcore.position_embedding_type}; it must be rope, yarn, none, relative, learned_absolute or partial_rope",
         why="the transformer config refuses it",
         upstream=f"{CONFIG}:2590",
@@ -211,7 +210,6 @@ MINDFORMERS.add(
             mcore,
             training,
             ~c["multi_latent_attention"],
-            a["shape.query_groups"] % degree != 0,
             a["shape.query_groups"] % tensor != 0,
             a["shape.heads"] % tensor == 0,
         ),

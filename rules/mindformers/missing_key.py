@@ -49,7 +49,7 @@ _RUN = {"1.5.0": "mindformers/trainer/trainer.py:1362", "1.7.0": "mindformers/tr
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     tree, kind = job.documents[0].tree, job.arguments.get("kind").raw
-    if tree is None or kind not in ("legacy", "mcore") or tree.get("base_config") is not None:
+    if tree is None or tree.get("base_config") is not None:
         return
     t = table(job.target.version)
     if not t.templated:
@@ -59,7 +59,7 @@ def check(job: Job) -> Iterator[Finding]:
         name = entry.key.value
         if name in wanted and not entry.shadowed and not (name == "moe_config" and kind == "mcore"):
             yield from _section(str(name), entry, t, mcore=kind == "mcore")
-    if job.arguments.get("run_mode").raw in TRAINING and tree.get("model", "model_config") is None and not tree.get("model"):
+    if job.arguments.get("run_mode").raw in TRAINING and tree.get("model") is None:
         yield Finding("there is no model section, so there is nothing to train", tree.span._replace(end=tree.span.start), upstream=_RUN[t.version])
 
 
@@ -73,7 +73,7 @@ def _sections(job: Job) -> tuple[str, ...]:
 
 def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Finding]:
     node, span = entry.value, entry.key.span
-    if node.kind == "scalar" and node.value is None:
+    if node.value is None:
         return
     if name in _LISTS:
         if node.kind != "sequence":

@@ -1,6 +1,6 @@
 """Handles and conditions that the constraints of graph-mode MindFormers share."""
 
-from preflight.constraints.expressions import Expression, Handles, all_of, any_of
+from preflight.constraints.expressions import Expression, Handles
 from preflight.dialects.mindformers.table import known_names
 from preflight.dialects.mindformers.types import at as at
 
@@ -21,8 +21,8 @@ micro = a["parallel_config.micro_batch_num"]
 sequence_parallel = a["parallel_config.use_seq_parallel"]
 scheduler = a["parallel.pipeline_config.pipeline_scheduler"]
 
-flash: Expression = any_of(all_of(legacy, a["model.model_config.use_flash_attention"]), all_of(mcore, a["model.model_config.use_flash_attention"].written))
-"""Flash attention as the first checks see it: the file's own setting, for mcore without the default."""
+flash = a["model.model_config.use_flash_attention"]
+"""Flash attention as the first checks see it: the file's own setting, without mcore's default."""
 
 CHECKS = "mindformers/tools/check_rules.py"
 TRAINER = "mindformers/trainer/base_trainer.py"

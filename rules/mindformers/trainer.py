@@ -2,7 +2,7 @@
 
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, one_of, put, refuse
-from preflight.rules.mindformers.names import CONFIG, NEW, SINCE_TEMPLATE, TRAINER, VALIDATORS, a, at, context, legacy, mcore, pipeline, semi, tensor, training
+from preflight.rules.mindformers.names import CONFIG, NEW, SINCE_TEMPLATE, TRAINER, VALIDATORS, a, at, context, legacy, pipeline, semi, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _UTILS = "mindformers/models/utils.py"
@@ -51,7 +51,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "warmup-without-ratio",
-        all_of(training, warm.is_set, warm.given, a["lr_schedule.warmup_ratio"].written.is_none),
+        all_of(training, warm, ~a["lr_schedule.warmup_ratio"].written),
         message="warmup_epochs {lr_schedule.warmup_epochs} needs warmup_ratio as well",
         why="the schedule is computed from both; refused since 2.1",
         upstream=f"{TRAINER}:717",
@@ -96,7 +96,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "tensor-grid-ulysses",
-        all_of(grid, context > 1, a["ulysses_degree"] > 1),
+        all_of(grid, a["ulysses_degree"] > 1),
         message="use_3d_tensor_parallel does not go with Ulysses context parallelism",
         why="the network refuses to be built",
         upstream=at(_UTILS, 93, 128),
@@ -151,7 +151,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "dense-layers-and-frequency",
-        all_of(mcore, any_of(a["mcore.first_k_dense_replace"] > 0, a["mcore.first_k_dense_replace"] < 0), a["mcore.moe_layer_freq"] > 1),
+        all_of(any_of(a["mcore.first_k_dense_replace"] > 0, a["mcore.first_k_dense_replace"] < 0), a["mcore.moe_layer_freq"] > 1),
         message="first_k_dense_replace {mcore.first_k_dense_replace} does not go with moe_layer_freq {mcore.moe_layer_freq}",
         why="both say which layers hold experts",
         upstream={"1.7.0": f"{CONFIG}:612", "2.1.0": f"{CONFIG}:2537"},
@@ -162,7 +162,6 @@ MINDFORMERS.add(
         "model-architecture",
         a["mcore.model_architecture"],
         ("decoder_only", "yoco"),
-        when=all_of(mcore, a["mcore.model_architecture"].is_set, a["model.model_config.model_architecture"].given),
         message="model_architecture is {mcore.model_architecture}; it must be decoder_only or yoco",
         why="the transformer config refuses it",
         upstream=f"{CONFIG}:2719",
