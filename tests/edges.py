@@ -16,7 +16,8 @@
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away, and
 the text 'null' is the null of YAML.
-Further keys of a run, and things that a change changes like devices: base, devices, device, target; of a run also env (null: not set).
+Further keys of a run, and things that a change changes like devices: base, devices, device, target, entry (the script of a command);
+of a run also env (null: not set).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
 DEVICES = {"mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 ENTRIES = {"hybrid": "pretrain_hybrid.py"}
-ELSE = ("base", "devices", "device", "target")
+ELSE = ("base", "devices", "device", "target", "entry")
 
 
 class Edge(NamedTuple):
@@ -119,7 +120,7 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
             env[found[1]] = found[2]
         elif word.partition("=")[0] not in ELSE:
             last.append(word)
-    words = (ENTRIES.get(base, "pretrain_gpt.py"), *(word for option, values in options.items() for word in (option, *values)))
+    words = (around.get("entry", ENTRIES.get(base, "pretrain_gpt.py")), *(word for option, values in options.items() for word in (option, *values)))
     device = around.get("device", "h100" if table.startswith("megatron") else None)
     devices = around.get("devices", DEVICES.get(table, 1 if table else None))
     return Case(

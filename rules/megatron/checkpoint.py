@@ -2,7 +2,7 @@
 
 from preflight.constraints.shapes import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.finding import Safety
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, each, new
 
 MEGATRON = ConstraintSet("megatron")
@@ -78,7 +78,7 @@ MEGATRON.add(
     conflicts(
         "saved-params-with-param-gather",
         all_of(SAVES, a.save_params_interval.is_set),
-        any_of(a.overlap_param_gather, a.overlap_param_gather.written),
+        a.overlap_param_gather.written,
         message="--save-params-interval cannot go with --overlap-param-gather, which leaves weights incomplete between steps",
         why=REFUSED,
         at=(a.save_params_interval, a.overlap_param_gather),
@@ -161,7 +161,7 @@ MEGATRON.add(
     ),
     requires(
         "replication-without-local-checkpoint",
-        all_of(a.replication, a.replication_jump.is_set),
+        a.replication_jump.is_set,
         LOCAL,
         message="--replication copies local checkpoints and needs --non-persistent-ckpt-type local",
         why=REFUSED,

@@ -44,7 +44,7 @@ MEGATRON.add(
     ),
     refuse(
         "legacy-checkpoint-without-gloo",
-        all_of(~a.use_gloo_process_groups.written.is_none, ~a.use_gloo_process_groups, a.use_distributed_optimizer, ~a.use_dist_ckpt),
+        all_of(a.use_gloo_process_groups.written == False, a.use_distributed_optimizer, ~a.use_dist_ckpt),
         message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
         why=REFUSED,
         at=(FORMAT, a.use_gloo_process_groups),
@@ -53,7 +53,7 @@ MEGATRON.add(
     ),
     refuse(
         "reshardable-checkpoint-without-gloo",
-        all_of(~a.use_gloo_process_groups.written.is_none, ~a.use_gloo_process_groups, a.use_distributed_optimizer, a.use_dist_ckpt, SHARED),
+        all_of(a.use_gloo_process_groups.written == False, a.use_distributed_optimizer, a.use_dist_ckpt, SHARED),
         message="--distrib-optim-fully-reshardable-mem-efficient gathers over Gloo groups, and they are disabled",
         why=REFUSED,
         at=(a.distrib_optim_fully_reshardable_mem_efficient,),
@@ -62,7 +62,7 @@ MEGATRON.add(
     ),
     refuse(
         "gloo-disabled-with-legacy-checkpoint",
-        all_of(a.enable_gloo_process_groups.written.is_set, ~a.enable_gloo_process_groups, a.use_distributed_optimizer, ~a.use_dist_ckpt),
+        all_of(a.enable_gloo_process_groups.written == False, a.use_distributed_optimizer, ~a.use_dist_ckpt),
         message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
         why=REFUSED,
         at=(FORMAT, a.enable_gloo_process_groups),

@@ -47,6 +47,7 @@ MEGATRON.add(
         why="Transformer Engine reads the variable only; the first attention layer refuses when the model is built",
         upstream={"0.20.0": f"{ENGINE}:2083", "0.12.1": f"{ENGINE}:640"},
         shows={"variable": SCALED},
+        always=True,
         at=(a.apply_query_key_layer_scaling,),
         unless_framework="mindspeed",
         fixes=(drop(a.apply_query_key_layer_scaling),),

@@ -7,7 +7,7 @@ MEGATRON = ConstraintSet("megatron")
 LAYERS = "megatron/core/tensor_parallel/layers.py"
 ROWS = {"0.20.0": f"{LAYERS}:1408", "0.12.1": f"{LAYERS}:1072"}
 TENSOR = a.tensor_model_parallel_size
-PLAIN = all_of(~a.tp_2d, ~a.unaligned_linear)  # MindSpeed splits otherwise with these
+PLAIN = ~a.tp_2d  # MindSpeed splits otherwise with it
 DENSE = any_of(
     all_of(a.hybrid_layer_pattern.is_none, any_of(a.num_experts.is_none, a.moe_layer_pattern.has(False))),
     a.hybrid_layer_pattern.has("-"),
@@ -23,7 +23,7 @@ MEGATRON.add(
         "ffn-over-tensor",
         TENSOR,
         a.ffn_hidden_size,
-        when=all_of(PLAIN, DENSE, TENSOR > 1),
+        when=all_of(DENSE, TENSOR > 1),
         message="a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel {tensor_model_parallel_size}",
         why=DIED,
         upstream=ROWS,
@@ -36,7 +36,7 @@ MEGATRON.add(
         "expert-ffn-over-tensor",
         a.expert_tensor_parallel_size,
         a.moe_ffn_hidden_size,
-        when=all_of(PLAIN, moe, a.expert_tensor_parallel_size > 1),
+        when=all_of(moe, a.expert_tensor_parallel_size > 1),
         message="an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel {expert_tensor_parallel_size}",
         why=DIED,
         upstream=ROWS,
@@ -49,7 +49,7 @@ MEGATRON.add(
         "shared-expert-ffn-over-tensor",
         TENSOR,
         a.moe_shared_expert_intermediate_size,
-        when=all_of(PLAIN, moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
+        when=all_of(moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
         message="a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel {tensor_model_parallel_size}",
         why=DIED,
         upstream=ROWS,

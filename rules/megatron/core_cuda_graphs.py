@@ -75,7 +75,7 @@ MEGATRON.add(
     ),
     refuse(
         "cuda-graph-mlp-without-dense-layers",
-        all_of(LAYERS, SOME, any_of(a.moe_layer_freq == 1, ~a.moe_layer_freq.has(0)), CAPTURED.has("mlp")),
+        all_of(LAYERS, SOME, ~a.moe_layer_pattern.has(False), CAPTURED.has("mlp")),
         message="--cuda-graph-modules names mlp, but every layer of the model is an expert layer",
         why="the model configuration is refused at start-up",
         upstream=at(2834),

@@ -26,7 +26,7 @@ MEGATRON.add(
     ),
     refuse(
         "expert-ffn-without-experts",
-        all_of(a.num_experts.is_none, a.moe_ffn_hidden_size.given, any_of(a.moe_layer_freq == 1, a.moe_layer_freq < 1, ~a.moe_layer_freq.has(0))),
+        all_of(a.num_experts.is_none, a.moe_ffn_hidden_size.is_set),
         message="--moe-ffn-hidden-size {moe_ffn_hidden_size} is given for experts, but the model has none",
         why="the model configuration is refused at start-up",
         upstream=at(1702),

@@ -5,7 +5,7 @@ from preflight.finding import Safety
 from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
 
 MEGATRON = ConstraintSet("megatron")
-PADDED = any_of(a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8)
+PADDED = a.moe_router_padding_for_quantization  # its older name turns it on, too
 
 MEGATRON.add(
     refuse(
@@ -56,7 +56,7 @@ MEGATRON.add(
             a.moe_router_topk == 1,
             a.moe_router_score_function == "softmax",
             ~a.moe_router_pre_softmax,
-            ~any_of(a.moe_router_load_balancing_type == "sinkhorn", a.moe_router_load_balancing_type == ["sinkhorn"]),
+            a.moe_router_load_balancing_type != "sinkhorn",
         ),
         message="with one expert per token the softmax after selection is always 1; --moe-router-pre-softmax is missing",
         why="the router would get no gradient; the model configuration is refused",

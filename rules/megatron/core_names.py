@@ -30,7 +30,7 @@ def at(line: int, file: str = CONFIG) -> str:
 # Recomputation: the old --moe-layer-recompute becomes selective recomputation of "moe", after the first checks were made.
 selective: Expression = a.recompute_granularity == "selective"
 selective_at_last: Expression = any_of(selective, a.moe_layer_recompute)
-recomputes_core_attention: Expression = any_of(a.recompute_modules.is_none, a.recompute_modules.has("core_attn"))
+recomputes_core_attention: Expression = a.recompute_modules.has("core_attn")
 recomputes_moe: Expression = any_of(a.moe_layer_recompute, a.recompute_modules.has("moe"))
 
 # Experts. The op fuser brings the grouped tensor with it.

@@ -41,7 +41,7 @@ MEGATRON.add(
     ),
     refuse(
         "two-data-sources",
-        total(a.mock_data, a.data_path.is_set & (a.data_path.length > 0), separate_data) > 1,
+        total(a.mock_data, a.data_path.length > 0, separate_data) > 1,
         message="the data comes from more than one place: one of --mock-data, --data-path and the paths of each split",
         why=REFUSED,
         at=(a.mock_data, a.data_path, a.train_data_path, a.valid_data_path, a.test_data_path),

@@ -88,7 +88,7 @@ MEGATRON.add(
     ),
     refuse(
         "old-encoder-shards",
-        all_of(a.encoder_tensor_model_parallel_size > 0, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0),
+        all_of(a.encoder_tensor_model_parallel_size > 1, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0),
         message="{num_attention_heads} heads do not divide over encoder tensor parallel {encoder_tensor_model_parallel_size}",
         why=REFUSED,
         at=(a.encoder_tensor_model_parallel_size,),

@@ -19,7 +19,7 @@ MEGATRON.add(
         all_of(
             any_of(a.tensor_model_parallel_size > 1, a.context_parallel_size > 1),
             a.device_architecture < 10,
-            a.device_architecture > 0,
+            a.device_architecture != 0,
             ~any_of(a.use_torch_fsdp2, a.use_megatron_fsdp, a.overlap_moe_expert_parallel_comm),
             CONNECTIONS != "1",
         ),

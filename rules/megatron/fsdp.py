@@ -135,7 +135,7 @@ MEGATRON.add(
     ),
     refuse(
         "fsdp-with-one-connection",
-        all_of(any_of(OWN, a.use_custom_fsdp), ONE_CONNECTION),
+        all_of(a.use_custom_fsdp, ONE_CONNECTION),
         message="Megatron-FSDP needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
         why=SERIAL,
         at=(OWN, a.use_custom_fsdp),

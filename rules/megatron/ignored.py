@@ -102,7 +102,7 @@ MEGATRON.add(
             any_of(a.use_torch_fsdp2, a.use_megatron_fsdp),
             any_of(a.tensor_model_parallel_size > 1, a.context_parallel_size > 1),
             a.device_architecture < 10,
-            a.device_architecture > 0,
+            a.device_architecture != 0,
         ),
         message="sharded data parallelism wants CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context parallelism want 1: one of them is slow",
         why="on devices before Blackwell both need the order of their kernels",

@@ -25,7 +25,7 @@ MEGATRON.add(
     ),
     refuse(
         "param-gather-without-grad-reduce",
-        all_of(gather_at_first, ~a.overlap_grad_reduce),
+        all_of(a.overlap_param_gather.written, ~a.overlap_grad_reduce),
         message="--overlap-param-gather needs --overlap-grad-reduce",
         why=REFUSED,
         at=(a.overlap_param_gather,),
@@ -165,7 +165,6 @@ MEGATRON.add(
             a.num_distributed_optimizer_instances > 1,
             ~a.use_distributed_optimizer,
             ~a.use_torch_fsdp2,
-            ~a.use_megatron_fsdp,
             ~a.use_layer_wise_distributed_optimizer,
         ),
         message="{num_distributed_optimizer_instances} instances of the distributed optimizer are asked for, and --use-distributed-optimizer is not given",

@@ -84,7 +84,7 @@ MEGATRON.add(
     ),
     refuse(
         "graphed-wgrad-with-bias",
-        all_of(DELAYED, ATTENTION, a.gradient_accumulation_fusion, any_of(a.add_bias_linear, a.add_qkv_bias)),
+        all_of(DELAYED, ATTENTION, a.gradient_accumulation_fusion, a.add_qkv_bias),
         message="weight gradients delayed out of a CUDA graph of attention need attention without biases",
         why=REFUSED,
         at=(a.delay_wgrad_compute, a.cuda_graph_modules, a.add_qkv_bias),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.constraints.expressions import Expression, all_of, any_of
+from preflight.constraints.expressions import Expression, any_of
 from preflight.rules.megatron.core_names import NEW, OLD, a
 
 ARGUMENTS = "megatron/training/arguments.py"
@@ -34,7 +34,7 @@ def each(newer: int, older: int, file: str = ARGUMENTS) -> dict[str, Any]:
 
 
 # The optimizer as upstream sees it before it switches anything.
-distributed_at_first: Expression = any_of(a.use_distributed_optimizer.written, all_of(a.use_distributed_optimizer, ~a.use_megatron_fsdp))
+distributed_at_first: Expression = a.use_distributed_optimizer.written
 gather_at_first: Expression = any_of(a.overlap_param_gather, a.overlap_param_gather.written)
 weights_sharded: Expression = any_of(a.gtp_weight_remat_size > 1, a.expert_gtp_weight_remat_size > 1)
 separate_data: Expression = any_of(a.train_data_path.is_set, a.valid_data_path.is_set, a.test_data_path.is_set)
