@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from preflight.document import Problem
+from preflight.document import UNKNOWN, Problem
 from preflight.finding import Edit
 from preflight.record import dataclass, field
 from preflight.request import Target
@@ -79,3 +79,32 @@ class Arguments:
             return str(value.setting.key[-1])
         edits = self.put(name, None)
         return str(edits[0].key[-1]) if edits and edits[0].key else name
+
+
+class Answers(dict[tuple[str, str], Any]):
+    """What arguments answer when they are asked for (name, view), each found once.
+
+    view: "effective", "written" (None when nobody typed it), "given" (whether somebody did) or "environment". What may have been
+    given is Unknown.
+    """
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+
+    def __missing__(self, key: tuple[str, str]) -> Any:
+        answer = self[key] = self._answer(*key)
+        return answer
+
+    def _answer(self, name: str, view: str) -> Any:
+        arguments = self._arguments
+        if view == "effective":
+            return arguments.get(name).raw
+        if view == "environment":
+            value = arguments.environment.get(name)
+            return value.raw if value is not None else (UNKNOWN if arguments.open else None)
+        value = arguments.given(name)
+        if value is not None and value.setting is not None and value.setting.maybe:
+            return UNKNOWN
+        if value is None:
+            return UNKNOWN if arguments.open else (False if view == "given" else None)
+        return True if view == "given" else value.raw

@@ -15,7 +15,7 @@ from typing import Any
 
 import preflight
 from preflight import cache
-from preflight.constraints.evaluator import compiled, reader
+from preflight.constraints.evaluator import Condition, compiled
 from preflight.constraints.expressions import Expression, Handle
 from preflight.constraints.versions import matches
 from preflight.document import Unknown
@@ -41,7 +41,7 @@ class Deferred:
         self.beside: tuple[str, ...] = tuple(beside)
         self._module = module
         self._real: Checkable | None = None
-        self._refuse: Any = None
+        self._refuse: Condition | None = None
 
     @property
     def real(self) -> Checkable:
@@ -82,11 +82,18 @@ class Deferred:
             return False
         return self._gate is not None or self.real.applies(job)
 
+    def silent(self, job: Job) -> bool:
+        """Whether its condition alone tells that it has nothing to say."""
+        return self._gate is not None and not isinstance(broken := self._broken(job), Unknown) and not broken
+
+    def _broken(self, job: Job) -> Any:
+        if self._refuse is None:
+            self._refuse = compiled(tree(self._gate[2]))
+        return self._refuse(job.answers)
+
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:
-            if self._refuse is None:
-                self._refuse = compiled(tree(self._gate[2]))
-            broken = self._refuse(reader(job.arguments, job.answers))
+            broken = self._broken(job)
             if isinstance(broken, Unknown):
                 yield Unverified(broken.because)
                 return

@@ -50,7 +50,12 @@ class Node(NamedTuple):
             if node is None:
                 return None
             if node.kind == "mapping":
-                node = next((e.value for e in reversed(node.entries) if not e.shadowed and e.key.value == part), None)
+                for entry in reversed(node.entries):
+                    if entry.key.value == part and not entry.shadowed:
+                        node = entry.value
+                        break
+                else:
+                    return None
             elif node.kind == "sequence" and isinstance(part, int) and part < len(node.items):
                 node = node.items[part]
             else:
@@ -151,6 +156,7 @@ class Document:
     """One config as typed: a YAML tree, or one launch of a script or command line (`run` counts them in a script).
 
     also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
+    texts: every text among the keys and scalars of the tree, once.
     """
 
     source: Source
@@ -163,6 +169,7 @@ class Document:
     runs: int = 1
     also: tuple[Source, ...] = field(default=())
     looked: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()
 
     @property
     def start(self) -> Span:

@@ -119,11 +119,11 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
     after, beside = {}, {}
-    for rule in plugins.selection(job.versions).of(job):
+    for rule, silent in plugins.selection(job.versions).of(job):
         if not policy.chosen(rule.id, path):
             continue
         try:
-            if not hasattr(rule, "concerns") and not rule.applies(job):
+            if silent is not None and silent(job):
                 continue
             said = list(rule.check(job, policy.options.get(rule.id, {})))
         except Exception as error:
@@ -177,6 +177,8 @@ def check_documents(
 
 def _fired(findings: Iterable[Finding], jobs: Iterable[Job], plugins: Plugins) -> tuple[Checkable, ...]:
     ids = {finding.rule for finding in findings}
+    if not ids:
+        return ()
     found = {rule.id: rule for job in jobs for rule in plugins.rules(job.versions) if rule.id in ids}
     return tuple(found[id] for id in sorted(found))
 

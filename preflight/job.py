@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from preflight.arguments import Arguments
+from preflight.arguments import Answers, Arguments
 from preflight.cluster import Cluster
 from preflight.document import Document, Problem, Setting
 from preflight.finding import Edit, Finding, Fix, Related, Safety
@@ -44,6 +44,8 @@ class Job:
 
     def flow(self, span: Span) -> tuple[Related, ...]:
         """Where a value that stands at a place in a script is used on its way to its option; at most three places."""
+        if self.documents[0].launch is None:
+            return ()
         setting = self._flowing.get((span.path, span.start))
         if setting is None:
             return ()
@@ -67,9 +69,9 @@ class Job:
         return frozenset(problem.kind for document in self.documents for problem in document.problems)
 
     @cached_property
-    def answers(self) -> dict[tuple[str, str], Any]:
-        """What conditions have asked of the arguments so far (name, view), and the answers."""
-        return {}
+    def answers(self) -> Answers:
+        """What conditions ask of the arguments, each found once."""
+        return Answers(self.arguments)
 
     @property
     def versions(self) -> Mapping[str, str]:

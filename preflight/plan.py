@@ -186,7 +186,17 @@ class Plan:
 
     def values(self) -> dict[str, Value]:
         """Every Value by dotted name, in the order of the classes above."""
-        parts = ("model", "layout", "batch", "recompute", "precision", "optimizer", "loss", "inference")
-        return {
-            f"{part}.{f.name}": value for part in parts for f in fields(getattr(self, part)) if isinstance(value := getattr(getattr(self, part), f.name), Value)
-        }
+        found = {}
+        for part, names in _PARTS.items():
+            of = getattr(self, part)
+            found.update({full: value for full, name in names if isinstance(value := getattr(of, name), Value)})
+        return found
+
+
+_PARTS = {
+    part: tuple((f"{part}.{f.name}", f.name) for f in fields(cls))
+    for part, cls in (
+        *(("model", Model), ("layout", Layout), ("batch", Batch), ("recompute", Recompute)),
+        *(("precision", Precision), ("optimizer", Optimizer), ("loss", Loss), ("inference", Inference)),
+    )
+}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from preflight.job import Job
 from preflight.rule import Checkable
+
+Silent = Callable[[Job], bool]
 
 
 class Selection:
@@ -13,11 +15,14 @@ class Selection:
 
     A rule's `triggers`, where it has them, are the arguments of which a run must touch one; None means every run.
     A rule's `concerns`, where it has it, tells whether it holds for the versions at all, and with `noticed` and `triggers`
-    that is all there is to know; other rules are asked by `applies`.
+    that is all there is to know; other rules are asked by `applies`. A rule's `silent`, where it has it, tells from its condition
+    alone that it has nothing to say about a run that it concerns.
     """
 
     def __init__(self, rules: Sequence[Checkable], versions: Mapping[str, str]) -> None:
         self._rules = [rule for rule in rules if not hasattr(rule, "concerns") or rule.concerns(versions)]
+        self._asked = [(rule, _early(rule)) for rule in self._rules]
+        self._noticed = {number for number, rule in enumerate(self._rules) if getattr(rule, "noticed", False)}
         self._always: list[int] = []
         self._triggered: dict[str, list[int]] = {}
         for number, rule in enumerate(self._rules):
@@ -27,10 +32,15 @@ class Selection:
             for name in triggers or ():
                 self._triggered.setdefault(name, []).append(number)
 
-    def of(self, job: Job) -> list[Checkable]:
-        """The rules that a run may break, in the order they were given."""
+    def of(self, job: Job) -> list[tuple[Checkable, Silent | None]]:
+        """The rules that a run may break, in the order they were given, with what tells early that one has nothing to say."""
         wanted = set(self._always)
         for name in job.touched & self._triggered.keys():
             wanted.update(self._triggered[name])
-        found = (self._rules[number] for number in sorted(wanted))
-        return [rule for rule in found if not getattr(rule, "noticed", False) or rule.id in job.noticed_kinds]
+        return [self._asked[number] for number in sorted(wanted) if number not in self._noticed or self._rules[number].id in job.noticed_kinds]
+
+
+def _early(rule: Checkable) -> Silent | None:
+    if hasattr(rule, "concerns"):
+        return getattr(rule, "silent", None)
+    return lambda job: not rule.applies(job)

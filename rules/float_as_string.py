@@ -30,12 +30,13 @@ from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
 from preflight.document import walk
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
+_A_LINE = re.compile(rf"^{_NUMBER.pattern}$", re.MULTILINE)
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"), beside=("wrong-type", "pynative-wrong-type"))
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
-        if document.kind != "yaml" or document.tree is None or document.source.name.endswith(".json"):
+        if document.tree is None or document.source.name.endswith(".json") or not _A_LINE.search("\n".join(document.texts)):
             continue
         seen: set[int] = set()
         for key, node, entry in walk(document.tree):

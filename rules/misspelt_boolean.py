@@ -22,6 +22,7 @@ YAML 1.1, the boolean type; PyYAML resolver: only the words yes, no, true, false
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
 from preflight.document import Document, Node, walk
@@ -35,7 +36,7 @@ _NAMES = ("use_", "enable_", "is_", "do_")
 @rule(severity=Severity.WARNING, beside=("wrong-type", "pynative-wrong-type"))
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
-        if document.kind == "yaml" and document.tree is not None and not document.source.name.endswith(".json"):
+        if document.kind == "yaml" and not document.source.name.endswith(".json") and any(map(_near, document.texts)):
             yield from _of(document, main=document is job.documents[0])
 
 
@@ -52,6 +53,13 @@ def _of(document: Document, *, main: bool) -> Iterator[Finding]:
             fix = Fix(f"write {meant}", (Edit("set", key, meant),), Safety.UNSAFE) if main else None
             message = f"{key[-1]} is the text {shown}, which counts as true; did you mean {meant}?"
             yield Finding(message, node.span, key=key, fix=fix)
+
+
+@lru_cache(maxsize=4096)
+def _near(text: str) -> bool:
+    """Whether a text is a switch's value, or nearly."""
+    lower = text.strip().lower()
+    return lower in _WORDS or (3 <= len(lower) <= 6 and lower.isalpha() and meant_boolean(lower) is not None)
 
 
 def _meant(key: Key, node: Node) -> bool | None:

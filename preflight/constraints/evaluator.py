@@ -6,69 +6,84 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from preflight.arguments import Arguments
+from preflight.arguments import Answers, Arguments
 from preflight.constraints.expressions import Expression, Handle
 from preflight.document import UNKNOWN, Unknown
 
 Reader = Callable[[Handle], Any]
-Condition = Callable[[Reader], Any]
+Key = tuple[str, str]
 
 
-def reader(arguments: Arguments, answers: dict[tuple[str, str], Any] | None = None) -> Reader:
-    """Read handles from a run's arguments. answers: where answers are kept, so that each is found once."""
-    kept = {} if answers is None else answers
+class _Asked(dict[Key, Any]):
+    """What a function answers."""
 
-    def read(handle: Handle) -> Any:
-        key = handle.key
-        if key not in kept:
-            kept[key] = _answer(arguments, *key)
-        return kept[key]
+    def __init__(self, read: Reader) -> None:
+        self._read = read
 
-    return read
+    def __missing__(self, key: Key) -> Any:
+        return self._read(Handle(*key))
 
 
-def _answer(arguments: Arguments, name: str, view: str) -> Any:
-    if view == "effective":
-        return arguments.get(name).raw
-    if view == "environment":
-        value = arguments.environment.get(name)
-        return value.raw if value is not None else (UNKNOWN if arguments.open else None)
-    value = arguments.given(name)
-    if value is not None and value.setting is not None and value.setting.maybe:
-        return UNKNOWN
-    if value is None:
-        return UNKNOWN if arguments.open else (False if view == "given" else None)
-    return True if view == "given" else value.raw
+Condition = Callable[[dict[Key, Any]], Any]
+
+
+def reader(arguments: Arguments) -> Reader:
+    """Read handles from a run's arguments."""
+    answers = Answers(arguments)
+    return lambda handle: answers[handle.key]
 
 
 def evaluate(node: object, read: Reader) -> Any:
     """The value of an expression. What cannot be computed (unknown operand, wrong type, division by zero) is Unknown."""
-    return compiled(node)(read)
+    return compiled(node)(_Asked(read))
 
 
 def compiled(node: object) -> Condition:
-    """An expression as a function that evaluates it."""
+    """An expression as a function of the answers to its handles."""
     if isinstance(node, Handle):
-        return lambda read: read(node)
+        return operator.itemgetter(node.key)
     if not isinstance(node, Expression):
-        return lambda read: node
+        return lambda answers: node
     if node.op in ("and", "or"):
         return _lazy([compiled(part) for part in node.parts], decides=node.op == "or")
-    return _strict(_OPERATORS[node.op], [compiled(part) for part in node.parts])
+    operate, first, *others = _OPERATORS[node.op], *node.parts
+    if not any(isinstance(part, Expression) for part in others):
+        return _of_one(operate, compiled(first), others)
+    return _strict(operate, [compiled(part) for part in node.parts])
 
 
 def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
     """`and`, which a false part decides, or `or`, which a true one does; else an unknown part makes it unknown."""
+    other = not decides
 
-    def value_of(read: Reader) -> Any:
+    def value_of(answers: dict[Key, Any]) -> Any:
         unknown: Unknown | None = None
         for part in parts:
-            value = part(read)
+            value = part(answers)
+            if value is decides:
+                return decides
+            if value is other:
+                continue
             if isinstance(value, Unknown):
                 unknown = value if unknown is None else unknown
             elif bool(value) is decides:
                 return decides
-        return not decides if unknown is None else unknown
+        return other if unknown is None else unknown
+
+    return value_of
+
+
+def _of_one(operate: Callable[..., Any], part: Condition, constants: Sequence[object]) -> Condition:
+    """An operator on one value and constants."""
+
+    def value_of(answers: dict[Key, Any]) -> Any:
+        value = part(answers)
+        if isinstance(value, Unknown):
+            return value
+        try:
+            return operate(value, *constants)
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+            return UNKNOWN
 
     return value_of
 
@@ -76,8 +91,8 @@ def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
 def _strict(operate: Callable[..., Any], parts: Sequence[Condition]) -> Condition:
     """An operator that needs all its operands."""
 
-    def value_of(read: Reader) -> Any:
-        values = [part(read) for part in parts]
+    def value_of(answers: dict[Key, Any]) -> Any:
+        values = [part(answers) for part in parts]
         for value in values:
             if isinstance(value, Unknown):
                 return value

@@ -120,9 +120,12 @@ class Constraint:
     def applies(self, job: Job) -> bool:
         return self.concerns(job.versions) and (self.always or not job.touched.isdisjoint(self.names))
 
+    def silent(self, job: Job) -> bool:
+        """Whether its condition tells that it has nothing to say, given that it concerns the run."""
+        return not isinstance(broken := _known(self.refuse).condition(job.answers), Unknown) and not broken
+
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
-        read = reader(job.arguments, job.answers)
-        broken = _known(self.refuse).condition(read)
+        broken = _known(self.refuse).condition(job.answers)
         if isinstance(broken, Unknown):
             yield Unverified(broken.because)
         elif broken:

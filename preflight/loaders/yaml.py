@@ -4,42 +4,43 @@ but scalars; the tree is built from parser events without recursion, so depth an
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import yaml
-from yaml.constructor import SafeConstructor
-from yaml.resolver import Resolver
 
 from preflight.document import Document, Entry, Node, Problem
 from preflight.loaders.comments import yaml_comments
+from preflight.loaders.yaml_scalars import PREFIX, constructed, plain, resolve
 from preflight.source import InputError, Source, Span
 
 MAX_DEPTH = 200
 MAX_NODES = 600_000
 MARK = "preflight:"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_RESOLVERS = Resolver.yaml_implicit_resolvers
-_WILD = _RESOLVERS.get(None, [])
-_constructor = SafeConstructor()
-_PREFIX = "tag:yaml.org,2002:"
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
-_TEXTS = (_PREFIX + "str", _PREFIX + "merge", _PREFIX + "value")
+_node: Any = partial(tuple.__new__, Node)  # what a NamedTuple's own constructor does, without a frame of Python
+_span: Any = partial(tuple.__new__, Span)
+_entry: Any = partial(tuple.__new__, Entry)
 
 
 def load_yaml(source: Source) -> Document:
     """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs."""
     builder = _Builder(source)
     try:
-        for event in yaml.parse(source.text, Loader=_Loader):
-            builder.take(event)
+        parser = _Loader(source.text)
+        try:
+            builder.build(parser.get_event)
+        finally:
+            parser.dispose()
     except yaml.MarkedYAMLError as error:
         raise _located(source, error) from None
     except yaml.YAMLError as error:
         raise InputError(f"is not YAML: {str(error).splitlines()[0]}", source.name) from None
     tree = builder.root
     comments = yaml_comments(source, tree) if MARK in source.text else ()
-    return Document(source, "yaml", tree=tree, comments=comments, problems=tuple(builder.problems))
+    return Document(source, "yaml", tree=tree, comments=comments, problems=tuple(builder.problems), texts=frozenset(builder.texts))
 
 
 def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
@@ -49,14 +50,14 @@ def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
 
 
 class _Open:
-    """A collection whose end has not come yet."""
+    """A collection whose end has not come yet. beyond: how many values its aliases and inner collections stand for."""
 
-    __slots__ = ("anchor", "flow", "items", "kind", "size", "start")
+    __slots__ = ("anchor", "beyond", "flow", "items", "kind", "start")
 
     def __init__(self, kind: str, start: int, flow: bool, anchor: str) -> None:
         self.kind, self.start, self.flow, self.anchor = kind, start, flow, anchor
         self.items: list[Node] = []
-        self.size = 1
+        self.beyond = 1
 
 
 class _Builder:
@@ -64,54 +65,67 @@ class _Builder:
         self.source = source
         self.root: Node | None = None
         self.problems: list[Problem] = []
+        self.texts: set[str] = set()
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._documents = 0
 
-    def take(self, event: yaml.Event) -> None:
-        kind = type(event)
-        if kind is yaml.ScalarEvent:
-            self._scalar(event)
-        elif kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
-            self._open(event, "mapping" if kind is yaml.MappingStartEvent else "sequence")
-        elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
-            self._close(event)
-        elif kind is yaml.AliasEvent:
-            self._alias(event)
-        elif kind is yaml.DocumentStartEvent:
-            self._documents += 1
-            if self._documents > 1:
-                raise self._error("is more than one YAML document; the framework reads exactly one", event.start_mark)
+    def build(self, next_event: Callable[[], Any]) -> None:
+        """Take every event of a parser."""
+        source, stack, texts = self.source, self._stack, self.texts
+        while (kind := type(event := next_event())) is not yaml.StreamEndEvent:
+            if kind is yaml.ScalarEvent:
+                value, style, start, end = event.value, event.style, event.start_mark.index, event.end_mark.index
+                if event.anchor or event.tag or style in ("|", ">") or not stack:
+                    self._odd_scalar(event, start, end)
+                    continue
+                if not style:
+                    value = self._value(None, value, event)
+                if type(value) is str:
+                    texts.add(value)
+                stack[-1].items.append(_node(("scalar", value, _span((source, start, end)), style or "", "")))
+            elif kind is yaml.MappingStartEvent:
+                self._open(event, "mapping")
+            elif kind is yaml.SequenceStartEvent:
+                self._open(event, "sequence")
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                self._close(event)
+            elif kind is yaml.AliasEvent:
+                self._alias(event)
+            elif kind is yaml.DocumentStartEvent:
+                self._documents += 1
+                if self._documents > 1:
+                    raise self._error("is more than one YAML document; the framework reads exactly one", event.start_mark)
 
     def _error(self, message: str, mark: Any) -> InputError:
         return InputError(message, self.source.name, mark.line + 1, mark.column + 1)
 
-    def _scalar(self, event: Any) -> None:
-        start, end = event.start_mark.index, event.end_mark.index
+    def _odd_scalar(self, event: Any, start: int, end: int) -> None:
+        """A scalar with an anchor or a tag, in a block, or alone in its file."""
         if event.anchor or event.tag:
             start = _PROPERTIES.match(self.source.text, start, end).end()  # type: ignore[union-attr]
-        span, style = Span(self.source, start, end), event.style or ""
+        style = event.style or ""
         if style in ("|", ">"):
-            span = Span(self.source, span.start, span.start + len(span.text.rstrip()))
+            end = start + len(self.source.text[start:end].rstrip())
         value = event.value if event.tag is None and style else self._value(event.tag, event.value, event)
-        self._add(Node("scalar", value, span, style, event.anchor or ""), 1)
+        if isinstance(value, str):
+            self.texts.add(value)
+        self._add(Node("scalar", value, Span(self.source, start, end), style, event.anchor or ""), 1)
 
     def _value(self, tag: str | None, text: str, event: Any) -> object:
         """The value of a scalar without quotes, or with a tag; a lone "!" reads even quoted text as if it were plain."""
-        tag = resolve(text) if tag is None or tag == "!" else tag
-        if tag in _TEXTS:
-            return text
         try:
-            return constructed(tag, text)
+            return plain(text) if tag is None or tag == "!" else constructed(tag, text)
         except LookupError:
             raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark) from None
         except (ValueError, OverflowError, AttributeError, yaml.YAMLError) as error:  # PyYAML trips over a tagged scalar
-            raise self._error(f"{text[:40]!r} cannot be read as {tag[len(_PREFIX) :]}: {error}", event.start_mark) from None
+            kind = (resolve(text) if tag is None or tag == "!" else tag)[len(PREFIX) :]
+            raise self._error(f"{text[:40]!r} cannot be read as {kind}: {error}", event.start_mark) from None
 
     def _open(self, event: Any, kind: str) -> None:
         if len(self._stack) >= MAX_DEPTH:
             raise self._error(f"is nested deeper than {MAX_DEPTH} levels", event.start_mark)
-        if event.tag not in (None, "!", _PREFIX + "map", _PREFIX + "seq"):
+        if event.tag not in (None, "!", PREFIX + "map", PREFIX + "seq"):
             raise self._error(f"the tag {event.tag} is not one that the framework can read", event.start_mark)
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -122,8 +136,15 @@ class _Builder:
         last = done.items[-1].span if done.items else None
         end = event.end_mark.index if done.flow or last is None else max(last.end, done.start)
         span = Span(self.source, done.start, end)
+        size = done.beyond + len(done.items)
+        if size > MAX_NODES:
+            raise self._too_many(done)
         value = self._entries(done.items) if done.kind == "mapping" else tuple(done.items)
-        self._add(Node(done.kind, value, span, "flow" if done.flow else "block", done.anchor), done.size)  # type: ignore[arg-type]
+        self._add(Node(done.kind, value, span, "flow" if done.flow else "block", done.anchor), size)  # type: ignore[arg-type]
+
+    def _too_many(self, parent: _Open) -> InputError:
+        line, column = self.source.position(parent.start)
+        return InputError(f"holds more than {MAX_NODES} values, aliases counted as what they stand for", self.source.name, line, column)
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
@@ -141,21 +162,25 @@ class _Builder:
             return
         parent = self._stack[-1]
         parent.items.append(node)
-        parent.size += size
-        if parent.size > MAX_NODES:
-            line, column = self.source.position(parent.start)
-            raise InputError(f"holds more than {MAX_NODES} values, aliases counted as what they stand for", self.source.name, line, column)
+        parent.beyond += size - 1
+        if parent.beyond > MAX_NODES:
+            raise self._too_many(parent)
 
     def _entries(self, items: list[Node]) -> tuple[Entry, ...]:
+        entries = tuple([_entry((key, value, False, False)) for key, value in zip(items[::2], items[1::2], strict=True)])
+        names = [entry.key.value for entry in entries if entry.key.kind == "scalar"]
+        if len(names) == len(entries) == len(set(names)) and "<<" not in names:
+            return entries
         merged: list[Entry] = []
         own: list[Entry] = []
-        for key, value in zip(items[::2], items[1::2], strict=True):
+        for entry in entries:
+            key = entry.key
             if key.kind != "scalar":
                 raise InputError("a key that is itself a collection cannot be read", self.source.name, key.span.line, key.span.column)
             if key.value == "<<" and not key.style:
-                merged += self._merge(value)
+                merged += self._merge(entry.value)
             else:
-                own.append(Entry(key, value))
+                own.append(entry)
         return self._shadow(merged, own)
 
     def _merge(self, value: Node) -> list[Entry]:
@@ -189,31 +214,3 @@ class _Builder:
 
 def _brief(node: Node) -> str:
     return node.span.text[:30] if node.kind == "scalar" else f"a {node.kind}"
-
-
-class _Unreadable(ValueError):
-    """What PyYAML says by a LookupError of its own."""
-
-
-@lru_cache(maxsize=4096)
-def constructed(tag: str, text: str) -> object:
-    """The value that a tag makes of a text. Raises LookupError for a tag that makes none, and whatever PyYAML raises."""
-    if tag[len(_PREFIX) :] in ("map", "seq", "set", "omap", "pairs"):
-        raise LookupError(tag)
-    construct = SafeConstructor.yaml_constructors[tag]
-    try:
-        return construct(_constructor, yaml.ScalarNode(tag, text))
-    except LookupError as error:
-        raise _Unreadable(str(error)) from None
-
-
-@lru_cache(maxsize=4096)
-def resolve(text: str) -> str:
-    """The YAML 1.1 tag of a plain scalar."""
-    for tag, pattern in _RESOLVERS.get(text[:1], []):
-        if pattern.match(text):
-            return str(tag)
-    for tag, pattern in _WILD:
-        if pattern.match(text):
-            return str(tag)
-    return _PREFIX + "str"

@@ -7,7 +7,7 @@ import re
 from preflight.document import Document, Entry, Node
 from preflight.finding import Edit, Key
 from preflight.loaders.comments import yaml_comments
-from preflight.loaders.yaml import resolve
+from preflight.loaders.yaml_scalars import resolve
 from preflight.source import Span
 
 Splice = tuple[Span, str]

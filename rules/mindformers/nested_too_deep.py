@@ -45,5 +45,5 @@ def _deepest(tree: Node) -> Node | None:
         node, depth = stack.pop()
         if node.kind == "mapping" and depth >= MAX_NESTING and node.entries:
             return node
-        stack += [(entry.value, depth + 1) for entry in reversed(node.entries)]
+        stack += [(entry.value, depth + 1) for entry in reversed(node.entries) if entry.value.kind == "mapping"]
     return None

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Related, Severity, rule
 from preflight.dialects.mindformers.layers import Layers, layers
-from preflight.dialects.mindformers.operators import match
+from preflight.dialects.mindformers.operators import Hit, match
 from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
@@ -63,11 +63,15 @@ def check(job: Job) -> Iterator[Finding]:
 def _clash(item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]) -> tuple[str, Item | None] | None:
     """The first operator that is marked already, and by which pattern; None for the model itself. Adds the pattern's own operators to seen."""
     first: tuple[str, Item | None] | None = None
+    reached: dict[int, tuple[Hit, ...]] = {}
     for layer in sorted(here):
         kinds = found.kind(layer)
         if len(kinds) != 1:
             continue  # the sort of this layer is not known: what may be there does not count
-        for hit in match(item.pattern, kinds[0]).hits:
+        hits = reached.get(id(kinds[0]))
+        if hits is None:
+            hits = reached[id(kinds[0])] = match(item.pattern, kinds[0]).hits
+        for hit in hits:
             if hit.cell or hit.conditional:
                 continue
             other = seen.setdefault((hit.path, layer), item)

@@ -51,7 +51,7 @@ def check(job: Job) -> Iterator[Finding]:
         return
     version = job.target.version
     for sort in applying(version):
-        value = job.arguments.given(sort.name)
+        value = job.arguments.given(sort.name) if sort.name in job.touched else None
         if value is None or not value.known or not _active(job, sort):
             continue
         if sort.name == "parallel_config.vocab_emb_dp":

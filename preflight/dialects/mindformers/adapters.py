@@ -31,7 +31,7 @@ _EITHER = {"qkv": ("query", "key", "value"), "fc1": ("gate", "up")}
 
 def targets(run: Run, family: str) -> Value:
     """The linears with an adapter; () where no pet_config is given."""
-    if not any(name == _PET or name.startswith(f"{_PET}.") for name in run.written):
+    if _PET not in run.written and not any(name.startswith(f"{_PET}.") for name in run.written):
         return derived(())
     kind, pattern = run.raw(f"{_PET}.pet_type"), run.raw(f"{_PET}.target_modules")
     if isinstance(kind, Unknown) or kind != "lora":

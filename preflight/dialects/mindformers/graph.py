@@ -20,6 +20,7 @@ from preflight.dialects.mindformers.reach import with_patterns
 from preflight.dialects.mindformers.relayout import relayout
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import table
+from preflight.dialects.mindformers.typed import written
 from preflight.document import Document
 from preflight.finding import Edit
 from preflight.plan import Model
@@ -35,7 +36,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     """Read a config. overrides: values by dotted name that the launch puts over the file's."""
     request = surroundings.request
     loaded = trees.load(document, surroundings)
-    typed = {**trees.written(loaded.tree, document), **overrides}
+    typed = written(loaded.tree, document).with_values(overrides)
     kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
     version = choose_version(loaded.tree, kind, request)
     run = Run(table(version), typed, kind)
@@ -50,8 +51,8 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         run.derive("layering", laid, of="model.model_config.offset")
 
     def put(name: str, value: object) -> tuple[Edit, ...]:
-        if (have := typed.get(name)) is not None:
-            return have.becomes(value)
+        if name in typed:
+            return typed[name].becomes(value)
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
     versions = {"mindformers": version}

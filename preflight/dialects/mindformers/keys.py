@@ -73,9 +73,9 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
             yield from _in_section(tree, (section,), t.sections[section], "error", place)
     yield from _of_mindspore(tree, version)
     yield from _of_model(tree, kind, t, config)
+    known = {*t.general, *SECTIONS, *t.sections}
     for entry in tree.entries:
         name = entry.key.value
-        known = (*t.general, *SECTIONS, *t.sections)
         if isinstance(name, str) and name not in known and not entry.shadowed and (near := nearest(name, known, 0.85)):
             yield Stray((name,), entry, "the top level", near, "warning", None)
 
@@ -92,8 +92,9 @@ def _in_section(tree: Node, path: Key, known: Iterable[str], weight: str, upstre
     section = tree.get(*path)
     if section is None or section.kind != "mapping":
         return
-    known = tuple(known)
     have = {entry.key.value for entry in section.entries}
+    if have <= (known := {*known}):
+        return
     for entry in section.entries:
         name = entry.key.value
         if entry.shadowed or name in known:

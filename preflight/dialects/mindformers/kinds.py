@@ -7,6 +7,7 @@ strict sections' keys and the model's type.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from preflight.constraints.versions import numbers
@@ -74,18 +75,26 @@ def choose_version(tree: Node, kind: Kind, request: Request) -> str:
     """
     if request.target is not None and request.target.version:
         return known_version(request.target.version)
-    candidates = [table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 7)]
-    everywhere = {(section, key) for t in candidates for section in t.sections for key in t.sections[section]} | set(_FORMER)
+    candidates, everywhere = _candidates(kind)
     found = {(str(s.key.value), str(e.key.value)) for s in tree.entries for e in s.value.entries}
     model = tree.get("model", "model_config", "type")
     name = model.value if model is not None and isinstance(model.value, str) else ""
 
+    found &= everywhere
+
     def misfits(t: Table) -> int:
-        unknown_keys = sum(1 for s, k in found & everywhere if s in t.strict and k not in t.sections[s])
+        unknown_keys = sum(1 for s, k in found if s in t.strict and k not in t.sections[s])
         return unknown_keys + 10 * (bool(name) and name not in t.models and any(name in other.models for other in candidates))
 
     best: Table = min(reversed(candidates), key=misfits)
     return best.version
+
+
+@lru_cache(maxsize=3)
+def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str]]]:
+    """The releases that have a kind of config, and every key of their sections."""
+    tables = tuple(table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 7))
+    return tables, frozenset((*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section])))
 
 
 _FORMER = (("runner_config", "image_size"), ("parallel_config", "auto_parallel"))

@@ -84,9 +84,13 @@ def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
     return attention, (dense, f"{shared}-{grouped}") if family == "deepseek" else (f"{shared}-{grouped}",)
 
 
+_OTHER_LAYERS = ("experimental_attention_variant", "enable_hyper_connections", "model_architecture", "multi_latent_attention")
+
+
 def _mcore(arguments: Arguments, plan: Plan) -> Layers | None:
-    settings = {name.rpartition(".")[2]: value.raw for name, value in arguments.written.items()}
-    if any(settings.get(name) for name in ("experimental_attention_variant", "enable_hyper_connections", "model_architecture")):
+    names = {name.rpartition(".")[2]: name for name in arguments.written}
+    settings = {key: arguments.written[names[key]].raw for key in _OTHER_LAYERS if key in names}
+    if any(settings.get(name) for name in _OTHER_LAYERS[:-1]):
         return None
     experts, shared = _known(plan.model.experts), _known(plan.model.shared_ffn)
     latent = settings.get("multi_latent_attention")

@@ -101,11 +101,11 @@ def _defaults(run: Run, known: Names, config: Node | None) -> Iterator[tuple[str
 
 def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
     """Settings in the order in which they count: sections of the run, then config.json, then model_config over it."""
-    typed = {name.removeprefix(_MODEL): value for name, value in run.written.items() if name.startswith(_MODEL) and "." not in name.removeprefix(_MODEL)}
+    typed = {name.removeprefix(_MODEL): run.written[name] for name in run.written if name.startswith(_MODEL) and "." not in name.removeprefix(_MODEL)}
     for section in SECTIONS:
-        for name, value in run.written.items():
+        for name in run.written:
             if name.startswith(f"{section}.") and name.count(".") == 1:
-                yield name.partition(".")[2], run.effective.get(name, value)
+                yield name.partition(".")[2], run.effective.get(name) or run.written[name]
     for entry in config.entries if config is not None else ():
         if not entry.shadowed and isinstance(entry.key.value, str) and entry.key.value not in typed:
             yield entry.key.value, Value(number(entry.value), Origin.DERIVED, note="config.json")

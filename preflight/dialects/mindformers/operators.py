@@ -176,7 +176,7 @@ def nearest(pattern: str, layers: tuple[Cell, ...], taken: frozenset[str] = froz
         return exact[0]
     others = _translated(wanted)
     guesses = [(2.0, path) for path in candidates if plain(path) in others]
-    guesses += [(score, path) for path, conditional in candidates.items() if not conditional and (score := _similar(wanted, plain(path))) >= 0.8]
+    guesses += [(score, path) for path, conditional in candidates.items() if not conditional and (score := _similar(wanted, plain(path))) >= _ALIKE + 0.02]
     free = [guess for guess in guesses if guess[1] not in taken]
     best = sorted(free or guesses, key=lambda guess: (-guess[0], guess[1]))
     return best[0][1] if best else ""
@@ -200,12 +200,17 @@ def plain(pattern: str) -> str:
     return re.sub(r"[\s\-]+", "_", text)
 
 
+_ALIKE = 0.78
+
+
 def _similar(one: str, other: str) -> float:
-    """How alike two paths are; the same number of parts and the same last part count most."""
+    """How alike two paths are, 0 for those that are not; the same last part counts too."""
     from difflib import SequenceMatcher
 
-    ratio = SequenceMatcher(None, one, other).ratio()
-    return ratio + (0.02 if one.rpartition(".")[2] == other.rpartition(".")[2] else 0.0)
+    matcher = SequenceMatcher(None, one, other)
+    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+        return 0.0
+    return matcher.ratio() + (0.02 if one.rpartition(".")[2] == other.rpartition(".")[2] else 0.0)
 
 
 def _translated(wanted: str) -> set[str]:

@@ -8,7 +8,6 @@ from typing import Any
 from preflight.arguments import REMOVE, Arguments, Switch
 from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers import tree as trees
 from preflight.dialects.mindformers.kept import keeps
 from preflight.dialects.mindformers.kinds import known_version
 from preflight.dialects.mindformers.pynative_derive import Derived, derive
@@ -16,6 +15,7 @@ from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
 from preflight.dialects.mindformers.relayout import relayout
+from preflight.dialects.mindformers.typed import written
 from preflight.document import Document, Node, Unknown
 from preflight.finding import Edit
 from preflight.record import replace
@@ -31,9 +31,9 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     request = surroundings.request
     asked = known_version(request.target.version) if request.target else VERSION
     target = Target("mindformers", asked if asked.startswith("2") else VERSION)
-    typed = trees.written(tree, document)
-    aliases = _aliases(typed)
-    typed.update({f"net.{field}": typed[key] for field, key in aliases.items()})
+    as_written = written(tree, document)
+    aliases = _aliases(as_written)
+    typed = as_written.with_values({f"net.{field}": as_written[key] for field, key in aliases.items()})
     world = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
     plain = _Defaults(typed)
     found = derive(typed, plain, world)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from preflight.arguments import Switch
-from preflight.dialects.mindformers.table import Table
+from preflight.dialects.mindformers.table import Table, table
 from preflight.document import Unknown
 from preflight.value import Origin, Value, default, derived, unknown
 
 TRAINING = ("train", "finetune", "predict_with_train_model")
+
+
+@lru_cache(maxsize=4096)
+def _default(version: str, name: str, model: str) -> Value:
+    return default(table(version).default(name, model), f"MindFormers {version}")
 
 
 class Run:
@@ -36,7 +42,7 @@ class Run:
             return unknown(self.open)
         if self.absent and name.startswith(("mcore.", "model.model_config.")):
             return unknown(self.absent)
-        return default(self.table.default(name, self.model), f"MindFormers {self.table.version}")
+        return _default(self.table.version, name, self.model)
 
     def raw(self, name: str) -> Any:
         """The plain value, or an Unknown."""

@@ -1,14 +1,11 @@
-"""A config as the framework loads it: nesting bounded, base_config merged, every value by its dotted name."""
+"""A config as the framework loads it: nesting bounded, base_config merged."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from preflight.arguments import REMOVE
 from preflight.dialects import Surroundings
-from preflight.document import Document, Entry, Node, Problem, Setting
-from preflight.finding import Edit, Key
-from preflight.value import Origin, Value
+from preflight.document import Document, Entry, Node, Problem
 
 MAX_NESTING = 10
 MAX_BASES = 20
@@ -21,16 +18,6 @@ class Loaded(NamedTuple):
     documents: tuple[Document, ...]
     problems: tuple[Problem, ...]
     missing: tuple[str, ...] = ()
-
-
-def nesting(node: Node) -> int:
-    """How deep mappings nest; lists end the count, as in the framework's own check."""
-    deepest, stack = 0, [(node, 0)]
-    while stack:
-        current, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack += [(entry.value, depth + 1) for entry in current.entries]
-    return deepest
 
 
 def load(document: Document, surroundings: Surroundings) -> Loaded:
@@ -77,44 +64,3 @@ def _merge(child: Node, base: Node) -> Node:
             entry = Entry(entry.key, _merge(entry.value, below.value))
         entries.append(entry)
     return Node("mapping", tuple(entries), child.span, child.style)
-
-
-def written(tree: Node, home: Document) -> dict[str, Value]:
-    """Every value below a tree by dotted name, sections included; list items by their index."""
-    found: dict[str, Value] = {}
-    stack = _below(tree, (), "")
-    while stack:
-        name, key, node, key_node = stack.pop()
-        span, raw = node.span, node.value
-        if node.kind != "scalar":
-            raw = node.plain()
-            stack += _below(node, key, name)
-        editable = node.kind == "scalar" and span.start >= key_node.span.start and span.source is key_node.span.source
-        setting = Setting(key, raw, span, key_node.span, editable=editable)
-        found[name] = Value(raw, Origin.WRITTEN, setting, "", _editor(key, removable=span.source is home.source))
-    return found
-
-
-def _below(node: Node, key: Key, name: str) -> list[tuple[str, Key, Node, Node]]:
-    """Name, key, node and the node of the key of everything right below a node, the last first; items of a list where some are mappings."""
-    start = f"{name}." if name else ""
-    if node.kind == "mapping":
-        parts = [(e.key.value if isinstance(e.key.value, (str, int)) else str(e.key.value), e) for e in reversed(node.entries) if not e.shadowed]
-        return [(f"{start}{part}", (*key, part), e.value, e.key) for part, e in parts]
-    if any(item.kind == "mapping" for item in node.items):
-        return [(f"{start}{i}", (*key, i), node.items[i], node.items[i]) for i in range(len(node.items) - 1, -1, -1)]
-    return []
-
-
-class _editor:
-    """Gives the edits that make a setting another value; picklable, and cheap to make."""
-
-    __slots__ = ("key", "removable")
-
-    def __init__(self, key: Key, *, removable: bool) -> None:
-        self.key, self.removable = key, removable
-
-    def __call__(self, value: object) -> tuple[Edit, ...]:
-        if value is REMOVE:
-            return (Edit("remove", self.key),) if self.removable else ()
-        return (Edit("set", self.key, value),)
