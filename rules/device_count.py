@@ -24,7 +24,7 @@ Unsafe: another data-parallel size is another global batch size, unless the micr
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:432, validate_args; core_v0.12.1 :315
 MindFormers v1.5.0, mindformers/tools/check_rules.py:159, _check_parallel
-MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127, ParallelDims
+MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127, ParallelDims, and mindformers/pynative/trainer/trainer.py:575
 """
 
 from collections.abc import Iterator
@@ -39,6 +39,8 @@ UPSTREAM = {
     "mindformers": "mindformers/tools/check_rules.py:187",
 }
 PYNATIVE = "mindformers/pynative/distributed/parallel_dims.py:127"
+FEWER = "mindformers/pynative/trainer/trainer.py:575"
+"""Where pynative MindFormers refuses fewer devices than one replica has; more that do not divide are refused later."""
 
 
 @rule(severity=Severity.ERROR)
@@ -57,7 +59,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             span=job.place(*_largest_first(sizes), layout.world),
             related=layout.world.related,
             key=max(sizes, key=lambda size: size.raw if size.written else 0).key,
-            upstream=PYNATIVE if job.plan.loss.implementation.raw == "pynative" else job.upstream(UPSTREAM),
+            upstream=(FEWER if world[0] < model else PYNATIVE) if job.plan.loss.implementation.raw == "pynative" else job.upstream(UPSTREAM),
             layout=True,
         )
 

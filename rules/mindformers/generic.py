@@ -2,10 +2,27 @@
 
 from preflight.constraints.expressions import all_of
 from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
-from preflight.rules.mindformers.names import CHECKS, NEW, SINCE_TEMPLATE, a, at, automatic, context, data, expert, legacy, mcore, pipeline, semi
+from preflight.rules.mindformers.names import (
+    CHECKS,
+    NEW,
+    SINCE_TEMPLATE,
+    a,
+    at,
+    automatic,
+    context,
+    data,
+    expert,
+    legacy,
+    mcore,
+    pipeline,
+    scheduler,
+    semi,
+    training,
+)
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MOE = "mindformers/modules/transformer/moe.py"
+_SETTING = "mindformers/parallel_core/training_graph/transformer/utils.py"
 WITHOUT_LAYERS = ("BertConfig", "CLIPConfig", "SwinConfig", "ViTConfig", "ViTMAEConfig", "EVA02Config")
 experts, batch = a["moe_config.expert_num"], a["model.model_config.batch_size"]
 generic = all_of(legacy, automatic, a["shape.family"] == "gpt2", experts > 1)
@@ -89,6 +106,23 @@ MINDFORMERS.add(
         versions=SINCE_TEMPLATE,
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
+    ),
+    refuse(
+        "zero-bubble-chunks-legacy",
+        all_of(
+            legacy,
+            training,
+            a["use_parallel"],
+            a["shape.family"].is_in("llama", "deepseek", "glm"),
+            scheduler == "zero_bubble_v",
+            a["model.model_config.pp_interleave_num"] == 1,
+        ),
+        message="zero_bubble_v needs pp_interleave_num 2, not 1",
+        why="the V-shaped schedule gives every stage two chunks, and the layers of the second one are turned round",
+        upstream={"1.7.0": f"{_SETTING}:169", "2.1.0": f"{_SETTING}:167"},
+        versions=">=1.7",
+        at=(a["model.model_config.pp_interleave_num"], scheduler),
+        fixes=(put(a["model.model_config.pp_interleave_num"], 2),),
     ),
     refuse(
         "mcore-ckpt-format",

@@ -204,6 +204,17 @@ MINDFORMERS.add(
         at=(c["num_query_groups"], tensor),
         layout=True,
     ),
+    divides(
+        "mcore-hidden-over-heads",
+        a["shape.heads"],
+        a["shape.hidden"],
+        when=all_of(mcore, training, ~c["multi_latent_attention"], a["shape.heads"] > 0),
+        message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
+        why="the attention refuses to be built, whatever the width of a head is",
+        upstream={"1.7.0": f"{_ATTENTION}:150", "2.1.0": f"{_ATTENTION}:169"},
+        versions=MCORE,
+        at=(a["shape.hidden"], a["shape.heads"]),
+    ),
     refuse(
         "query-groups-over-tensor",
         all_of(

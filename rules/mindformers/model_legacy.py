@@ -32,7 +32,7 @@ MINDFORMERS.add(
         all_of(llama, a[f"{model}.n_kv_heads"] == 0),
         message="the model has 0 key/value heads",
         why="the heads are divided by them; the network cannot be built",
-        upstream=at(_LLAMA, 148, 145),
+        upstream=at(_LLAMA, 148, 147),
         at=(a[f"{model}.n_kv_heads"],),
     ),
     divides(

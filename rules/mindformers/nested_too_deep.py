@@ -23,10 +23,10 @@ from preflight.dialects.mindformers.tree import MAX_NESTING
 from preflight.document import Node
 
 _CHECKS = "mindformers/tools/check_rules.py"
-UPSTREAM = {"mindformers@1.5.0": f"{_CHECKS}:377", "mindformers@1.7.0": f"{_CHECKS}:372", "mindformers@2.1.0": f"{_CHECKS}:396"}
+UPSTREAM = {"mindformers@1.5.0": f"{_CHECKS}:377", "mindformers@1.7.0": f"{_CHECKS}:372", "mindformers@2.1.0": f"{_CHECKS}:396", "pynative": f"{_CHECKS}:396"}
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
 def check(job: Job) -> Iterator[Finding]:
     if not matches(job.target.version, ">=1.5"):
         return

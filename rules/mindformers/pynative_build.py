@@ -13,6 +13,7 @@ WARMING = ("ConstantWarmUpLR", "LinearWithWarmUpLR", "CosineWithRestartsAndWarmU
 ACTIVATIONS = ("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu")
 heads, hidden, length = a["net.num_attention_heads"], a["net.hidden_size"], a["net.seq_length"]
 ratio, steps, schedule = a["lr_scheduler.warmup_ratio"], a["lr_scheduler.warmup_steps"], a["lr_scheduler.type"]
+ratios, layers, mtp = a["net.csa_compress_ratios"], a["net.num_layers"], a["net.mtp_num_layers"]
 training = a["run_mode"] != "predict"
 compressed = any_of(a["net.use_attn_mask_compression"], a["net.use_eod_attn_mask_compression"])
 
@@ -64,6 +65,27 @@ PYNATIVE.add(
         why=LAYER,
         upstream="mindformers/pynative/transformers/attention.py:113",
         at=(hidden, heads),
+    ),
+    refuse(
+        "no-heads",
+        all_of(a["net.multi_latent_attention"] == False, heads == 0),
+        message="the network has 0 attention heads",
+        why="they are divided by the key/value heads, and the width by them",
+        upstream="mindformers/pynative/transformers/attention.py:103",
+        at=(heads,),
+    ),
+    refuse(
+        "hybrid-length",
+        all_of(
+            a["net.experimental_attention_variant"] == "dsv4_hybrid",
+            all_of(ratios.given, ratios.is_set, mtp.given, layers.given),
+            any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
+        ),
+        message="csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} prediction layers",
+        why="every layer has a compression of its own, prediction layers included",
+        upstream={"2.1.0": "mindformers/parallel_core/transformer_config.py:3217"},
+        at=(ratios, layers, mtp),
+        shows={"length": ratios.length},
     ),
     refuse(
         "short-compressed-mask",

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds operators that two patterns of `select_recompute` hit in one layer, and operators that the model itself has
-marked already (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore).
+marked already (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore). The same holds for what
+`select_recompute_exclude` takes out, except where it names a pattern of `select_recompute`, which is then dropped.
 
 ## Why is this bad?
 Marking an operator replaces its method `recompute` by a value; the second call raises TypeError ('bool' object is not
@@ -21,11 +22,12 @@ MindFormers v1.5.0, mindformers/models/utils.py:596, LayerSetting.set_pattern_re
 """
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from preflight import Finding, Job, Related, Severity, rule
 from preflight.dialects.mindformers.layers import Layers, layers
-from preflight.dialects.mindformers.operators import Hit, match
-from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items
+from preflight.dialects.mindformers.operators import SEPARATOR, Hit, compiled, match
+from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items, swap_on
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 UPSTREAM = {
@@ -36,28 +38,44 @@ UPSTREAM = {
 }
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), beside=("select-recompute-bad-pattern",))
 def check(job: Job) -> Iterator[Finding]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return
-    excluded = any(item.setting == "select_recompute_exclude" for item in items(job))
+    selected = [item for item in items(job) if item.setting == "select_recompute"]
+    excluded = [item for item in items(job) if item.setting == "select_recompute_exclude"] if swap_on(job) is False else []
     seen: dict[tuple[str, int], Item] = {}
-    for item in items(job):
-        if item.setting != "select_recompute" or excluded or not (here := active_layers(job, item)):
+    for item in (*_kept(selected, excluded), *excluded):
+        if not (here := active_layers(job, item)):
             continue
         clash = _clash(item, here, found, seen)
         if clash is None:
             continue
         path, other = clash
         why = f"'{other.pattern}' already marks it there" if other is not None else "the model has marked it itself"
+        does = f"marks {path} for recomputation" if item in selected else f"takes {path} out of recomputation"
         related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
-        yield Finding(
-            f"'{item.pattern}' marks {path} for recomputation, but {why}, and a second time fails",
-            item.node.span,
-            related,
-            key=item.key,
-            upstream=job.upstream(UPSTREAM),
-        )
+        yield Finding(f"'{item.pattern}' {does}, but {why}, and a second time fails", item.node.span, related, key=item.key, upstream=job.upstream(UPSTREAM))
+
+
+def _kept(selected: list[Item], excluded: list[Item]) -> list[Item]:
+    """The framework drops one selecting pattern for each excluding one that says the same."""
+    kept = list(selected)
+    for out in excluded:
+        if (same := next((item for item in kept if _same(out.pattern, item.pattern)), None)) is not None:
+            kept.remove(same)
+    return kept
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two patterns match each other part by part, one way or the other; what cannot be tried counts as the same."""
+    pairs = list(zip_longest(one.split(SEPARATOR), other.split(SEPARATOR), fillvalue=None))
+    return all(a is not None and b is not None and (_matches(a, b) or _matches(b, a)) for a, b in pairs)
+
+
+def _matches(part: str, text: str) -> bool:
+    expression = compiled(part)
+    return isinstance(expression, str) or expression.fullmatch(text) is not None
 
 
 def _clash(item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]) -> tuple[str, Item | None] | None:

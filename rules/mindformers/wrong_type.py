@@ -42,7 +42,7 @@ _SIZES = frozenset(f"parallel_config.{size}" for size in ("data_parallel", "mode
 _STAGE = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
 
 
-_NO_DEFAULT = tuple(f"model.model_config.{name}" for name in ("num_layers", "vocab_size", "seq_length", "scaling_factor", "theta"))
+_NO_DEFAULT = tuple(f"model.model_config.{name}" for name in ("num_layers", "vocab_size", "seq_length", "scaling_factor", "theta", "hidden_size", "num_heads"))
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -77,6 +77,8 @@ def _active(job: Job, sort: Sort) -> bool:
         return bool(get("kind").raw == "mcore")
     if sort.when == "yarn":
         return _family(job) and str(get("model.model_config.extend_method").raw).lower() == "yarn"
+    if sort.when == "widened":
+        return _family(job) and get("model.model_config.intermediate_size").raw is None
     if sort.when == "layered":
         return get("kind").raw == "legacy" and job.plan.model.family.raw in ("llama", "glm", "deepseek")
     return _family(job) if sort.when == "llama" else True

@@ -10,8 +10,9 @@ from typing import Any
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
+from preflight.dialects.mindformers.sorts import SORTS
 from preflight.dialects.mindformers.table import Table, folder, table
-from preflight.dialects.mindformers.types import MEMORY, SCHEDULERS, SORTS, WORDS
+from preflight.dialects.mindformers.types import MEMORY, SCHEDULERS, WORDS
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
 _SHAPES: dict[str, dict[str, Any]] = {

@@ -47,6 +47,8 @@ SECTIONS = (
     *("input_data", "transform_process_num", "load_ckpt_async", "remote_save_url", "save_file", "lr_scale", "lr_scale_factor", "layer_scale"),
     *("ckpt_use_legacy_format", "use_legacy_format", "balanced_load", "print_separate_loss", "ignore_data_skip", "data_skip_steps", "init_method"),
 )
+TRAINERS = ("CausalLanguageModelingTrainer", "MultiModalToTextGenerationTrainer", "GeneralTaskTrainer")
+_BUILT = {"1.5.0": 320, "1.7.0": 398, "2.1.0": 398}
 _TEMPLATE = "mindformers/tools/register/template.py:116"
 _OLD = {"parallel_config": 57, "recompute_config": 46, "moe_config": 40}
 _CONTEXT = {"1.0.0": 104, "1.2.0": 104, "1.3.2": 130, "1.5.0": 200, "1.7.0": 199}
@@ -71,6 +73,7 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
         if not (section == "moe_config" and kind == "mcore" and t.templated) and _template_applies(section, tree, t):
             place = _TEMPLATE if t.templated else f"mindformers/core/parallel_config.py:{_OLD[section]}"
             yield from _in_section(tree, (section,), t.sections[section], "error", place)
+    yield from _of_trainer(tree, version)
     yield from _of_mindspore(tree, version)
     yield from _of_model(tree, kind, t, config)
     known = {*t.general, *SECTIONS, *t.sections}
@@ -101,6 +104,13 @@ def _in_section(tree: Node, path: Key, known: Iterable[str], weight: str, upstre
             continue
         near = nearest(str(name), [k for k in known if k not in have], cutoff)
         yield Stray((*path, name if isinstance(name, (str, int)) else str(name)), entry, ".".join(map(str, path)), near, weight, upstream)
+
+
+def _of_trainer(tree: Node, version: str) -> Iterator[Stray]:
+    """The trainer section is handed to its class, which takes a name and no more."""
+    kind = tree.get("trainer", "type")
+    if version in _BUILT and kind is not None and kind.value in TRAINERS:
+        yield from _in_section(tree, ("trainer",), ("type", "model_name"), "error", f"mindformers/tools/register/register.py:{_BUILT[version]}")
 
 
 def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:

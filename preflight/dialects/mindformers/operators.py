@@ -69,13 +69,15 @@ class Hit(NamedTuple):
 class Match(NamedTuple):
     """What a pattern does in one layer. unsure: it may reach what is not known; invalid: why a part is no expression.
 
-    attribute: a plain attribute of a cell that its last part names as well, "" for none.
+    attribute: a plain attribute of a cell that its last part names as well, "" for none. own: the same of its class, whose
+    method the walk takes for an operator's.
     """
 
     hits: tuple[Hit, ...] = ()
     unsure: str = ""
     invalid: str = ""
     attribute: str = ""
+    own: str = ""
 
 
 def read_cell(name: str, data: Any) -> Cell:
@@ -95,7 +97,7 @@ def _operators(text: str) -> tuple[Operator, ...]:
 def match(pattern: str, layer: Cell) -> Match:
     """What a pattern hits in a layer, as LayerSetting.set_pattern_recompute walks it."""
     hits: list[Hit] = []
-    state = {"unsure": "", "invalid": "", "attribute": ""}
+    state = {"unsure": "", "invalid": "", "attribute": "", "own": ""}
 
     def walk(cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool) -> None:
         if cell.opaque:
@@ -118,6 +120,8 @@ def match(pattern: str, layer: Cell) -> Match:
             found = (o for o in cell.operators if o.name not in names and expression.fullmatch(o.name))
             hits.extend(Hit(SEPARATOR.join((*path, o.name)), False, conditional or o.conditional, o.marked) for o in found)
             plain_names = (*_ATTRIBUTES, *(_OF_LINEAR if any(o.name == "matmul" for o in cell.operators) else ()))
+            if expression.fullmatch("__class__"):
+                state["own"] = state["own"] or SEPARATOR.join((*path, "__class__"))
             state["attribute"] = state["attribute"] or next((SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), "")
 
     walk(layer, pattern.split(SEPARATOR), (), False)

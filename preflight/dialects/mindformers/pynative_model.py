@@ -31,6 +31,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "rope_scaling": ("rope_scaling",),
     "multi_latent_attention": ("multi_latent_attention",),
     "experimental_attention_variant": ("experimental_attention_variant",),
+    "csa_compress_ratios": ("compress_ratios", "csa_compress_ratios"),
     "q_lora_rank": ("q_lora_rank",),
     "kv_lora_rank": ("kv_lora_rank",),
     "qk_head_dim": ("qk_nope_head_dim", "qk_head_dim"),

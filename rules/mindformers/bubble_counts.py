@@ -1,0 +1,59 @@
+"""A recompute setting does not say what the second chunk of a zero-bubble schedule recomputes.
+
+## What it does
+Checks, with the schedule zero_bubble_v, that a list of `recompute_config` (or of one of its patterns) has a list for each of
+the two virtual chunks of a stage.
+
+## Why is this bad?
+The framework turns the second entry round, because the second chunk runs through the stages backwards: a count cannot be
+turned round, and a missing entry is not there. Every rank dies while the network is built.
+
+## Example
+    parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}
+    recompute_config: {select_recompute: {'mlp\\.mul': [2, 2]}}
+Use instead:
+    recompute_config: {select_recompute: {'mlp\\.mul': [[1, 1], [1, 1]]}}
+
+## References
+MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py:472, LayerSetting._format_recompute_list
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, rule
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, swap_on
+from preflight.document import Node
+
+_PLACE = "mindformers/parallel_core/training_graph/transformer/utils.py:472"
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("bad-recompute-value",))
+def check(job: Job) -> Iterator[Finding]:
+    here, get = section(job), job.arguments.get
+    if here is None or not matches(job.target.version, ">=1.7") or not applies(job) or swap_on(job) is not False:
+        return
+    if get("parallel.pipeline_config.pipeline_scheduler").raw != "zero_bubble_v" or get("use_parallel").raw is not True:
+        return
+    mcore = get("kind").raw == "mcore"
+    if not mcore and job.plan.model.family.raw not in ("llama", "deepseek", "glm"):
+        return
+    for setting in (*(() if mcore else (FULL,)), *SELECTING, *EXCLUDING):  # the mcore configuration looks at recompute itself
+        node = here.get(setting)
+        for name, value in _values(setting, node):
+            if _flat(value):
+                message = f"{name} is {value.shown[:40]}; zero_bubble_v needs a list for each of the two virtual chunks"
+                yield Finding(message, value.span, key=(SECTION, setting), upstream=_PLACE)
+
+
+def _values(setting: str, node: Node | None) -> Iterator[tuple[str, Node]]:
+    """The lists of a setting, each with its name."""
+    if node is not None and node.kind == "sequence":
+        yield setting, node
+    elif node is not None and node.kind == "mapping" and setting != FULL:
+        yield from ((f"'{entry.key.value}'", entry.value) for entry in node.entries if not entry.shadowed and entry.value.kind == "sequence")
+
+
+def _flat(node: Node) -> bool:
+    """Whether the second entry is none that can be turned round."""
+    return len(node.items) < 2 or (node.items[1].kind == "scalar" and not isinstance(node.items[1].value, str))

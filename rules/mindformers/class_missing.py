@@ -1,0 +1,84 @@
+"""A section that is built by the name of its class does not name one.
+
+## What it does
+Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A section that
+is left out, null or empty has none.
+
+## Why is this bad?
+The trainer, or the network, is looked up by that name: without it every rank dies at start-up. A config of an mcore network
+names no type; without `use_legacy: False` it is taken for a legacy one.
+
+## Example
+    model:
+      arch: {}
+      model_config: {type: LlamaConfig}
+Use instead:
+    model:
+      arch: {type: LlamaForCausalLM}
+      model_config: {type: LlamaConfig}
+
+## Fix safety
+Unsafe: the class that is usual may not be the one that was meant.
+
+## References
+MindFormers v1.5.0, mindformers/tools/register/register.py:289, MindFormerRegister.get_instance_from_cfg
+MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 and :393
+"""
+
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight.dialects.mindformers.table import table
+from preflight.document import Node
+
+_FILE = "mindformers/tools/register/register.py"
+_NO_SECTION = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
+_NO_TYPE = {"1.5.0": 289, "1.7.0": 367, "2.1.0": 367}
+_NULL_TYPE = {"1.5.0": 312, "1.7.0": 393, "2.1.0": 393}
+_USUAL = {"LlamaConfig": "LlamaForCausalLM"}
+_TRAINER = "CausalLanguageModelingTrainer"
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    tree, kind = job.documents[0].tree, job.arguments.get("kind").raw
+    if tree is None or kind not in ("legacy", "mcore") or tree.get("base_config") is not None or not table(job.target.version).templated:
+        return
+    if tree.get("run_mode") is None:
+        return  # said on the command line, where much else may be said
+    trainer = tree.get("trainer")
+    if trainer is None or (trainer.kind == "mapping" and not trainer.entries) or (trainer.kind == "scalar" and trainer.value is None):
+        said = "there is no trainer section" if trainer is None else "the trainer section is empty"
+        fix = Fix(f"set its type to {_TRAINER}, which is usual", (Edit("set", ("trainer", "type"), _TRAINER),)) if trainer is not None else None
+        span = trainer.span if trainer is not None else job.start
+        yield Finding(f"{said}, so there is no type to build a trainer by", span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
+    model = tree.get("model")
+    if kind == "legacy" and model is not None and model.kind == "mapping" and model.entries:
+        yield from _network(job, model)
+
+
+def _network(job: Job, model: Node) -> Iterator[Finding]:
+    """The architecture and its configuration."""
+    config, arch = model.get("model_config"), model.get("arch")
+    named = config.get("type") if config is not None and config.kind == "mapping" else None
+    usual = _USUAL.get(str(named.value)) if named is not None else None
+    fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),)) if usual and arch is not None else None
+    if arch is None or arch.kind != "mapping":
+        if arch is None or arch.kind == "scalar":
+            said = "there is no model.arch" if arch is None else f"model.arch is {arch.shown[:30] or 'empty'}"
+            message, where = f"{said}; it must name the network by its type", _place(job, _NO_SECTION)
+            yield Finding(message, (arch or model).span, key=("model", "arch"), fix=fix, upstream=where)
+        return
+    for name, node in (("arch", arch), ("model_config", config)):
+        if node is None or node.kind != "mapping" or (name == "model_config" and not node.entries):
+            continue
+        kind = node.get("type")
+        if kind is None or kind.value is None:
+            hint = "; for an mcore network, set use_legacy: False" if name == "model_config" and node.get("model_type") is not None else ""
+            where = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
+            message = f"model.{name} has no type to be built by{hint}"
+            yield Finding(message, (kind or node).span, key=("model", name), fix=fix if name == "arch" else None, upstream=where)
+
+
+def _place(job: Job, lines: dict[str, int]) -> str:
+    return f"{_FILE}:{lines.get(job.target.version, lines['1.5.0'])}"

@@ -1,0 +1,95 @@
+"""A size of an mcore network is no number.
+
+## What it does
+Checks, with `use_legacy: False`, that the sizes of the network are whole numbers where they are written: not text, not null
+where there is no default to fall back to, and not 0 for the heads and their width.
+
+## Why is this bad?
+The network computes with them while it is built and dies of a TypeError or a division by zero, on every rank.
+
+## Example
+    model: {model_config: {model_type: qwen3, num_attention_heads: "32"}}
+Use instead:
+    model: {model_config: {model_type: qwen3, num_attention_heads: 32}}
+
+## Fix safety
+Safe: the text is replaced by the number that it spells.
+
+## References
+MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2349, TransformerConfig.__post_init__
+MindFormers 2.1.0, mindformers/parallel_core/utils/init_method.py:30 and :45
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.constraints.versions import matches
+
+_CONFIG = "mindformers/parallel_core/transformer_config.py"
+_INIT = "mindformers/parallel_core/utils/init_method.py"
+_ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
+_FLASH = "mindformers/parallel_core/training_graph/transformer/flash_attention.py"
+_LAYERS = "mindformers/parallel_core/inference/tensor_parallel/layers.py"
+_MASK = "mindformers/parallel_core/training_graph/transformer/mask_generate.py"
+_SERVED = "mindformers/parallel_core/inference/transformer/attention.py:169"
+_DIVIDES = "mindformers/parallel_core/inference/utils.py:163"
+
+
+class _Size(NamedTuple):
+    """A size, and where a network dies of text or null: one that trains in 1.7, in 2.1, one that predicts in 2.1. null: it dies of null, too.
+
+    zero: where they die of 0; "" where they do not.
+    """
+
+    name: str
+    text: tuple[str, str, str]
+    null: bool = True
+    zero: tuple[str, str, str] = ("", "", "")
+
+
+_SIZES = (
+    _Size("vocab_size", (f"{_INIT}:30", f"{_INIT}:30", f"{_LAYERS}:1173")),
+    _Size("hidden_size", (f"{_INIT}:30", f"{_INIT}:30", f"{_LAYERS}:1237")),
+    _Size(
+        "num_attention_heads",
+        (f"{_CONFIG}:446", f"{_CONFIG}:2349", f"{_CONFIG}:2349"),
+        zero=(f"{_ATTENTION}:136", f"{_ATTENTION}:148", f"{_LAYERS}:95"),
+    ),
+    _Size("num_layers", (f"{_INIT}:45", f"{_INIT}:45", f"{_INIT}:45")),
+    _Size("ffn_hidden_size", (f"{_INIT}:30", f"{_INIT}:30", _DIVIDES), null=False),
+    _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", "")),
+    _Size("num_query_groups", (f"{_ATTENTION}:121", f"{_ATTENTION}:133", _DIVIDES), null=False),
+    _Size("kv_channels", ("", "", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
+)
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    if job.arguments.get("kind").raw != "mcore" or not matches(job.target.version, ">=1.7"):
+        return
+    new, training = matches(job.target.version, ">=2"), job.arguments.get("training").raw is True
+    if not new and not training:
+        return
+    run = 2 if not training else int(new)
+    latent = job.arguments.get("mcore.multi_latent_attention").raw is not False
+    mixed = job.arguments.get("mcore.num_moe_experts").raw is not None  # then no dense layer may be built
+    for size in _SIZES:
+        value = job.arguments.get(f"mcore.{size.name}")
+        if value.setting is None or not value.known or (size.name == "ffn_hidden_size" and mixed):
+            continue
+        if size.text[run] and (isinstance(value.raw, str) or (value.raw is None and size.null)):
+            yield _finding(job, value, size.text[run])
+        elif size.zero[run] and value.raw == 0 and not isinstance(value.raw, bool) and not (latent and size.name == "kv_channels"):
+            yield Finding(f"{_name(value)} is 0; it must be at least 1", job.place(value), key=value.key, upstream=size.zero[run])
+
+
+def _finding(job: Job, value: Value, where: str) -> Finding:
+    text = value.raw.strip() if isinstance(value.raw, str) else ""
+    fix = Fix(f"write {int(text)}", value.becomes(int(text)), Safety.SAFE) if text.isdigit() else None
+    shown = "null" if value.raw is None else f"the text {value.raw!r}"
+    return Finding(f"{_name(value)} is {shown}; it must be a whole number", job.place(value), key=value.key, fix=fix, upstream=where)
+
+
+def _name(value: Value) -> object:
+    return value.key[-1] if value.key else "the size"
