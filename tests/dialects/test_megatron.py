@@ -245,6 +245,8 @@ def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
         ("--tokenizer-type Llama2Tokenizer --tokenizer-model tokenizer.model", 32000),
         ("--tokenizer-type Llama2Tokenizer --tokenizer-model /models/baichuan2-13B-hf/tokenizer.model", 125696),
         ("--tokenizer-type Llama2Tokenizer --tokenizer-model /models/another-13B/tokenizer.model", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model nvidia/Llama-3_3-Nemotron-Super-49B-v1", 128256),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model nvidia/Nemotron-4-340B-Base", 256000),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3.5-27B", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model my-tokenizer", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/llama-3-8b/mine/tokenizer", None),

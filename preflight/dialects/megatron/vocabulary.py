@@ -16,13 +16,13 @@ TIKTOKEN = 2**17
 
 LLAMA_2 = 32000
 _PUBLISHED = (
-    (r"nemotron_2_256k|nemotron-?4", 256000),
+    (r"nemotron_2_256k|nemotron-?4(?!\d)", 256000),
     (r"llama-?_?3|llama3", 128256),
     (r"codellama", 32016),
     (r"llama-?_?2|llama2|mixtral|mistral-7b-v0\.1|mistral-7b-instruct-v0\.[12]", LLAMA_2),
     (r"mistral-7b(-instruct)?-v0\.3", 32768),
     (r"qwen-?_?(2|2[._-]?5|3)(?![.\d]|_5)", 151936),
-    (r"deepseek-?_?v?3", 129280),
+    (r"deepseek-?_?v?3(?!b)", 129280),
     (r"deepseek-?_?v?2", 102400),
     (r"glm-?_?4", 151552),
     (r"gemma-?_?2(?!\d)", 256000),
