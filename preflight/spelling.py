@@ -21,13 +21,15 @@ def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
 
 def meant_boolean(word: str) -> bool | None:
     """The boolean that a misspelt word most likely means, or None."""
-    from difflib import SequenceMatcher
-
     lower = word.strip().lower()
     for known, value in (("true", True), ("false", False)) if 3 <= len(lower) <= 6 and lower.isalpha() else ():
-        if sorted(lower) == sorted(known) or (abs(len(lower) - len(known)) <= 1 and SequenceMatcher(None, lower, known).ratio() > 0.85):
+        if sorted(lower) == sorted(known) or _one_letter_more(lower, known) or _one_letter_more(known, lower):
             return value
     return None
+
+
+def _one_letter_more(longer: str, shorter: str) -> bool:
+    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from hashlib import blake2b
 from typing import Any
 
 from preflight import __version__, cache, deferred
@@ -17,6 +16,11 @@ from preflight.checking import Checker
 from preflight.discovery import Named
 from preflight.report.look import Look
 from preflight.report.told import Entry, Told
+
+try:  # hashlib loads OpenSSL first, which takes longer than all of this
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 VARIABLE = "PREFLIGHT_NO_CACHE"
 FOLDER = "told"
