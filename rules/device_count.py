@@ -54,8 +54,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if layout.data_stated:
         yield from _stated(job, world[0], model)
     elif model > 0 and world[0] % model:
+        count = f"{world[0]} device{' is' if world[0] == 1 else 's are'}"
         yield Finding(
-            f"{world[0]} devices are not a multiple of tensor {degrees[0]} x pipeline {degrees[1]} x context {degrees[2]} = {model}",
+            f"{count} not a multiple of tensor {degrees[0]} x pipeline {degrees[1]} x context {degrees[2]} = {model}",
             span=job.place(*_largest_first(sizes), layout.world),
             related=layout.world.related,
             key=max(sizes, key=lambda size: size.raw if size.written else 0).key,
@@ -69,7 +70,7 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
     if (data := known(layout.data)) is None or data[0] * model == world:
         return
     yield Finding(
-        f"{data[0]} data x {model} model-parallel ranks need {data[0] * model} devices, the job has {world}",
+        f"{data[0]} data x {model} model-parallel ranks need {data[0] * model} device{'s' * (data[0] * model != 1)}, the job has {world}",
         span=job.place(layout.data, layout.tensor, layout.pipeline),
         related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
         key=layout.data.key,

@@ -50,7 +50,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         fix = Fix("keep experts whole: expert tensor parallel 1", edits)
     factors = f"expert tensor {tensor} x expert {expert} x pipeline {pipeline}" + (f" x weight shards {held}" if held > 1 else "")
     yield Finding(
-        f"{world} devices are not a multiple of {factors} = {grid}",
+        f"{world} device{' is' if world == 1 else 's are'} not a multiple of {factors} = {grid}",
         span=job.place(layout.expert, layout.expert_tensor, layout.pipeline),
         related=(*layout.expert_tensor.related, *layout.pipeline.related),
         key=layout.expert.key,

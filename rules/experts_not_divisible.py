@@ -43,7 +43,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     nearest = _fitting(job, *numbers)
     edits = parallel.becomes(nearest)
     yield Finding(
-        f"{numbers[0]} experts do not divide over {numbers[1]} expert parallel ranks",
+        f"{numbers[0]} expert{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} expert parallel ranks",
         span=job.place(parallel, experts),
         related=experts.related,
         key=parallel.key,

@@ -54,7 +54,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if numbers[1] <= 0 or numbers[0] % numbers[1] == 0:
         return
     yield Finding(
-        f"{numbers[0]} attention heads do not divide over {numbers[1]} tensor parallel ranks",
+        f"{numbers[0]} attention head{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} tensor parallel ranks",
         span=job.place(tensor, heads),
         related=heads.related if tensor.written else (),
         key=tensor.key or heads.key,

@@ -59,6 +59,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
+        after=("mindspeed-llm/layers-over-two-stages",),
         **each(968, 457),
     ),
     refuse(

@@ -11,6 +11,7 @@ ROUTER, BASIC = f"{LLM}moe/moe_router.py", f"{LLM}megatron_basic/training_basic.
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
 BY_LIST = a.num_layer_list.is_set & (a.num_layer_list != "")
+UNSPLIT = a.decoder_first_pipeline_num_layers.is_none & a.decoder_last_pipeline_num_layers.is_none
 UNEVEN = "the list places whole stages by itself; dies at launch"
 CAPACITY, GREEDY = a.moe_expert_capacity_factor, a.moe_router_load_balancing_type == "group_limited_greedy"
 GATE = a.shared_expert_gate_output_dimension
@@ -93,10 +94,19 @@ MINDSPEED_LLM.add(
         message="--num-layer-list does not work together with --pipeline-num-transformer-layers",
     ),
     refuse(
+        "layers-over-two-stages",
+        (PP == 2) & VPP.is_set & ~BY_LIST & a.pipeline_model_parallel_layout.is_none & UNSPLIT & (a.pipeline_num_layers % PP != 0),
+        upstream={"mindspeed-llm": "megatron/training/arguments.py:490"},
+        at=(a.num_layers, PP),
+        layout=True,
+        message="{pipeline_num_layers} layers do not divide over 2 pipeline stages",
+        why="on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines speaks; dies at launch",
+    ),
+    refuse(
         "virtual-stage-divides",
         (PP == 2) & VPP.is_set & (STAGE % VPP != 0),
         upstream=f"{BASIC}:98",
-        after=("mindspeed-llm/layer-list-two-stages",),
+        after=("mindspeed-llm/layer-list-two-stages", "mindspeed-llm/layers-over-two-stages"),
         at=(VPP, a.num_layers, PP),
         shows={"stage": STAGE},
         layout=True,

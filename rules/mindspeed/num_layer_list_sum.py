@@ -1,7 +1,8 @@
 """--num-layer-list does not fit the pipeline or the number of layers.
 
 ## What it does
-Checks that `--num-layer-list` has one number per pipeline stage and that the numbers add up to `--num-layers`.
+Checks that `--num-layer-list` has one number per pipeline stage, that the numbers add up to `--num-layers`, and that neither
+the embedding nor the loss is counted as a further layer.
 
 ## Why is this bad?
 MindSpeed-LLM refuses a list of another length when it validates arguments, and another sum when it builds the model
@@ -50,5 +51,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     elif len(listed) != pipeline:
         message = f"--num-layer-list has {len(listed)} numbers for {pipeline} pipeline stages"
         yield Finding(message, job.place(value), stages.related, key=value.key, upstream=LENGTH if len(listed) % pipeline == 0 else EVEN, layout=True)
+    elif (counted := _counted(job)) % pipeline:
+        message = f"--num-layer-list does not go with counting embedding or loss as layers: {pipeline} + {counted} do not divide over {pipeline} stages"
+        yield Finding(message, job.place(value), stages.related, key=value.key, upstream=EVEN)
     elif sum(listed) != count:
         yield Finding(f"--num-layer-list adds up to {sum(listed)}, the model has {count} layers", job.place(value), layers.related, key=value.key, upstream=SUM)
+
+
+def _counted(job: Job) -> int:
+    """How many further layers Megatron counts, where it looks at a plain pipeline."""
+    if job.arguments.get("num_layers_per_virtual_pipeline_stage").raw is not None:
+        return 0
+    flags = (job.arguments.get(f"account_for_{part}_in_pipeline_split") for part in ("embedding", "loss"))
+    return sum(flag.raw is True for flag in flags)

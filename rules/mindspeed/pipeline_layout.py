@@ -86,7 +86,8 @@ MINDSPEED.add(
     refuse(
         "layout-one-rank",
         CUSTOM & (a.layout_num_stages > 1) & (PP == 1),
-        upstream=f"{LAYOUT}:171",
+        upstream={"mindspeed": "megatron/training/arguments.py:434"},  # it sees the layout's stages as virtual ones
+        also=(f"{LAYOUT}:171",),
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline is 1",
