@@ -53,7 +53,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     total, micro, ranks, *more = numbers
     held = more[0] if more else 1
     unit = micro * ranks * held
-    if unit <= 0 or total % unit == 0:
+    if unit <= 1 or total % unit == 0:
         return
     whole, rest = divmod(total, unit)
     nearest = max(unit, (whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))) * unit)
@@ -72,4 +72,4 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _evaluates(job: Job, ranks: int) -> bool:
     """Evaluation has sizes of its own, which divide."""
     sizes = known(job.arguments.get("eval_global_batch_size"), job.arguments.get("eval_micro_batch_size"))
-    return "megatron" in job.versions and sizes is not None and None not in sizes and sizes[1] > 0 and sizes[0] % (sizes[1] * ranks) == 0
+    return sizes is not None and sizes[1] > 0 and sizes[0] % (sizes[1] * ranks) == 0

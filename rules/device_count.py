@@ -53,10 +53,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     model = (known(layout.replica) or (degrees[0] * degrees[1] * degrees[2],))[0]
     if layout.data_stated:
         yield from _stated(job, world[0], model)
-    elif model > 0 and world[0] % model:
+    elif model > 1 and world[0] % model:
         count = f"{world[0]} device{' is' if world[0] == 1 else 's are'}"
+        product = degrees[0] * degrees[1] * degrees[2]
+        shards = f" x weight shards {model // product}" if model != product else ""
         yield Finding(
-            f"{count} not a multiple of tensor {degrees[0]} x pipeline {degrees[1]} x context {degrees[2]} = {model}",
+            f"{count} not a multiple of tensor {degrees[0]} x pipeline {degrees[1]} x context {degrees[2]}{shards} = {model}",
             span=job.place(*_largest_first(sizes), layout.world),
             related=layout.world.related,
             key=max(sizes, key=lambda size: size.raw if size.written else 0).key,
@@ -74,7 +76,7 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
         span=job.place(layout.data, layout.tensor, layout.pipeline),
         related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
         key=layout.data.key,
-        fix=_restate(job, data[0], world // model) if model > 0 and world % model == 0 else None,
+        fix=_restate(job, data[0], world // model) if world % model == 0 else None,
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )

@@ -38,7 +38,7 @@ OPTIONS = (
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     for name, word in (launch.environment if launch is not None else {}).items():
-        if word.text is None or word.maybe or not word.text:
+        if not word.text or word.maybe:
             continue
         if name in SIZES and not re.fullmatch(r"[0-9]+", word.text):
             yield Finding(f"{name} is {word.text!r}, which is not a number", word.span)

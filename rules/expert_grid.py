@@ -43,10 +43,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     world, tensor, expert, pipeline, held = numbers
     grid = tensor * expert * pipeline * held
-    if grid <= 0 or world % grid == 0 or (_uneven(job, expert) and world % (grid // expert) == 0):
+    if grid <= 1 or world % grid == 0 or (_uneven(job, expert) and world % (grid // expert) == 0):
         return
-    fix = None
-    if tensor > 1 and held == 1 and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
+    fix, shared = None, job.arguments.given("expert_tensor_parallel_num_weight_shards") is not None
+    if not shared and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
         fix = Fix("keep experts whole: expert tensor parallel 1", edits)
     factors = f"expert tensor {tensor} x expert {expert} x pipeline {pipeline}" + (f" x weight shards {held}" if held > 1 else "")
     yield Finding(

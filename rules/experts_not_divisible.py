@@ -35,10 +35,11 @@ UPSTREAM = {
 @rule(severity=Severity.ERROR, after=("mindformers/generic-experts", "mindformers/experts-beyond-data"))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     experts, parallel = job.plan.model.experts, job.plan.layout.expert
-    if not experts.known or not parallel.known:
-        yield Unverified(experts.because or parallel.because)
+    if (numbers := known(experts, parallel)) is None:
+        if because := experts.because or parallel.because:
+            yield Unverified(because)
         return
-    if not experts.raw or (numbers := known(experts, parallel)) is None or numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
+    if numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
         return
     nearest = _fitting(job, *numbers)
     edits = parallel.becomes(nearest)

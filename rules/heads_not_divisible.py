@@ -51,7 +51,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if (numbers := known(heads, tensor)) is None:
         yield Unverified(heads.because or tensor.because)
         return
-    if numbers[1] <= 0 or numbers[0] % numbers[1] == 0:
+    if numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
         return
     yield Finding(
         f"{numbers[0]} attention head{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} tensor parallel ranks",

@@ -36,7 +36,7 @@ DIVIDES, GROWS = f"{BATCHES}:581", "megatron/training/training.py:4612"
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first size that does not divide, or that falls."""
     given = typed(job, NAME)
-    if not given or job.arguments.get("perform_rl_step").raw is True:
+    if job.arguments.get("perform_rl_step").raw is True:
         return
     values = read(job, NAME, "seq_length", "skip_train")
     factors = (job.plan.batch.micro, job.plan.layout.data, job.arguments.get("gtp_weight_remat_size"))

@@ -59,7 +59,7 @@ def check(job: Job) -> Iterator[Finding]:
         serving = job.arguments.get("kind").raw == "mcore" and job.arguments.get("training").raw is not True
         where = _SERVED if serving else f"{file}:{lines.get(laid.fault, lines['sum'])}"
         yield Finding(laid.message, job.place(place, layers, pipeline), related, _fix(job), key=place.key, upstream=where, layout=True)
-    elif laid.stages is not None and (total := sum(map(sum, laid.stages))) != layers.raw and offset.written:
+    elif laid.stages is not None and (total := sum(map(sum, laid.stages))) != layers.raw:
         message = f"offset {offset.raw} is added to every stage: room for {total} layers is laid out, the model has {layers.raw}"
         yield Finding(message, job.place(offset), related, _fix(job), key=offset.key, severity=Severity.WARNING)
 

@@ -44,7 +44,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     text, named, count, pipeline = numbers
     empty = frozenset(entries(text) or ())
-    if not named or not empty or pipeline < 1:
+    if not named or pipeline < 1:
         return
     if (found := first_empty(empty, count // pipeline, pipeline, chunk.raw or 0)) is not None:
         where, first, last, line = found
