@@ -36,7 +36,7 @@ _FILE = "mindformers/parallel_core/transformer_config_utils.py"
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     new = matches(job.target.version, ">=2")
-    for clash in job.arguments.get("clashes").raw or ():
+    for clash in job.arguments.get("clashes").raw:
         if new and clash.same:
             continue
         one, other = _find(job, clash.one), _find(job, clash.other)

@@ -51,7 +51,7 @@ def check(job: Job) -> Iterator[Finding]:
     if not (full.known and strategy.known and data.known) or not (full.written or strategy.written or matches(job.target.version, ">=1.5")):
         return
     new = matches(job.target.version, ">=1.7")
-    if (full.raw and not new) or (new and (strategy.raw in (None, "full_batch") or not strategy.written)):
+    if (full.raw and not new) or (new and strategy.raw in (None, "full_batch")):
         return
     yield from _strategy(job, full, strategy, data, new=new)
 

@@ -78,8 +78,8 @@ def _finding(job: Job, typed: Value, why: str, line: int) -> Finding:
 
 def _groups(job: Job) -> Iterator[Finding]:
     section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("grouped_lr_schedule", "grouped")) is not None), None)
-    for index, group in enumerate(section.items if section is not None and section.kind == "sequence" else ()):
+    for index, group in enumerate(section.items if section is not None else ()):
         params = group.get("params") if group.kind == "mapping" else None
-        if group.kind == "mapping" and (params is None or params.kind != "sequence" or not params.items):
+        if group.kind == "mapping" and (params is None or not params.items):
             message = f"group {index} of grouped_lr_schedule has no list of params"
             yield Finding(message, (params or group).span, key=("grouped_lr_schedule", "grouped", index), upstream=_GROUPS)

@@ -47,8 +47,6 @@ _NO_DEFAULT = tuple(f"model.model_config.{name}" for name in ("num_layers", "voc
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
-    if job.arguments.get("kind").raw not in ("legacy", "mcore"):
-        return
     version = job.target.version
     for sort in applying(version):
         value = job.arguments.given(sort.name) if sort.name in job.touched else None
@@ -95,7 +93,7 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         where = _stage_place(job, value) or where
     fix = None
     meant = _meant(value.raw)
-    if meant is not None and (not isinstance(meant, bool) or "bool" in sort.sort) and fits(sort.sort, meant, job.target.version):
+    if meant is not None and fits(sort.sort, meant, job.target.version):
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
     elif isinstance(value.raw, str) and (switch := meant_boolean(value.raw.strip().lower())) is not None and fits(sort.sort, switch, job.target.version):
         fix = Fix(f"write {switch}", value.becomes(switch))
