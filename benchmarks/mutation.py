@@ -37,7 +37,7 @@ def said(rule: Checkable, run: Run) -> object:
         return type(error).__name__
     if run.heard:
         heard = [f for f in found if isinstance(f, Finding)]
-        return [(f.message, f.fix.title if f.fix and run.fixed else "", f.upstream if run.placed else "") for f in heard] or bool(found)
+        return [(f.message, run.offered(f) if run.fixed else "", f.upstream if run.placed else "") for f in heard] or bool(found)
     unknown = {f.because for f in found if isinstance(f, Unverified)} if run.sure else ()
     return [(f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ()) for f in found if isinstance(f, Finding)], unknown
 

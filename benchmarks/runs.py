@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from preflight.engine import Policy
+from preflight.finding import Finding
 from preflight.job import Job
 from preflight.plugins import load
 from preflight.rule import Checkable, collect
@@ -34,7 +35,7 @@ class Run(NamedTuple):
     """A run of a fixture.
 
     sure: its test tells silent from unknown. fixed: it looks at the fixed text. heard: at messages only,
-    and placed: at the place upstream.
+    and placed: at the place upstream; offered: the fixes that it compares.
     """
 
     job: Job
@@ -43,6 +44,7 @@ class Run(NamedTuple):
     fixed: bool = False
     heard: bool = False
     placed: bool = False
+    offered: Callable[[Finding], str] = str
 
 
 class Runs:
@@ -88,7 +90,8 @@ class Runs:
         near = import_module("edges")
 
         def make(edge: Any) -> Iterator[Run]:
-            yield from (Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None) for job in self._jobs(edge.case))
+            offered = partial(near.offered, edge=edge)
+            yield from (Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None, offered) for job in self._jobs(edge.case))
 
         yield from (((edge.rule,), partial(make, edge)) for path in near.FILES for edge in near.edges(path))
 

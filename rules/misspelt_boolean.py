@@ -59,16 +59,16 @@ def _of(document: Document, *, main: bool) -> Iterator[Finding]:
 def _near(text: str) -> bool:
     """Whether a text is a switch's value, or nearly."""
     lower = text.strip().lower()
-    return lower in _WORDS or (3 <= len(lower) <= 6 and lower.isalpha() and meant_boolean(lower) is not None)
+    return lower in _WORDS or meant_boolean(lower) is not None
 
 
 def _meant(key: Key, node: Node) -> bool | None:
     """The boolean that a text most likely means, or None."""
     text = str(node.value).strip()
-    if node.style in ("|", ">") or not 3 <= len(text) <= 6 or not text.isalpha():
+    if node.style in ("|", ">"):
         return None
     lower = text.lower()
     if lower in _WORDS:
-        quoted_switch = bool(node.style) and str(key[-1]).startswith(_NAMES)
-        return _WORDS[lower] if quoted_switch or not node.style else None
+        switch = str(key[-1]).startswith(_NAMES)
+        return _WORDS[lower] if switch or not node.style else None
     return None if node.style else meant_boolean(lower)

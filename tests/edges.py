@@ -13,6 +13,7 @@
       - [--x 9, 9 is too much]
       - [--x 8, 8 is too much, set it to 7]
       - [--x 7, 7 is too much, '', 'file.py:12']    and where the framework says it
+      - [--x 6, 6 is too much, set it to 7 / drop it]   every fix that is offered
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away, and
 the text 'null' is the null of YAML.
@@ -32,6 +33,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from preflight.finding import Finding
 from preflight.testing import Case
 
 HERE = Path(__file__).parent
@@ -57,6 +59,12 @@ class Edge(NamedTuple):
 
 def _read(path: Path) -> Any:
     return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def offered(finding: Finding, edge: Edge) -> str:
+    """The fix of a finding, where its edge names more than one every fix."""
+    fixes = () if finding.fix is None else (finding.fix, *finding.alternatives)
+    return " / ".join(fix.title for fix in (fixes if " / " in (edge.fix or "") else fixes[:1]))
 
 
 @cache

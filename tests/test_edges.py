@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from edges import FILES, Edge, edges
+from edges import FILES, Edge, edges, offered
 
 from preflight.api import installed
 from preflight.engine import Policy
@@ -22,7 +22,7 @@ def said(edge: Edge, folder: Path) -> tuple[str | None, ...]:
     assert report.jobs and not report.crashes, report.crashes
     if edge.verdict == "says":
         words = " | ".join(f.message for f in report.findings) or ("?" if report.unknown else "")
-        fix = ", ".join(f.fix.title for f in report.findings if f.fix is not None)
+        fix = ", ".join(title for f in report.findings if (title := offered(f, edge)))
         upstream = ", ".join(f.upstream or "" for f in report.findings)
         return words, None if edge.fix is None else fix, None if edge.upstream is None else upstream
     problems = [p.message for job in report.jobs for p in job.arguments.problems]

@@ -23,13 +23,12 @@ from preflight.rules.megatron.core_reading import read, typed
 
 FILE = "megatron/core/transformer/cuda_graph_config.py"
 ITERATION, INFERENCE = "full_iteration", "full_iteration_inference"
-LINES = (40, 98, 108, 112, 118, 122)
 
 
-@rule(severity=Severity.ERROR, id="megatron/cuda-graph-modules", frameworks=("megatron",), upstream=tuple(f"{FILE}:{line}" for line in LINES))
+@rule(severity=Severity.ERROR, id="megatron/cuda-graph-modules", frameworks=("megatron",), upstream=tuple(f"{FILE}:{line}" for line in (40, 98, 108, 112, 118, 122)))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, "cuda_graph_modules", "cuda_graph_scope_deprecated")
-    if not written or job.versions["megatron"] == "0.12.1":
+    if not written:
         return
     scope = job.arguments.given("inference_cuda_graph_scope")
     if isinstance(values := read(job, "enable_cuda_graph", "external_cuda_graph"), Unverified):

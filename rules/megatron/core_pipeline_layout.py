@@ -37,7 +37,7 @@ OWNED = (*(f"{FILE}:{line}" for line in LINES), *(f"{MINDSPEED}:{line}" for line
 @rule(severity=Severity.ERROR, id="megatron/pipeline-layout", frameworks=("megatron",), upstream=OWNED)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     mindspeed = "mindspeed" in job.versions
-    if not typed(job, NAME) or (job.versions["megatron"] == "0.12.1" and not mindspeed):
+    if not typed(job, NAME):
         return
     if isinstance(values := read(job, NAME, "num_layers", "mtp_num_layers", "pipeline_model_parallel_size"), Unverified):
         yield values

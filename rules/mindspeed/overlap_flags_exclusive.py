@@ -45,7 +45,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(unknown.because)
         return
     switches = [name for name in RANKED if arguments.get(name).raw]
-    if not arguments.get("tp_2d").raw or len(switches) < 2:
+    if len(switches) < 2:
         return
     wins, *unused = switches
     names = [arguments.spell(name) for name in unused]

@@ -26,10 +26,9 @@ from preflight import Finding, Job, Severity, Unverified, known, rule
 from preflight.rules.mindspeed.numbers import Nested, nested
 
 FILE = "mindspeed/features_manager/pipeline_parallel/unaligned_pineline_feature.py"
-LINES = (49, 55, 57, 65)
 
 
-@rule(id="mindspeed/pipeline-layers-list", severity=Severity.ERROR, frameworks=("mindspeed",), upstream=tuple(f"{FILE}:{line}" for line in LINES))
+@rule(id="mindspeed/pipeline-layers-list", severity=Severity.ERROR, frameworks=("mindspeed",), upstream=tuple(f"{FILE}:{line}" for line in (49, 55, 57, 65)))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """One entry a stage, one number a virtual stage, together at most all layers."""
     arguments = job.arguments
