@@ -58,8 +58,7 @@ def _of(document: Document, *, main: bool) -> Iterator[Finding]:
 @lru_cache(maxsize=4096)
 def _near(text: str) -> bool:
     """Whether a text is a switch's value, or nearly."""
-    lower = text.strip().lower()
-    return lower in _WORDS or meant_boolean(lower) is not None
+    return meant_boolean(text) is not None
 
 
 def _meant(key: Key, node: Node) -> bool | None:

@@ -25,7 +25,7 @@ FILE = "megatron/core/transformer/cuda_graph_config.py"
 ITERATION, INFERENCE = "full_iteration", "full_iteration_inference"
 
 
-@rule(severity=Severity.ERROR, id="megatron/cuda-graph-modules", frameworks=("megatron",), upstream=tuple(f"{FILE}:{line}" for line in (40, 98, 108, 112, 118, 122)))
+@rule(severity=Severity.ERROR, id="megatron/cuda-graph-modules", frameworks=("megatron",), upstream=tuple(f"{FILE}:{n}" for n in (40, 98, 108, 112, 118, 122)))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, "cuda_graph_modules", "cuda_graph_scope_deprecated")
     if not written:
