@@ -11,12 +11,13 @@ from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, size
 from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.kept import keeps
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
-from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, options_of, versions
+from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, old_runner, options_of, versions
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.ranktable import listed_devices, rank_table
 from preflight.document import Count, Document, Launch, Setting, Unknown
@@ -41,7 +42,7 @@ class MegatronDialect:
         request = surroundings.request
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
-        spelled = spell(document, request.environment)
+        spelled = spell(document, request.environment, old_runner=old_runner(request))
         options = {word.text.partition("=")[0] for word in spelled.words if word.text is not None and word.text.startswith("--")}
         target = choose(spelled.entry, options, request.target)
         table = options_of(target)
@@ -99,9 +100,16 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")
     if parsed.open or spelled.open:
-        for name in run.table.defaults:
-            if name not in parsed.written:
-                run.lose(name, "options may be added when the job starts")
+        lose_defaults(run, parsed, "options may be added when the job starts")
+    elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
+        lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
+    """What nobody typed is not known."""
+    for name in run.table.defaults:
+        if name not in parsed.written:
+            run.lose(name, because)
 
 
 def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from preflight.constraints.versions import matches
 from preflight.dialects.megatron.table import FILES, Table, table
 from preflight.dialects.megatron.words import MODEL_ARGS
 from preflight.document import Document, Node
@@ -43,7 +44,7 @@ TELLING = frozenset(
 )
 """Options that tell a launch of this family from any other."""
 
-OTHER_PARSERS = re.compile(r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|convert)\.py$")
+OTHER_PARSERS = re.compile(r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert)\.py$")
 
 
 def claims(document: Document, request: Request) -> bool:
@@ -99,6 +100,12 @@ def _distance(ours: str, wanted: str) -> tuple[int, ...]:
     """How far two versions are apart, major before minor before patch."""
     pairs = zip(re.findall(r"\d+", ours), re.findall(r"\d+", wanted), strict=False)
     return tuple(abs(int(a) - int(b[:9])) for a, b in pairs)
+
+
+def old_runner(request: Request) -> bool:
+    """Whether the caller asks for a release of Megatron whose test runner split every value at its spaces (before 0.13)."""
+    target = request.target
+    return target is not None and target.framework == "megatron" and target.version != "" and matches(target.version, "<0.13")
 
 
 def options_of(target: Target) -> Table:

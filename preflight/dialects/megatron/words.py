@@ -55,8 +55,11 @@ class Inherited(Mapping[str, Value]):
         return len(self.known)
 
 
-def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
-    """The words of a command, a script's launch or a functional-test YAML; `stated` is the environment the caller gave."""
+def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = False) -> Spelled:
+    """The words of a command, a script's launch or a functional-test YAML.
+
+    stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did before 0.13.
+    """
     known = spell_environment(stated)
     if document.launch is not None:
         launch = document.launch
@@ -70,7 +73,7 @@ def spell(document: Document, stated: Mapping[str, str]) -> Spelled:
     for entry_ in _live(variables):
         value = _text(entry_.value, stated)
         known[str(entry_.key.value)] = Value(value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
-    words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated))
+    words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated, old_runner))
     mode = _mode(document)
     return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, yaml=True, plain=mode == "")
 
@@ -103,23 +106,27 @@ def _text(node: Node, stated: Mapping[str, str]) -> str | None:
     return _VARIABLE.sub(lambda match: stated[match[1]], text).strip()
 
 
-def _entry_words(entry: Entry, stated: Mapping[str, str]) -> Iterator[Word]:
+def _entry_words(entry: Entry, stated: Mapping[str, str], old_runner: bool) -> Iterator[Word]:
     """The words of one "--option: value" entry: true is a bare option, "[a b]" several words, "" nothing at all."""
     flag = Word(str(entry.key.value), entry.key.span)
     span = entry.value.span
     text = _text(entry.value, stated)
     if text is None:
         yield from (flag, Word(None, span, because=span.text.strip("\"'"), editable=False))
+    elif "\\" in text:
+        yield from (flag, Word(None, span, because="releases of the test runner read backslashes in different ways", editable=False))
     elif text == "true":
         yield flag
     elif text != "":
         yield flag
-        yield from _values(text, span, entry.value.style == "")
+        yield from _values(text, span, entry.value.style == "", old_runner)
 
 
-def _values(text: str, span: Span, plain: bool) -> Iterator[Word]:
-    if not re.fullmatch(r"\[[^\]]+\]", text):
+def _values(text: str, span: Span, plain: bool, old_runner: bool) -> Iterator[Word]:
+    """The words of one value: several where it is a list in brackets, or for an old runner where it has spaces."""
+    if old_runner and len(text.split()) > 1:
+        yield from (Word(part, span, editable=False) for part in text.split())
+    elif not old_runner and re.fullmatch(r"\[[^\]]+\]", text):
+        yield from (Word(part, span, editable=False) for part in text[1:-1].split())
+    else:
         yield Word(text, span, editable=plain)
-        return
-    for part in text[1:-1].split():
-        yield Word(part, span, editable=False)

@@ -1,0 +1,72 @@
+"""Entry scripts that nobody knows, and releases of the test runner: what they may do differently is not guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+import preflight
+from preflight.finding import Severity
+
+SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
+
+
+def script(entry: str, more: str, target: str | None = None) -> dict[str, Severity | None]:
+    text = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 {entry} {SIZES} {more}\n"
+    return {f.rule: f.severity for f in preflight.check_text(text, name="run.sh", target=target).findings}
+
+
+def runner(line: str, target: str) -> set[str]:
+    text = "MODEL_ARGS:\n" + "".join(f"  --{part.strip().replace(' ', ': ')}\n" for part in SIZES.split("--")[1:]) + f"  {line}\n"
+    report = preflight.check_text(text, name="model_config.yaml", target=target, world_size=8)
+    return {f.rule for f in report.findings if f.severity is Severity.ERROR}
+
+
+GRID = "--tensor-model-parallel-size 3 --pipeline-model-parallel-size 1 --context-parallel-size 1"
+CONTEXT = "--context-parallel-size: 4\n  --cp-comm-type: a2a+p2p\n  --hierarchical-context-parallel-sizes:"
+ABSENT = "megatron/expert-parallel-without-experts"
+
+
+@pytest.mark.parametrize("target", [None, "megatron@0.20.0"])
+def test_a_script_with_options_of_its_own_may_have_other_defaults(target: str | None) -> None:
+    assert ABSENT in script("pretrain_gpt.py", "--expert-model-parallel-size 2", target)
+    assert ABSENT not in script("finetune_vision.py", "--expert-model-parallel-size 2 --vision-model model.json", target)
+
+
+def test_a_script_without_options_of_its_own_is_held_for_megatrons() -> None:
+    assert ABSENT in script("finetune_vision.py", "--expert-model-parallel-size 2")
+
+
+def test_what_somebody_typed_is_judged_in_any_script() -> None:
+    assert script("finetune_vision.py", f"{GRID} --vision-model model.json")["device-count"] is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("entry", "target", "severity"),
+    [
+        ("finetune_vision.py", None, Severity.NOTE),
+        ("finetune_vision.py", "megatron@0.20.0", Severity.WARNING),
+        ("pretrain_gpt.py", "megatron@0.20.0", Severity.ERROR),
+    ],
+)
+def test_an_option_that_nobody_knows_is_an_error_only_where_the_script_is_known(entry: str, target: str | None, severity: Severity) -> None:
+    assert script(entry, "--vision-model model.json", target)["unknown-flag"] is severity
+
+
+def test_a_tool_that_merges_checkpoints_does_not_train() -> None:
+    text = f"WORLD_SIZE=2 python tools/merge_mp_partitions.py --tensor-model-parallel-size 2 --model-type BERT {SIZES}\n"
+    assert preflight.check_text(text, name="merge.sh").skipped == ("merge.sh",)
+
+
+@pytest.mark.parametrize(("target", "found"), [("megatron@0.12.1", set()), ("megatron@0.20.0", {"bad-value"})])
+def test_the_test_runner_split_values_at_spaces_before_0_13(target: str, found: set[str]) -> None:
+    assert runner(f"{CONTEXT} 2 2", target) == found
+
+
+def test_brackets_are_a_list_for_the_test_runner_since_0_13() -> None:
+    assert runner(f'{CONTEXT} "[2 2]"', "megatron@0.20.0") == set()
+
+
+def test_a_value_with_backslashes_is_read_differently_by_releases_of_the_test_runner() -> None:
+    line = "--pipeline-model-parallel-layout: Et*11{0}t*13L\n  --pipeline-model-parallel-size: 2"
+    assert runner(line.format("\\\\|"), "megatron@0.20.0") == set()
+    assert "megatron/pipeline-layout" in runner(line.format("x"), "megatron@0.20.0")
