@@ -70,3 +70,9 @@ def test_a_value_with_backslashes_is_read_differently_by_releases_of_the_test_ru
     line = "--pipeline-model-parallel-layout: Et*11{0}t*13L\n  --pipeline-model-parallel-size: 2"
     assert runner(line.format("\\\\|"), "megatron@0.20.0") == set()
     assert "megatron/pipeline-layout" in runner(line.format("x"), "megatron@0.20.0")
+
+
+@pytest.mark.parametrize("launch", ["deepspeed pretrain_gpt.py", "torchrun --nproc-per-node 8 pretrain_gpt.py --deepspeed --deepspeed_config=zero.json"])
+def test_megatron_deepspeed_is_another_framework(launch: str) -> None:
+    text = f"{launch} {SIZES} --checkpoint-activations\n"
+    assert preflight.check_text(text, name="run.sh").skipped == ("run.sh",)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from preflight.constraints.versions import matches
 from preflight.dialects.megatron.table import FILES, Table, table
 from preflight.dialects.megatron.words import MODEL_ARGS
-from preflight.document import Document, Node
+from preflight.document import Document, Launch, Node
 from preflight.request import Request, Target
 
 TARGETS = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
@@ -52,8 +52,15 @@ def claims(document: Document, request: Request) -> bool:
     if request.target is not None and request.target.framework not in FRAMEWORKS:
         return False
     if document.launch is not None:
+        if request.target is None and is_deepspeed(document.launch):
+            return False
         return claims_entry(document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None)
     return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
+
+
+def is_deepspeed(launch: Launch) -> bool:
+    """Whether a launch is one of Megatron-DeepSpeed, a fork whose scripts and options are called like Megatron's and mean other things."""
+    return launch.launcher == "deepspeed" or any((word.text or "").startswith("--deepspeed") for word in launch.words)
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
