@@ -61,9 +61,11 @@ def kind_of(tree: Node) -> Kind:
 
 
 def known_version(asked: str) -> str:
-    """The release whose behaviour is described and that is nearest below the one asked for."""
+    """The release whose behaviour is described and that is nearest below the one asked for; 1.6, the first with mcore networks, is read as 1.7."""
     if not numbers(asked):
         return VERSIONS[-1]
+    if numbers(asked)[:2] == (1, 6):
+        return "1.7.0"
     return next((v for v in reversed(VERSIONS) if numbers(v) <= numbers(asked)), VERSIONS[0])
 
 

@@ -1,4 +1,4 @@
-"""Entry scripts that nobody knows, and releases of the test runner: what they may do differently is not guessed."""
+"""Entry scripts, releases of the test runner, and releases that nobody described: what they may do differently is not guessed."""
 
 from __future__ import annotations
 
@@ -76,3 +76,10 @@ def test_a_value_with_backslashes_is_read_differently_by_releases_of_the_test_ru
 def test_megatron_deepspeed_is_another_framework(launch: str) -> None:
     text = f"{launch} {SIZES} --checkpoint-activations\n"
     assert preflight.check_text(text, name="run.sh").skipped == ("run.sh",)
+
+
+@pytest.mark.parametrize(("asked", "read_as"), [("1.4.0", "1.3.2"), ("1.6.0", "1.7.0"), ("1.9.0", "1.7.0"), ("2.1.0", "2.1.0")])
+def test_a_release_in_between_is_read_as_the_one_whose_keys_it_has(asked: str, read_as: str) -> None:
+    text = "run_mode: train\nuse_legacy: False\nparallel_config: {data_parallel: 1}\nrunner_config: {epochs: 1}\n"
+    job = preflight.check_text(text, target=f"mindformers@{asked}").jobs[0]
+    assert job.target.version == read_as
