@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from preflight.between import around, doubted, missed
 from preflight.cluster import Device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -14,11 +15,12 @@ from preflight.job import Job
 from preflight.plan import Plan
 from preflight.plugins import Plugins
 from preflight.record import dataclass
-from preflight.request import Request
+from preflight.request import Request, Target
 from preflight.rule import Checkable
 from preflight.spelling import did_you_mean, nearest
 from preflight.suppression import Suppression, suppressions
 
+Read = Callable[[Document, str], Document | None]
 UNUSED = "unused-suppression"
 OUT_OF_MEMORY = "predicted-oom"
 
@@ -103,13 +105,13 @@ def find_device(devices: Sequence[Device], name: str) -> Device | None:
     return None
 
 
-def read_job(document: Document, plugins: Plugins, request: Request, read: Callable[[Document, str], Document | None]) -> Job | None:
+def read_job(document: Document, plugins: Plugins, request: Request, read: Read) -> Job | None:
     """Translate a document, or None when no dialect claims it. Raises InputError."""
     dialect = claim(document, plugins.dialects, request)
     if dialect is None:
         return None
     reading = dialect.read(document, Surroundings(request, read, lambda name: find_device(plugins.devices, name)))
-    return Job(*reading._replace(cluster=completed(reading.cluster, document, request)))
+    return Job(*reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target))
 
 
 def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:
@@ -147,7 +149,7 @@ def check_documents(
     plugins: Plugins,
     request: Request,
     policy: Policy = Policy(),
-    read: Callable[[Document, str], Document | None] = lambda document, name: None,
+    read: Read = lambda document, name: None,
 ) -> Report:
     """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads it."""
     findings: list[Finding] = []
@@ -163,6 +165,7 @@ def check_documents(
             continue
         jobs.append(job)
         found, unsure, failed = check_job(job, plugins, policy)
+        found = _certain(document, found, job.target, plugins, request, policy, read)
         findings, unknown, crashes = findings + found, unknown + unsure, crashes + failed
         comments.update({(s.span.path, s.span.start): s for d in job.documents for s in suppressions(d)})
     findings = _distinct(findings)
@@ -173,6 +176,16 @@ def check_documents(
     rules = _fired(kept, jobs, plugins)
     kept.sort(key=order)
     return Report(tuple(kept), tuple(jobs), tuple(dict.fromkeys(unknown)), tuple(crashes), tuple(skipped), hidden, checked, rules=rules)
+
+
+def _certain(document: Document, found: list[Finding], target: Target, plugins: Plugins, request: Request, policy: Policy, read: Read) -> list[Finding]:
+    """What was found, where the caller asks for a release between two that are described: checked as the other one, too."""
+    if request.target is None or request.target == target or not any(f.severity is Severity.ERROR for f in found):
+        return found
+    for other in around(request.target, (target for dialect in plugins.dialects for target in dialect.targets)):
+        if other != target and (job := read_job(document, plugins, request._replace(target=other), read)) is not None:
+            return doubted(found, check_job(job, plugins, policy)[0], request.target, other)
+    return found
 
 
 def _fired(findings: Iterable[Finding], jobs: Iterable[Job], plugins: Plugins) -> tuple[Checkable, ...]:

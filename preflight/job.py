@@ -32,6 +32,8 @@ class Job:
     arguments: Arguments
     plan: Plan
     cluster: Cluster
+    asked: Target | None = None
+    """The target that the caller asked for, where it is read as another one."""
 
     @property
     def start(self) -> Span:

@@ -29,7 +29,7 @@ FLOORS = [
     ("job",),
     ("settings", "constraints"),
     ("rule", "discovery"),
-    ("selection",),
+    ("selection", "between"),
     ("hookspecs", "deferred"),
     ("plugins",),
     ("engine", "builtin"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from preflight.engine import Report
 from preflight.finding import Finding, Fix, Safety, Severity
+from preflight.job import Job
 from preflight.report.excerpt import COLORS, excerpt
 from preflight.report.look import Look
 from preflight.report.plain import plain
@@ -25,7 +26,7 @@ def tell(report: Report, look: Look) -> Told:
     return Told(
         entries=tuple(_entry(finding, look) for finding in report.findings),
         unverified=tuple(plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown),
-        targets=tuple(str(job.target) for job in report.jobs),
+        targets=tuple(_read_as(job) for job in report.jobs),
         details=tuple(_details(report)) if look.verbose else (),
         checked=report.checked,
         skipped=report.skipped,
@@ -98,11 +99,15 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield f"Skipped: {_count(len(told.skipped), 'file')} that no dialect claims."
 
 
+def _read_as(job: Job) -> str:
+    return f"{job.target}" if job.asked is None else f"{job.target} for want of {job.asked.version}"
+
+
 def _details(report: Report) -> Iterator[str]:
     for job in report.jobs:
         devices = job.cluster.count
         many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
-        yield plain(f"{job.documents[0].source.name}: read as {job.target}, {many}")
+        yield plain(f"{job.documents[0].source.name}: read as {_read_as(job)}, {many}")
         for switch in job.arguments.switches:
             yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switch.upstream})")
 

@@ -81,7 +81,7 @@ class MegatronDialect:
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
         wanted = surroundings.request.target
-        target = wanted if wanted is not None and wanted.framework == "megatron" and wanted.version else TARGETS[0]
+        target = choose("", (), wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from preflight.constraints.versions import matches
+from preflight.constraints.versions import matches, numbers
 from preflight.dialects.megatron.table import FILES, Table, table
 from preflight.dialects.megatron.words import MODEL_ARGS
 from preflight.document import Document, Launch, Node
@@ -89,11 +89,15 @@ def is_core_config(tree: Node) -> bool:
 
 
 def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
-    """The target that was asked for (the nearest version that is known), else the newest whose parser knows the most of the options."""
+    """The target that was asked for, else the newest whose parser knows the most of the options.
+
+    A version that is not known is read as the nearest one; between two, as the one that knows more of the options.
+    """
     named = ENTRIES.get(entry, "")
     candidates = [t for t in TARGETS if wanted is None or (t.framework == wanted.framework and wanted.version in ("", t.version))]
     if wanted is not None and not candidates:
-        candidates = [min((t for t in TARGETS if t.framework == wanted.framework), key=lambda t: _distance(t.version, wanted.version))]
+        candidates = sorted((t for t in TARGETS if t.framework == wanted.framework), key=lambda t: _distance(t.version, wanted.version))
+        candidates = candidates[: 2 if _between(wanted, candidates) else 1]
     if wanted is None and named:
         candidates = [t for t in TARGETS if t.framework == named]
     if len(candidates) == 1:
@@ -101,6 +105,11 @@ def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
     typed = set(options)
     whole = next((t for t in candidates if typed <= options_of(t).options.keys()), None)
     return whole or min(candidates, key=lambda t: len(typed.difference(options_of(t).options)))
+
+
+def _between(wanted: Target, known: Iterable[Target]) -> bool:
+    asked, have = numbers(wanted.version)[:2], [numbers(target.version)[:2] for target in known]
+    return asked not in have and min(have) < asked < max(have)
 
 
 def _distance(ours: str, wanted: str) -> tuple[int, ...]:

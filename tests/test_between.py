@@ -1,0 +1,86 @@
+"""Releases that nobody described: only what both neighbours refuse is an error, and the summary says how a config was read."""
+
+from __future__ import annotations
+
+import pytest
+
+import preflight
+from preflight.between import around
+from preflight.finding import Finding, Severity
+from preflight.report.look import Look
+from preflight.report.text import tell
+from preflight.request import Target
+
+KNOWN = (Target("a", "2.1.0"), Target("a", "1.5.0"), Target("a", "1.3.2"), Target("b", "9.0"))
+SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("a@1.4.0", ("1.3.2", "1.5.0")),
+        ("a@2.0.1", ("1.5.0", "2.1.0")),
+        ("a@1.5.0", ()),
+        ("a@1.5.9", ()),
+        ("a@1.3", ()),
+        ("a@1.2.0", ()),
+        ("a@2.2", ()),
+        ("b@8.0", ()),
+        ("c@1.4", ()),
+        ("a", ()),
+        ("a@newest", ()),
+    ],
+)
+def test_the_releases_around_one(asked: str, expected: tuple[str, ...]) -> None:
+    assert tuple(target.version for target in around(Target.parse(asked), KNOWN)) == expected
+
+
+def found(more: str, target: str) -> dict[str, Finding]:
+    text = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
+    return {f.rule: f for f in preflight.check_text(text, name="run.sh", target=target).findings}
+
+
+def test_what_only_the_newer_neighbour_refuses_is_a_warning() -> None:
+    more = "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te --pipeline-model-parallel-layout Et*24L"
+    assert found(more, "megatron@0.20.0")["megatron/te-loss-fusion"].severity is Severity.ERROR
+    doubted = found(more, "megatron@0.16.0")["megatron/te-loss-fusion"]
+    assert doubted.severity is Severity.WARNING
+    assert "megatron@0.12.1 takes it, and nothing is known of 0.16.0" in doubted.message
+
+
+def test_an_option_of_a_newer_release_is_read_as_there() -> None:
+    assert found("--pipeline-model-parallel-layout Et*24L", "megatron@0.12.1")["unknown-flag"].severity is Severity.ERROR
+    assert "unknown-flag" not in found("--pipeline-model-parallel-layout Et*24L", "megatron@0.14.0")
+
+
+def test_an_option_that_neither_has_may_have_come_and_gone() -> None:
+    assert found("--legacy-tokenizer", "megatron@0.15.0")["unknown-flag"].severity is Severity.WARNING
+    assert found("--legacy-tokenizer", "megatron@0.20.0")["unknown-flag"].severity is Severity.ERROR
+
+
+def test_what_both_neighbours_refuse_is_an_error() -> None:
+    assert found("--tensor-model-parallel-size 3", "megatron@0.15.0")["device-count"].severity is Severity.ERROR
+
+
+def test_mindformers_between_two_releases() -> None:
+    text = "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 1, model_parallel: 3}\nrunner_config: {epochs: 1, image_size: 224}\n"
+
+    def severities(target: str) -> dict[str, Severity | None]:
+        return {f.rule: f.severity for f in preflight.check_text(text, target=target, world_size=8).findings}
+
+    assert severities("mindformers@1.5.0")["unknown-key"] is Severity.ERROR
+    assert severities("mindformers@1.4.0")["device-count"] is Severity.ERROR
+    assert severities("mindformers@1.4.0").get("unknown-key") is not Severity.ERROR
+
+
+def test_the_summary_says_what_was_read_for_want_of_what() -> None:
+    def summary(target: str) -> tuple[str, ...]:
+        return tell(preflight.check_text(f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES}\n", name="run.sh", target=target), Look()).targets
+
+    assert summary("megatron@0.13.1") == ("megatron@0.12.1 for want of 0.13.1",)
+    assert summary("megatron@0.12") == ("megatron@0.12.1",)
+
+
+def test_a_yaml_of_arguments_for_a_release_that_is_not_described() -> None:
+    text = "language_model: {hidden_size: 64, num_layers: 2}\nmodel_parallel: {tensor_model_parallel_size: 2}\n"
+    assert preflight.check_text(text, target="megatron@0.14.0").jobs[0].target.version == "0.12.1"
