@@ -84,3 +84,9 @@ def test_the_summary_says_what_was_read_for_want_of_what() -> None:
 def test_a_yaml_of_arguments_for_a_release_that_is_not_described() -> None:
     text = "language_model: {hidden_size: 64, num_layers: 2}\nmodel_parallel: {tensor_model_parallel_size: 2}\n"
     assert preflight.check_text(text, target="megatron@0.14.0").jobs[0].target.version == "0.12.1"
+
+
+def test_the_choices_of_a_release_that_is_not_described_are_not_certain() -> None:
+    more = "--lr-decay-style wavy"
+    assert found(more, "mindspeed-llm@26.1.0")["bad-choice"].severity is Severity.ERROR
+    assert found(more, "mindspeed-llm@2.0.0")["bad-choice"].severity is Severity.WARNING

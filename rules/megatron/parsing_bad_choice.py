@@ -1,7 +1,8 @@
 """A value that is not among the option's choices.
 
 ## What it does
-Compares a value with the choices of its option at the framework's version, letter case included.
+Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
+the version asked for is not described: its choices may be others.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.
@@ -29,4 +30,5 @@ from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, dropped, 
 @rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
-        yield finding(problem, rewritten(job, problem), own_options(job), dropped(job, problem), upstream=place_upstream(job, problem))
+        severity = own_options(job) or (Severity.WARNING if job.asked is not None else None)
+        yield finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem))
