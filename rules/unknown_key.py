@@ -20,7 +20,8 @@ Use instead:
       model_parallel: 8
 
 ## Fix safety
-Unsafe: the value takes effect once the key is spelled right.
+Unsafe: the value takes effect once the key is spelled right. Where it would be refused under that name, the key can be
+removed instead.
 
 ## References
 MindFormers v1.5.0, mindformers/tools/register/template.py:116, Config._update_value
@@ -61,5 +62,7 @@ def _finding(stray: Stray, *, fixable: bool) -> Finding:
     fate = "the framework refuses it" if weight is Severity.ERROR else "it is silently ignored"
     hint = f"; did you mean {stray.near!r}?" if stray.near else ""
     fix = Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), Safety.UNSAFE) if stray.near and fixable else None
+    gone = Fix(f"remove {name}", (Edit("remove", stray.key),), Safety.UNSAFE) if weight is Severity.ERROR else None
     message = f"{name!r} is not a key of {stray.where}, and {fate}{hint}"
-    return Finding(message, stray.entry.key.span, key=stray.key, fix=fix, upstream=stray.upstream, severity=weight)
+    others = (gone,) if fix is not None and gone is not None else ()
+    return Finding(message, stray.entry.key.span, key=stray.key, fix=fix, alternatives=others, upstream=stray.upstream, severity=weight)

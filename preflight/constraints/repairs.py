@@ -11,6 +11,7 @@ from preflight.constraints.expressions import Handle
 from preflight.document import Unknown
 from preflight.finding import Edit, Fix, Safety
 from preflight.job import Job
+from preflight.spelling import nearest
 
 
 class Change(NamedTuple):
@@ -27,6 +28,23 @@ class Repair(NamedTuple):
     changes: tuple[Change, ...]
     safety: Safety = Safety.UNSAFE
     title: str = ""
+
+
+class Nearest(NamedTuple):
+    """The choice that a misspelt text most likely means, as the value of a change."""
+
+    choices: tuple[object, ...]
+
+    def of(self, typed: object) -> str | None:
+        words = tuple(choice for choice in self.choices if isinstance(choice, str))
+        if not isinstance(typed, str):
+            return None
+        return next((word for word in words if word.lower() == typed.strip().lower()), None) or nearest(typed, words, 0.7)
+
+
+def near(handle: Handle, choices: tuple[object, ...]) -> Repair:
+    """Write the choice that was most likely meant; no fix where the value is like none of them."""
+    return Repair((Change(handle, Nearest(choices)),))
 
 
 def put(handle: Handle, value: object = True, *, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
@@ -53,10 +71,11 @@ def _written(repair: Repair, job: Job) -> Fix | None:
     edits: list[Edit] = []
     titles = []
     for handle, wanted, optional in repair.changes:
-        value = REMOVE if wanted is REMOVE else evaluate(wanted, read)
+        given = job.arguments.given(handle.name)
+        value = REMOVE if wanted is REMOVE else wanted.of(given.raw if given else None) if isinstance(wanted, Nearest) else evaluate(wanted, read)
         if optional and job.arguments.given(handle.name) is None:
             continue
-        if isinstance(value, Unknown) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
+        if isinstance(value, Unknown) or (value is None and isinstance(wanted, Nearest)) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
             return None
         made, title = _change(job, handle, value)
         if not made:

@@ -13,8 +13,8 @@ from preflight.constraints.repairs import REMOVE as REMOVE
 from preflight.constraints.repairs import Change as Change
 from preflight.constraints.repairs import Repair as Repair
 from preflight.constraints.repairs import drop as drop
+from preflight.constraints.repairs import near, written
 from preflight.constraints.repairs import put as put
-from preflight.constraints.repairs import written
 from preflight.constraints.versions import matches
 from preflight.document import Unknown
 from preflight.finding import Finding, Severity, Unverified
@@ -55,6 +55,7 @@ class Constraint:
     at: where to point, first the place a human would change; by default the handles of `refuse` in order.
     versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
     always: evaluate even when nobody typed any of its arguments (something required is missing).
+    near: fixes of a misspelling, which come before the others.
     after: ids whose error is the same mistake. layout: another parallel layout would cure it.
     """
 
@@ -74,6 +75,7 @@ class Constraint:
     layout: bool = False
     also: tuple[str, ...] = ()
     unless_framework: str = ""
+    near: tuple[Repair, ...] = ()
     shape: str = "refuse"
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -130,7 +132,7 @@ class Constraint:
             yield Unverified(broken.because)
         elif broken:
             typed = self._typed(job)
-            fixes = tuple(written(self.fixes or (() if self.layout else tuple(self._drops(job))), job))
+            fixes = tuple(written((*self.near, *(self.fixes or (() if self.layout else self._drops(job)))), job))
             yield Finding(
                 self._fill(job),
                 span=job.place(*typed),
@@ -216,6 +218,7 @@ def one_of(
 ) -> Constraint:
     """The value must be one of the choices (when a condition holds)."""
     broken = ~value.is_in(*choices)
+    more.setdefault("near", (near(value, choices),) if isinstance(value, Handle) and value.view != "environment" else ())
     return Constraint(id, broken if when is None else all_of(when, broken), message, why, upstream, shape="one of", **more)
 
 

@@ -77,6 +77,8 @@ def _replace(document: Document, entry: Entry, value: object) -> Splice:
     text = spell(value, entry.value, document)
     if entry.value.span.start == entry.value.span.end:
         return entry.value.span, f" {text}"
+    if entry.value.style == "block" and entry.value.kind != "scalar":
+        return _on_key_line(document, entry, entry.value.span.start, _entry_end(entry), text) or (entry.value.span, text)
     return entry.value.span, text
 
 
@@ -183,7 +185,7 @@ def _remove(document: Document, parent: Node, entry: Entry, key: Key) -> Splice:
     if parent.style == "flow":
         return _remove_flow(document, parent, entry)
     if len([e for e in parent.entries if not e.merged]) == 1:
-        raise CannotEdit(f"{dotted(key)} is the only key of its mapping")
+        return _empty(document, entry, key)
     source = document.source
     start = source.starts[entry.key.span.line - 1]
     if source.text[start : entry.key.span.start].strip():
@@ -192,6 +194,29 @@ def _remove(document: Document, parent: Node, entry: Entry, key: Key) -> Splice:
     indent = source.text[start : entry.key.span.start]
     kept = [c.span.text for c in yaml_comments(source, document.tree) if start <= c.span.start < end]
     return Span(source, start, end), "".join(f"{indent}{comment}{_newline(document)}" for comment in kept)
+
+
+def _empty(document: Document, entry: Entry, key: Key) -> Splice:
+    """Remove the only key of a block: an empty mapping stays."""
+    holder = _find(document, key[:-1])[1] if len(key) > 1 and isinstance(key[-2], str) else None
+    found = _on_key_line(document, holder, entry.key.span.start, max(entry.key.span.end, _entry_end(entry)), "{}") if holder is not None else None
+    if found is None:
+        raise CannotEdit(f"{dotted(key)} is the only key of its mapping")
+    return found
+
+
+def _on_key_line(document: Document, holder: Entry, start: int, end: int, value: str) -> Splice | None:
+    """Put a value on the line of its key in the place of a block below; every comment stays. None where more stands between the two."""
+    text, after = document.source.text, holder.key.span.end
+    head = re.compile(r"[ \t]*:([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)").match(text, after)
+    if head is None or re.sub(r"#[^\n]*", "", text[head.end() : start]).strip():
+        return None
+    until = _line_end(document, end)
+    newline, indent = _newline(document), " " * (holder.key.span.column - 1)
+    kept = [c.span for c in yaml_comments(document.source, document.tree) if head.end() <= c.span.start < until]
+    alone = [text[: span.start].rpartition("\n")[2] for span in kept]
+    lines = "".join(f"{lead if not lead.strip() else indent}{span.text}{newline}" for lead, span in zip(alone, kept, strict=True))
+    return document.source.span(after, until), f": {value}{'  ' if head[1].strip() else ''}{head[1].strip()}{newline}{lines}"
 
 
 def _remove_flow(document: Document, parent: Node, entry: Entry) -> Splice:

@@ -58,7 +58,7 @@ class Space:
 @cache
 def divisors(number: int) -> list[int]:
     """Every divisor of a number, ascending."""
-    low = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    low = [d for d in range(1, isqrt(max(number, 0)) + 1) if number % d == 0]
     return sorted({*low, *(number // d for d in low)})
 
 

@@ -14,16 +14,20 @@ turned round, and a missing entry is not there. Every rank dies while the networ
 Use instead:
     recompute_config: {select_recompute: {'mlp\\.mul': [[1, 1], [1, 1]]}}
 
+## Fix safety
+Unsafe: as many layers of each stage are recomputed, of either chunk half of them.
+
 ## References
 MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py:472, LayerSetting._format_recompute_list
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Severity, rule
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, swap_on
 from preflight.document import Node
+from preflight.finding import Key
 
 _PLACE = "mindformers/parallel_core/training_graph/transformer/utils.py:472"
 
@@ -40,18 +44,29 @@ def check(job: Job) -> Iterator[Finding]:
         return
     for setting in (*(() if mcore else (FULL,)), *SELECTING, *EXCLUDING):  # the mcore configuration looks at recompute itself
         node = here.get(setting)
-        for name, value in _values(setting, node):
+        for key, value in _values(setting, node):
             if _flat(value):
+                name = setting if len(key) == 2 else f"'{key[-1]}'"
                 message = f"{name} is {value.shown[:40]}; zero_bubble_v needs a list for each of the two virtual chunks"
-                yield Finding(message, value.span, key=(SECTION, setting), upstream=_PLACE)
+                yield Finding(message, value.span, key=key, fix=_shared(key, value), upstream=_PLACE)
 
 
-def _values(setting: str, node: Node | None) -> Iterator[tuple[str, Node]]:
-    """The lists of a setting, each with its name."""
+def _values(setting: str, node: Node | None) -> Iterator[tuple[Key, Node]]:
+    """The lists of a setting, each with its key."""
     if node is not None and node.kind == "sequence":
-        yield setting, node
+        yield (SECTION, setting), node
     elif node is not None and node.kind == "mapping" and setting != FULL:
-        yield from ((f"'{entry.key.value}'", entry.value) for entry in node.entries if not entry.shadowed and entry.value.kind == "sequence")
+        lists = (entry for entry in node.entries if not entry.shadowed and entry.value.kind == "sequence")
+        yield from (((SECTION, setting, str(entry.key.value)), entry.value) for entry in lists)
+
+
+def _shared(key: Key, node: Node) -> Fix | None:
+    """The counts of each stage, shared between its chunks."""
+    counts = [item.value for item in node.items if isinstance(item.value, int) and not isinstance(item.value, bool) and item.value >= 0]
+    if len(counts) < len(node.items):
+        return None
+    halves = [[(n + 1) // 2 for n in counts], [n // 2 for n in counts]]
+    return Fix(f"share the counts between the chunks: {halves}", (Edit("set", key, halves),))
 
 
 def _flat(node: Node) -> bool:

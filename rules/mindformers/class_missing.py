@@ -49,7 +49,8 @@ def check(job: Job) -> Iterator[Finding]:
     trainer = tree.get("trainer")
     if trainer is None or (trainer.kind == "mapping" and not trainer.entries) or (trainer.kind == "scalar" and trainer.value is None):
         said = "there is no trainer section" if trainer is None else "the trainer section is empty"
-        fix = Fix(f"set its type to {_TRAINER}, which is usual", (Edit("set", ("trainer", "type"), _TRAINER),)) if trainer is not None else None
+        edit = Edit("set", ("trainer",), {"type": _TRAINER}) if trainer is not None and trainer.kind == "scalar" else Edit("set", ("trainer", "type"), _TRAINER)
+        fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,))
         span = trainer.span if trainer is not None else job.start
         yield Finding(f"{said}, so there is no type to build a trainer by", span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
     model = tree.get("model")

@@ -32,6 +32,7 @@ _NAMES = (
 )
 _POSITIONS = ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")
 _EMBEDDING = "mindformers/pynative/base_models/common/embeddings/vocab_embedding.py:57"
+_MEANT = {"half": "float16", "float": "float32", "single": "float32", "bfloat": "bfloat16", "bf": "bfloat16"}
 _NEEDED = {
     "hidden_size": _EMBEDDING,
     "vocab_size": _EMBEDDING,
@@ -54,7 +55,9 @@ def check(job: Job) -> Iterator[Finding]:
         value = job.arguments.given(f"net.{field}")
         if value is not None and isinstance(value.raw, str) and value.raw not in _NAMES:
             message = f"{field} is {value.raw}; the types are called bfloat16, float16 and float32, or bf16, fp16 and fp32"
-            yield Finding(message, job.place(value), key=value.key, upstream=f"{_CONFIG}:75")
+            meant = _MEANT.get(value.raw.strip().lower())
+            fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE) if meant else None
+            yield Finding(message, job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:75")
     kind = job.arguments.given("net.position_embedding_type")
     if kind is not None and isinstance(kind.raw, str) and kind.raw not in _POSITIONS:
         message = f"position_embedding_type {kind.raw} is none of {', '.join(_POSITIONS)}"

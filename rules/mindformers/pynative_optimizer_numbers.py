@@ -14,7 +14,7 @@ Use instead:
     optimizer: {type: AdamW, weight_decay: 0.0}
 
 ## Fix safety
-Safe: the same number.
+Safe: the same number. Unsafe where a setting is left out so that its default holds.
 
 ## References
 MindFormers 2.1.0, mindformers/pynative/optimizer/adamw.py:72-88, _check_param_value; muon.py:205, :2346
@@ -23,6 +23,7 @@ MindFormers 2.1.0, mindformers/pynative/optimizer/adamw.py:72-88, _check_param_v
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.arguments import REMOVE
 
 _ADAMW = "mindformers/pynative/optimizer/adamw.py"
 _MUON = "mindformers/pynative/optimizer/muon.py"
@@ -58,9 +59,10 @@ def _betas(job: Job) -> Iterator[Finding]:
     if value is None or not isinstance(value.raw, list) or not all(isinstance(n, (int, float)) for n in value.raw):
         return
     if len(value.raw) != 2:
-        yield Finding(f"betas has {len(value.raw)} numbers, AdamW takes two", job.place(value), key=value.key, upstream=f"{_ADAMW}:84")
+        yield Finding(f"betas has {len(value.raw)} numbers, AdamW takes two", job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_ADAMW}:84")
     elif (bad := next((i for i, n in enumerate(value.raw) if not 0 <= n < 1), None)) is not None:
-        yield Finding(f"betas[{bad}] is {value.raw[bad]}; it lies in [0, 1)", job.place(value), key=value.key, upstream=f"{_ADAMW}:{77 + 2 * bad}")
+        message, where = f"betas[{bad}] is {value.raw[bad]}; it lies in [0, 1)", f"{_ADAMW}:{77 + 2 * bad}"
+        yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=where)
     elif (bad := next((i for i, n in enumerate(value.raw) if isinstance(n, int)), None)) is not None:
         fix = Fix("write floats", value.becomes([float(n) for n in value.raw]), Safety.SAFE)
         yield Finding(
@@ -77,6 +79,7 @@ def _coefficients(job: Job) -> Iterator[Finding]:
             f"ns_coefficients has {len(value.raw)} numbers; a flat list has three",
             job.place(value),
             key=value.key,
+            fix=_left_out(value),
             upstream=f"{_MUON}:2346",
         )
 
@@ -103,6 +106,11 @@ def _budgets(job: Job) -> Iterator[Finding]:
         if value is None:
             continue
         if isinstance(value.raw, bool) or not isinstance(value.raw, (int, float)):
-            yield Finding(f"{name} is {value.raw!r}; it must be a number of GB", job.place(value), key=value.key, upstream=f"{_MUON}:205")
+            yield Finding(f"{name} is {value.raw!r}; it must be a number of GB", job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_MUON}:205")
         elif value.raw <= 0:
-            yield Finding(f"{name} is {value.raw}; a memory budget must be positive", job.place(value), key=value.key, upstream=f"{_MUON}:207")
+            message = f"{name} is {value.raw}; a memory budget must be positive"
+            yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_MUON}:207")
+
+
+def _left_out(value: Value) -> Fix:
+    return Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))

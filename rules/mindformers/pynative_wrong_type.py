@@ -14,7 +14,7 @@ Use instead:
     lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5}
 
 ## Fix safety
-Safe: the value that was meant, in the type the field takes.
+Safe: the value that was meant, in the type the field takes. Unsafe where a text becomes a list of one.
 
 ## References
 MindFormers 2.1.0, mindformers/pynative/config/utils.py:22-113, check_type; config.py:110, BaseConfig.from_dict
@@ -71,6 +71,10 @@ def _fix(fault: Fault) -> Fix | None:
         meant = int(value)
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and wanted == "a text":
         meant = str(value)
+    elif isinstance(value, str) and value and wanted == "a list":
+        return Fix(f"write a list of {value}", (Edit("set", fault.key, [value]),))
+    elif fault.node.kind == "sequence" and wanted == "a text" and len(fault.node.items) == 1 and isinstance(fault.node.items[0].value, str):
+        meant = fault.node.items[0].value
     if meant is None:
         return None
     return Fix(f"write {meant}", (Edit("set", fault.key, meant),), Safety.SAFE)

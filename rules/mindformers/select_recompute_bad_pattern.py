@@ -2,8 +2,9 @@
 
 ## What it does
 Splits each pattern of the select settings on the two characters `\\.` as the framework does, and refuses a part that
-is no regular expression, a last part such as `.*` that also names the class of a cell (`__class__`, which has a method
-recompute of its own) and, for communication patterns, one that also names a plain attribute of a cell.
+is no regular expression, a last part such as `.*` that also names what every cell lists besides its operators (its class,
+which has a method recompute of its own, or an attribute that cannot be read) and, for communication patterns, one that
+also names a plain attribute of a cell.
 
 ## Why is this bad?
 The first decoder layer that the pattern is tried on raises, on every rank, after the whole launch has been paid.
@@ -24,10 +25,10 @@ MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_patter
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.dialects.mindformers.layers import layers
 from preflight.dialects.mindformers.operators import match
-from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items, section
+from preflight.dialects.mindformers.recompute import active_layers, applies, items, without
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 INVALID = {"mindformers@1.5.0": "mindformers/models/utils.py:590", "mindformers@1.3.2": "mindformers/models/utils.py:284", "mindformers": f"{_NEW}:97"}
@@ -58,25 +59,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
                 f"'{item.pattern}' is no regular expression: {invalid.partition(': ')[2]}",
                 item.node.span,
                 key=item.key,
-                fix=_without(job, item),
+                fix=without(job, item),
                 upstream=job.upstream(INVALID),
             )
         elif "comm" not in item.setting and (own := next((m.own for m in tried if m.own), "")):
             message = f"'{item.pattern}' also matches {own}, which is no operator and cannot be recomputed"
-            yield Finding(message, item.node.span, key=item.key, fix=_without(job, item), upstream=job.upstream(CLASS))
+            yield Finding(message, item.node.span, key=item.key, fix=without(job, item), upstream=job.upstream(CLASS))
         elif "comm" in item.setting and (attribute := next((m.attribute for m in tried if m.attribute), "")):
             message = f"'{item.pattern}' also matches {attribute}, which is no operator and cannot be recomputed"
-            yield Finding(message, item.node.span, key=item.key, fix=_without(job, item), upstream=job.upstream(ATTRIBUTE))
+            yield Finding(message, item.node.span, key=item.key, fix=without(job, item), upstream=job.upstream(ATTRIBUTE))
         elif unsure := next((m.unsure for m in tried if m.unsure and not m.hits), ""):
             yield Unverified(unsure, item.node.span)
-
-
-def _without(job: Job, item: Item) -> Fix:
-    """The pattern is left out; of a list the others stay."""
-    title = f"remove the pattern {item.pattern}"
-    here = section(job)
-    listed = here.get(item.setting) if here is not None and isinstance(item.key[-1], int) else None
-    if listed is None:
-        return Fix(title, (Edit("remove", item.key),))
-    rest = [other.value for index, other in enumerate(listed.items) if index != item.key[-1]]
-    return Fix(title, (Edit("set", item.key[:-1], rest or False),))

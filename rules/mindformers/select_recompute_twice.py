@@ -16,6 +16,9 @@ Use instead:
     recompute_config:
       select_recompute: ['.*\\.mul']
 
+## Fix safety
+Unsafe: what only this pattern hits is not marked any more.
+
 ## References
 MindSpore 2.7.1, mindspore/ops/primitive.py:84, Primitive.add_prim_attr
 MindFormers v1.5.0, mindformers/models/utils.py:596, LayerSetting.set_pattern_recompute; models/llama/llama_layer.py:202
@@ -27,7 +30,7 @@ from itertools import zip_longest
 from preflight import Finding, Job, Related, Severity, rule
 from preflight.dialects.mindformers.layers import Layers, layers
 from preflight.dialects.mindformers.operators import SEPARATOR, Hit, compiled, match
-from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items, swap_on
+from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items, swap_on, without
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 UPSTREAM = {
@@ -55,7 +58,8 @@ def check(job: Job) -> Iterator[Finding]:
         why = f"'{other.pattern}' already marks it there" if other is not None else "the model has marked it itself"
         does = f"marks {path} for recomputation" if item in selected else f"takes {path} out of recomputation"
         related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
-        yield Finding(f"'{item.pattern}' {does}, but {why}, and a second time fails", item.node.span, related, key=item.key, upstream=job.upstream(UPSTREAM))
+        message = f"'{item.pattern}' {does}, but {why}, and a second time fails"
+        yield Finding(message, item.node.span, related, without(job, item), key=item.key, upstream=job.upstream(UPSTREAM))
 
 
 def _kept(selected: list[Item], excluded: list[Item]) -> list[Item]:

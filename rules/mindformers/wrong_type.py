@@ -93,12 +93,15 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         where = _stage_place(job, value) or where
     fix = None
     meant = _meant(value.raw)
-    if meant is not None and fits(sort.sort, meant, job.target.version):
+    fewest = _least(job, sort.name)
+    if isinstance(meant, int) and isinstance(fewest, int) and meant < fewest:
+        meant = fewest
+    if meant is not None and (not isinstance(meant, bool) or "bool" in sort.sort) and fits(sort.sort, meant, job.target.version):
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
     elif isinstance(value.raw, str) and (switch := meant_boolean(value.raw.strip().lower())) is not None and fits(sort.sort, switch, job.target.version):
         fix = Fix(f"write {switch}", value.becomes(switch))
-    elif (least := _least(job, sort.name)) is not None:
-        fix = Fix(f"write {least}", value.becomes(least))
+    elif fewest is not None:
+        fix = Fix(f"write {fewest}", value.becomes(fewest))
     elif sort.name not in _NO_DEFAULT:
         fix = Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
     message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
@@ -117,10 +120,12 @@ def _stage_place(job: Job, value: Value) -> str | None:
     return f"{_CONTEXT}:{other}" if isinstance(value.raw, float) else None
 
 
-def _least(job: Job, name: str) -> int | None:
-    """The smallest batch setting that works."""
+def _least(job: Job, name: str) -> int | str | None:
+    """The smallest batch setting that works, and the schedule that always does."""
     stages = known(job.plan.layout.pipeline)
     least = {"runner_config.batch_size": 1, "runner_config.gradient_accumulation_steps": 1, "parallel_config.micro_batch_num": stages[0] if stages else 1}
+    if name == "parallel.pipeline_config.pipeline_scheduler":
+        return "1f1b"
     return least.get(name)
 
 

@@ -47,6 +47,8 @@ SECTIONS = (
     *("input_data", "transform_process_num", "load_ckpt_async", "remote_save_url", "save_file", "lr_scale", "lr_scale_factor", "layer_scale"),
     *("ckpt_use_legacy_format", "use_legacy_format", "balanced_load", "print_separate_loss", "ignore_data_skip", "data_skip_steps", "init_method"),
 )
+_OF_OLD_RELEASES = ("enable_dump", "save_dump_path", "memory_offload", "device_type", "reserve_memory", "max_size", "memory_replay", "launch_blocking")
+"""Keys that a context may still hold, and that MindSpore 2.7 does not know any more."""
 TRAINERS = ("CausalLanguageModelingTrainer", "MultiModalToTextGenerationTrainer", "GeneralTaskTrainer")
 _BUILT = {"1.5.0": 320, "1.7.0": 398, "2.1.0": 398}
 _TEMPLATE = "mindformers/tools/register/template.py:116"
@@ -102,7 +104,7 @@ def _in_section(tree: Node, path: Key, known: Iterable[str], weight: str, upstre
         name = entry.key.value
         if entry.shadowed or name in known:
             continue
-        near = nearest(str(name), [k for k in known if k not in have], cutoff)
+        near = nearest(str(name), [k for k in known if k not in have and k not in _OF_OLD_RELEASES], cutoff)
         yield Stray((*path, name if isinstance(name, (str, int)) else str(name)), entry, ".".join(map(str, path)), near, weight, upstream)
 
 

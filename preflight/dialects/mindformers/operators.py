@@ -16,6 +16,8 @@ SEPARATOR = "\\."
 MAX_COST = 100_000
 _NAME = 40  # characters of the longest name, about; what one unbounded repeat can try
 _ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are no operators
+_OWN = ("__class__", "cell_init_args", "enable_backward_hook", "pipeline_segment", "pipeline_stage")
+"""What every cell lists besides: its class, whose method recompute wants a cell, and attributes that cannot be read."""
 _OF_LINEAR = ("in_channels", "out_channels", "has_bias")
 _RENAMED = (
     *(("attention." + name, "attention.w_qkv") for name in ("wq", "wk", "wv")),
@@ -69,8 +71,8 @@ class Hit(NamedTuple):
 class Match(NamedTuple):
     """What a pattern does in one layer. unsure: it may reach what is not known; invalid: why a part is no expression.
 
-    attribute: a plain attribute of a cell that its last part names as well, "" for none. own: the same of its class, whose
-    method the walk takes for an operator's.
+    attribute: a plain attribute of a cell that its last part names as well, "" for none. own: one that every
+    cell lists and the walk dies of.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -120,8 +122,7 @@ def match(pattern: str, layer: Cell) -> Match:
             found = (o for o in cell.operators if o.name not in names and expression.fullmatch(o.name))
             hits.extend(Hit(SEPARATOR.join((*path, o.name)), False, conditional or o.conditional, o.marked) for o in found)
             plain_names = (*_ATTRIBUTES, *(_OF_LINEAR if any(o.name == "matmul" for o in cell.operators) else ()))
-            if expression.fullmatch("__class__"):
-                state["own"] = state["own"] or SEPARATOR.join((*path, "__class__"))
+            state["own"] = state["own"] or next((SEPARATOR.join((*path, n)) for n in _OWN if expression.fullmatch(n)), "")
             state["attribute"] = state["attribute"] or next((SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), "")
 
     walk(layer, pattern.split(SEPARATOR), (), False)

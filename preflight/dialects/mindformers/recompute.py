@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from preflight.arguments import Arguments
 from preflight.document import Document, Node, Unknown
-from preflight.finding import Key
+from preflight.finding import Edit, Fix, Key
 from preflight.plan import Plan
 
 SECTION = "recompute_config"
@@ -183,3 +183,16 @@ def active_layers(run: Run, item: Item) -> frozenset[int] | None:
     full = here.get(FULL)
     whole = frozenset() if full is None else allocate(full, layout, bool(swap_on(run)))
     return None if whole is None else wanted - whole
+
+
+def without(run: Run, item: Item) -> Fix:
+    """A pattern is left out; of a list the others stay."""
+    title = f"remove the pattern {item.pattern}" if not item.default else f"switch {item.setting} off"
+    here = section(run)
+    listed = here.get(item.setting) if here is not None and isinstance(item.key[-1], int) else None
+    if item.default:
+        return Fix(title, (Edit("set", item.key, False),))
+    if listed is None:
+        return Fix(title, (Edit("remove", item.key),))
+    rest = [other.value for index, other in enumerate(listed.items) if index != item.key[-1]]
+    return Fix(title, (Edit("set", item.key[:-1], rest or False),))

@@ -109,6 +109,13 @@ def _nested_fault(what: str, node: Node, plain: list[object], layout: Stages | N
         return
     chunks, pipeline = len(layout), len(layout[0])
     if len(plain) != chunks:
-        yield Fault("nested", f"{what} has {len(plain)} rows, but the run has {chunks} virtual chunk{'s' * (chunks > 1)} a stage", node)
+        message = f"{what} has {len(plain)} rows, but the run has {chunks} virtual chunk{'s' * (chunks > 1)} a stage"
+        yield Fault("nested", message, node, meant=_summed(plain, pipeline))
     elif (row := next((r for r in plain if isinstance(r, list) and len(r) != pipeline), None)) is not None:
         yield Fault("nested", f"{what} has a row of {len(row)} counts, but the run has {pipeline} stages", node)
+
+
+def _summed(plain: list[object], pipeline: int) -> list[int] | None:
+    """As many layers of each stage, counted over its chunks; None where rows are no counts for every stage."""
+    rows = [row for row in plain if isinstance(row, list) and len(row) == pipeline and all(isinstance(n, int) and not isinstance(n, bool) for n in row)]
+    return [sum(row[stage] for row in rows) for stage in range(pipeline)] if len(rows) == len(plain) else None
