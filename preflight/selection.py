@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from preflight.job import Job
 from preflight.rule import Checkable
 
+MOST = 256  # runs whose rules are kept in mind
 Silent = Callable[[Job], bool]
 
 
@@ -24,6 +25,7 @@ class Selection:
         self._asked = [(rule, _early(rule)) for rule in self._rules]
         self._noticed = {number for number, rule in enumerate(self._rules) if getattr(rule, "noticed", False)}
         self._always: list[int] = []
+        self._kept: dict[frozenset[str], list[int]] = {}
         self._triggered: dict[str, list[int]] = {}
         for number, rule in enumerate(self._rules):
             triggers = getattr(rule, "triggers", None)
@@ -34,10 +36,15 @@ class Selection:
 
     def of(self, job: Job) -> list[tuple[Checkable, Silent | None]]:
         """The rules that a run may break, in the order they were given, with what tells early that one has nothing to say."""
-        wanted = set(self._always)
-        for name in job.touched & self._triggered.keys():
-            wanted.update(self._triggered[name])
-        return [self._asked[number] for number in sorted(wanted) if number not in self._noticed or self._rules[number].id in job.noticed_kinds]
+        wanted = self._kept.get(job.touched)
+        if wanted is None:
+            found = set(self._always)
+            for name in job.touched & self._triggered.keys():
+                found.update(self._triggered[name])
+            wanted = sorted(found)
+            if len(self._kept) < MOST:
+                self._kept[job.touched] = wanted
+        return [self._asked[number] for number in wanted if number not in self._noticed or self._rules[number].id in job.noticed_kinds]
 
 
 def _early(rule: Checkable) -> Silent | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
@@ -43,13 +45,14 @@ class Source:
         """Read a regular file. Raises InputError when it is missing, special, too large or not UTF-8."""
         name = name or str(path)
         try:
-            if not path.is_file():
-                what = "is a directory" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
-                raise InputError(what, name)
-            size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise InputError(f"is {size} bytes long; more than {MAX_BYTES} are not read", name)
+            found = os.stat(path)
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError("is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file", name)
+            if found.st_size > MAX_BYTES:
+                raise InputError(f"is {found.st_size} bytes long; more than {MAX_BYTES} are not read", name)
             data = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
+            raise InputError("does not exist", name) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", name) from None
         return cls.decode(data, name, path=path)

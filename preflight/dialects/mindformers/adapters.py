@@ -6,6 +6,7 @@ import re
 
 from preflight.dialects.mindformers.operators import compiled
 from preflight.dialects.mindformers.run import Run
+from preflight.dialects.mindformers.typed import any_starts
 from preflight.document import Unknown
 from preflight.value import Value, derived, unknown
 
@@ -31,7 +32,7 @@ _EITHER = {"qkv": ("query", "key", "value"), "fc1": ("gate", "up")}
 
 def targets(run: Run, family: str) -> Value:
     """The linears with an adapter; () where no pet_config is given."""
-    if _PET not in run.written and not any(name.startswith(f"{_PET}.") for name in run.written):
+    if _PET not in run.written and not any_starts(run.written, f"{_PET}."):
         return derived(())
     kind, pattern = run.raw(f"{_PET}.pet_type"), run.raw(f"{_PET}.target_modules")
     if isinstance(kind, Unknown) or kind != "lora":

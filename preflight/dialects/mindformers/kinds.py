@@ -77,12 +77,17 @@ def choose_version(tree: Node, kind: Kind, request: Request) -> str:
     """
     if request.target is not None and request.target.version:
         return known_version(request.target.version)
-    candidates, everywhere = _candidates(kind)
     found = {(str(s.key.value), str(e.key.value)) for s in tree.entries for e in s.value.entries}
     model = tree.get("model", "model_config", "type")
     name = model.value if model is not None and isinstance(model.value, str) else ""
 
-    found &= everywhere
+    return _fitting(kind, frozenset(found & _candidates(kind)[1]), name)
+
+
+@lru_cache(maxsize=256)
+def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str) -> str:
+    """The newest of the releases that know the most of the keys, and the model's type."""
+    candidates = _candidates(kind)[0]
 
     def misfits(t: Table) -> int:
         unknown_keys = sum(1 for s, k in found if s in t.strict and k not in t.sections[s])

@@ -10,6 +10,7 @@ from preflight.dialects.mindformers.layers import Layers, layers
 from preflight.dialects.mindformers.operators import match
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
 from preflight.dialects.mindformers.rows import repeats, rows
+from preflight.dialects.mindformers.typed import any_starts
 from preflight.document import Document
 from preflight.plan import Plan
 from preflight.record import replace
@@ -33,7 +34,7 @@ class _Read(NamedTuple):
 
 def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: Plan) -> Plan:
     """The plan with the patterns that recompute something: each with its layers by chunk and stage."""
-    if not any(name.startswith("recompute_config.select") for name in arguments.written):
+    if not any_starts(arguments.written, "recompute_config.select"):
         return plan
     run = _Read(documents, arguments, plan)
     reached = tuple(one for one in reaches(run) if one.setting == "select_recompute" and one.paths)

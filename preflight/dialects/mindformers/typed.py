@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from preflight.arguments import REMOVE
@@ -57,6 +57,11 @@ class Typed(Mapping[str, Value]):
         editable = scalar and span.start >= key_node.span.start and span.source is key_node.span.source
         setting = Setting(key, raw, span, key_node.span, editable=editable)
         return Value(raw, Origin.WRITTEN, setting, "", _editor(key, removable=span.source is self._home))
+
+
+def any_starts(names: Iterable[str], start: str) -> bool:
+    """Whether one of the names starts so."""
+    return f"\n{start}" in "\n".join(("", *names))
 
 
 def written(tree: Node, home: Document) -> Typed:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from preflight.constraints.versions import matches
@@ -143,6 +144,7 @@ def _depth(raw: Any, version: str) -> bool:
         return False
 
 
-def applying(version: str) -> Iterator[Sort]:
+@lru_cache(maxsize=8)
+def applying(version: str) -> tuple[Sort, ...]:
     """The sorts that a release checks."""
-    return (sort for sort in SORTS if matches(version, sort.versions))
+    return tuple(sort for sort in SORTS if matches(version, sort.versions))
