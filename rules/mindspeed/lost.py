@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.constraints.expressions import Handle
+from preflight.constraints.expressions import Handle, all_of
 from preflight.constraints.shapes import Constraint, ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
 
@@ -92,7 +92,7 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "output-slices-ignored",
-        a.output_layer_slice_num.written != 1,
+        all_of(a.output_layer_slice_num.given, a.output_layer_slice_num.written != 1),
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
         upstream="mindspeed_llm/training/arguments.py:175",

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 import preflight
+from preflight import plugins
+from preflight.constraints.evaluator import evaluate
+from preflight.constraints.expressions import Handle
+from preflight.document import UNKNOWN, Unknown
 from preflight.finding import Severity
 
 SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
@@ -83,3 +87,14 @@ def test_a_release_in_between_is_read_as_the_one_whose_keys_it_has(asked: str, r
     text = "run_mode: train\nuse_legacy: False\nparallel_config: {data_parallel: 1}\nrunner_config: {epochs: 1}\n"
     job = preflight.check_text(text, target=f"mindformers@{asked}").jobs[0]
     assert job.target.version == read_as
+
+
+def _nothing_known(handle: Handle) -> object:
+    return {"effective": UNKNOWN, "environment": UNKNOWN, "written": None, "given": False}[handle.view]
+
+
+def test_a_run_of_which_nothing_is_known_breaks_no_declared_check() -> None:
+    conditions = {rule.id: rule.refuse for rule in plugins.load().rules(None) if hasattr(rule, "refuse")}
+    assert len(conditions) > 500
+    said = {id: evaluate(condition, _nothing_known) for id, condition in conditions.items()}
+    assert [id for id, answer in said.items() if not isinstance(answer, Unknown) and answer] == []
