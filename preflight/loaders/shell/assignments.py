@@ -19,21 +19,21 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, l
     appends = any(child.type == "+=" for child in node.children)
     name = tree.text(target).partition("[")[0]
     old = expander.state.get(name)
-    exported = exported or (old is not None and old.exported)
+    exported, sometimes = exported or (old is not None and old.exported), old is not None and old.sometimes
     place = tree.span(target)
     if target.type == "subscript":
         forget(expander, tree, target.named_children[0])
     elif value is not None and value.type == "array":
         items, keys = _array(expander, tree, value)
         before = old.items if appends and old is not None else ()
-        expander.state.put(name, Variable((*before, *items), True, place, exported, keys))
+        expander.state.put(name, Variable((*before, *items), True, place, exported, keys, sometimes))
     else:
         made = expander.value(tree, value) if value is not None else (Piece("", place._replace(start=place.end + 1, end=place.end + 1)),)
         if appends and old is not None and old.array:
             expander.state.put(name, old._replace(items=(old.scalar + made, *old.items[1:])))
             return
         before_value = (old.scalar if old is not None else expander.unset(name, place)) if appends else ()
-        expander.state.put(name, Variable((bounded((*before_value, *made)),), False, place, exported))
+        expander.state.put(name, Variable((bounded((*before_value, *made)),), False, place, exported, (), sometimes))
 
 
 def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...], tuple[str, ...]]:

@@ -135,7 +135,8 @@ def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
     """Variables that only a child process would read, assigned without export. The rule knows which names matter."""
     used = _referenced(commands)
     for name, variable in commands.state.variables.items():
-        if variable.items and not variable.exported and name not in used and name.isupper() and not variable.array and variable.place.source is tree.source:
+        unseen = name.isupper() and not variable.exported and not variable.sometimes and name not in used
+        if unseen and variable.items and not variable.array and variable.place.source is tree.source:
             place = variable.place
             alone = re.fullmatch(r"[ \t]*\w+=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)[ \t]*(?:#.*)?", tree.source.line(place.line))
             fix = ("export it", place._replace(end=place.start), "export ") if alone else None

@@ -15,13 +15,17 @@ MAX_TEXT = 2_000_000
 
 
 class Variable(NamedTuple):
-    """A variable. items: one value, or the elements of an array. place: the assignment that set it last."""
+    """A variable. items: one value, or the elements of an array. place: the assignment that set it last.
+
+    exported: on every way that the script may take; sometimes: on one of them.
+    """
 
     items: tuple[Value, ...]
     array: bool
     place: Span
     exported: bool = False
     keys: tuple[str, ...] = ()
+    sometimes: bool = False
 
     @property
     def scalar(self) -> Value:
@@ -92,14 +96,14 @@ def _either(values: list[Variable | None], because: str, default: bool) -> Varia
         return None
     if default:
         return known[0]
+    sometimes = any(v.exported or v.sometimes for v in known)
     if all(v is not None and v.items == known[0].items for v in values):
-        return known[0]._replace(exported=all(v.exported for v in known))
-    last = known[-1]
-    exported = all(v.exported for v in known) and len(known) == len(values)
+        return known[0]._replace(exported=all(v.exported for v in known), sometimes=sometimes)
+    last = known[-1]._replace(exported=all(v.exported for v in known) and len(known) == len(values), sometimes=sometimes)
     if any(v.array for v in known) or all(v is None or _is_group(v.scalar) for v in values):
-        return last._replace(items=_maybe(values, last.array), exported=exported)
+        return last._replace(items=_maybe(values, last.array))
     unknown = Piece(None, last.place, exact=False, because=because)
-    return last._replace(items=((unknown,),), array=False, exported=exported)
+    return last._replace(items=((unknown,),), array=False)
 
 
 def _is_group(value: Value) -> bool:
