@@ -3,7 +3,8 @@
 ## What it does
 Resolves the names of `model_config`, of the sections that go into the transformer config, and of the `config.json` of
 `pretrained_model_dir` to the fields they set, and finds fields that are set twice. In 1.7 that is always refused; since 2.0
-only when the two values differ.
+only when the two values differ. The model's own class counts, too: what it calls num_hidden_layers has a value even where
+the file only says num_layers.
 
 ## Why is this bad?
 The conversion to a transformer config refuses it, on every rank.
@@ -16,7 +17,8 @@ Use instead:
     model_config: {num_hidden_layers: 12}
 
 ## Fix safety
-Unsafe: which of the two is meant cannot be told; the second is removed.
+Unsafe: which of the two is meant cannot be told; the second is removed. Safe where a setting only gets the name that the
+model's class has for it.
 
 ## References
 MindFormers v1.7.0, mindformers/parallel_core/transformer_config_utils.py:485, convert_to_transformer_config
@@ -25,10 +27,10 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, Co
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, rule
 from preflight.arguments import REMOVE
 from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.mcore import SECTIONS
+from preflight.dialects.mindformers.mcore import SECTIONS, Clash
 
 _FILE = "mindformers/parallel_core/transformer_config_utils.py"
 
@@ -39,6 +41,9 @@ def check(job: Job) -> Iterator[Finding]:
     for clash in job.arguments.get("clashes").raw:
         if new and clash.same:
             continue
+        if clash.default is not None:
+            yield from _against_class(job, clash, 687 if new else 485)
+            continue
         one, other = _find(job, clash.one), _find(job, clash.other)
         typed = other or one
         if typed is None:
@@ -48,6 +53,16 @@ def check(job: Job) -> Iterator[Finding]:
         message = f"{clash.one} and {clash.other} set the same field, {clash.target}{values}"
         related = one.related if one is not None and other is not None else ()
         yield Finding(message, job.place(typed), related, fix, key=typed.key, upstream=f"{_FILE}:{687 if new else 485}")
+
+
+def _against_class(job: Job, clash: Clash, line: int) -> Iterator[Finding]:
+    """The other name is not in the file: the class of the model gives it a value."""
+    typed = _find(job, clash.other)
+    if typed is None:
+        return
+    fix = Fix(f"rename it to {clash.one}", (Edit("rename", typed.key, clash.one),), Safety.SAFE)
+    message = f"{clash.other} {typed.raw} sets the same field as {clash.one}, which the model itself sets to {clash.default}; write {clash.one}"
+    yield Finding(message, job.place(typed), (), fix, key=typed.key, upstream=f"{_FILE}:{line}")
 
 
 def _find(job: Job, name: str) -> Value | None:

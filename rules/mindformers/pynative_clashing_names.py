@@ -2,7 +2,8 @@
 
 ## What it does
 Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
-mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted.
+mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The model's own
+class counts, too: what it calls num_hidden_layers has a value even where the file only says num_layers.
 
 ## Why is this bad?
 The conversion of the config refuses it, before the network is made.
@@ -13,7 +14,8 @@ Use instead:
     model: {num_key_value_heads: 8}
 
 ## Fix safety
-Unsafe: it cannot be known which of the two was meant.
+Unsafe: it cannot be known which of the two was meant. Safe where a setting only gets the name that the model's class has
+for it.
 
 ## References
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, ConfigLogHandler.check_and_raise
@@ -21,15 +23,18 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, Co
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
 from preflight.arguments import REMOVE
 from preflight.dialects.mindformers.pynative_model import NAMES
+from preflight.dialects.mindformers.table import table
 
+_CLASSES = {"qwen3": "Qwen3Config", "deepseek_v3": "DeepseekV3Config", "deepseek_v4": "DeepseekV4Config"}
 _PLACE = "mindformers/parallel_core/transformer_config_utils.py:687"
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
 def check(job: Job) -> Iterator[Finding]:
+    own = table("2.1.0").mcore_models.get(_CLASSES.get(str(job.arguments.get("model.model_type").raw), ""), {})
     for field, names in NAMES.items():
         typed = [value for name in names if (value := job.arguments.given(f"model.{name}")) is not None]
         if len(typed) == 2 and typed[0].raw != typed[1].raw:
@@ -37,3 +42,8 @@ def check(job: Job) -> Iterator[Finding]:
             message = f"{one.key[-1]} is {one.raw} and {other.key[-1]} is {other.raw}, but both set {field}"
             fix = Fix(f"remove {other.key[-1]}", other.becomes(REMOVE), Safety.UNSAFE)
             yield Finding(message, job.place(other), one.related, fix, key=other.key, upstream=_PLACE)
+        elif len(names) > 1 and len(typed) == 1 and typed[0].key[-1] != names[0] and (usual := own.get(names[0])) not in (None, typed[0].raw):
+            one = typed[0]
+            fix = Fix(f"rename it to {names[0]}", (Edit("rename", one.key, names[0]),), Safety.SAFE)
+            message = f"{one.key[-1]} {one.raw} sets the same field as {names[0]}, which the model itself sets to {usual}; write {names[0]}"
+            yield Finding(message, job.place(one), (), fix, key=one.key, upstream=_PLACE)

@@ -17,12 +17,13 @@ SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 
 
 class Clash(NamedTuple):
-    """Two spellings of one setting. same: they agree."""
+    """Two spellings of one setting. same: they agree. default: the first is not typed, the model's own class brings it, with this value."""
 
     target: str
     one: str
     other: str
     same: bool
+    default: Any = None
 
 
 class Names(NamedTuple):
@@ -79,13 +80,18 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
             run.effective[f"mcore.{field}"] = Value(raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}")
     clashes: list[Clash] = []
     spelled: dict[str, str] = {}
-    for name, value in _typed(run, config):
+    own = _own(run, known)
+    typed = dict(_typed(run, config))
+    for name, value in typed.items():
         target = known.targets.get(name)
         if target is None:
             continue
         before = spelled.get(target, name)
         if before != name:
             clashes.append(Clash(target, before, name, run.effective[f"mcore.{target}"].raw == value.raw))
+        elif (brought := own.get(target, name)) != name and brought not in typed:
+            default = run.table.mcore_models[known.config][brought]
+            clashes.append(Clash(target, brought, name, default == value.raw, default))
         spelled[target] = name
         run.effective[f"mcore.{target}"] = value
     if known.latent:
@@ -97,6 +103,14 @@ def _defaults(run: Run, known: Names, config: Node | None) -> Iterator[tuple[str
     """Values that the model's own config class brings."""
     yield from run.table.mcore_models.get(known.config, {}).items()
     yield from known.given.items()
+
+
+def _own(run: Run, known: Names) -> dict[str, str]:
+    """Fields that the model's own class gives a value, each with its name there: they are looked at like typed ones."""
+    if run.absent or run.open:
+        return {}
+    brought = run.table.mcore_models.get(known.config, {}).items()
+    return {known.targets[name]: name for name, raw in brought if name in known.targets and isinstance(raw, (int, float, str))}
 
 
 def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
