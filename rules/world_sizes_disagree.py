@@ -32,7 +32,7 @@ def check(job: Job) -> Iterator[Finding]:
     known = [count for count in (launch.world if launch is not None else ()) if isinstance(count.value, int) and not count.placeholder]
     known += [Count(value.raw, value.span, value.note) for value in job.cluster.said if value.note == SOURCE]
     seen: dict[str, Count] = {count.source: count for count in reversed(known)}
-    if len(seen) < 2 or len({count.value for count in seen.values()}) < 2:
+    if len({count.value for count in seen.values()}) < 2:
         return
     first, other = known[0], next(count for count in known[1:] if count.value != known[0].value)
     span = first.span or job.start

@@ -89,7 +89,7 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
         yield f"entry {index} of {name} has no layers", entry, (_FILE, 277), None
     elif layers.kind != "sequence" and not isinstance(layers.value, bool):
         yield f"the layers of {name} are {layers.shown[:30]}; they must be a list of layer ids, or true", layers, (_FILE, 277), None
-    elif layers.kind == "sequence" and not _ids(layers):
+    elif not _ids(layers):
         yield f"the layers of {name} are {layers.shown[:30]}; every one must be a layer id", layers, (_FILE, 281), None
     elif on and any(item.kind == "sequence" for item in layers.items):
         yield f"the layers of {name} are {layers.shown[:30]}; with swap on they must be one flat list of layer ids", layers, (_CHECKS, 292), None
@@ -97,5 +97,5 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
 
 def _ids(layers: Node) -> bool:
     """Whether a list holds layer ids, or lists of them."""
-    nested = bool(layers.items) and all(item.kind == "sequence" for item in layers.items)
+    nested = all(item.kind == "sequence" for item in layers.items)
     return all(_ids(item) for item in layers.items) if nested else all(isinstance(item.value, int) for item in layers.items)

@@ -49,7 +49,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _over(node: Node | None, held: list[int]) -> int | None:
     """The first stage whose count is larger than its layers."""
-    if node is None or node.kind != "sequence" or len(node.items) > len(held):
+    if node is None or len(node.items) > len(held):
         return None
     counts = [item.value for item in node.items]
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in counts):
