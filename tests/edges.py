@@ -97,7 +97,7 @@ def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = Non
     config = copy.deepcopy(own[changed.get("base") or next(iter(own))])
     for name, value in {**run["run"], **(change or {})}.items():
         if name not in ELSE:
-            _set(config, name.split("."), value)
+            _set(config, name.split("."), copy.deepcopy(value))
     target = f"mindformers@{changed.get('target', TARGETS.get(table, '1.5.0'))}"
     return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES.get(table)), target=target)
 

@@ -55,7 +55,7 @@ def _values(setting: str, node: Node | None) -> Iterator[tuple[Key, Node]]:
     """The lists of a setting, each with its key."""
     if node is not None and node.kind == "sequence":
         yield (SECTION, setting), node
-    elif node is not None and node.kind == "mapping" and setting != FULL:
+    elif node is not None and setting != FULL:
         lists = (entry for entry in node.entries if not entry.shadowed and entry.value.kind == "sequence")
         yield from (((SECTION, setting, str(entry.key.value)), entry.value) for entry in lists)
 

@@ -42,26 +42,26 @@ _TRAINER = "CausalLanguageModelingTrainer"
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     tree, kind = job.documents[0].tree, job.arguments.get("kind").raw
-    if tree is None or kind not in ("legacy", "mcore") or tree.get("base_config") is not None or not table(job.target.version).templated:
+    if tree is None or tree.get("base_config") is not None or not table(job.target.version).templated:
         return
     if tree.get("run_mode") is None:
         return  # said on the command line, where much else may be said
     trainer = tree.get("trainer")
-    if trainer is None or (trainer.kind == "mapping" and not trainer.entries) or (trainer.kind == "scalar" and trainer.value is None):
+    if trainer is None or trainer.value in (None, ()):
         said = "there is no trainer section" if trainer is None else "the trainer section is empty"
         edit = Edit("set", ("trainer",), {"type": _TRAINER}) if trainer is not None and trainer.kind == "scalar" else Edit("set", ("trainer", "type"), _TRAINER)
         fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,))
         span = trainer.span if trainer is not None else job.start
         yield Finding(f"{said}, so there is no type to build a trainer by", span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
     model = tree.get("model")
-    if kind == "legacy" and model is not None and model.kind == "mapping" and model.entries:
+    if kind == "legacy" and model is not None and model.entries:
         yield from _network(job, model)
 
 
 def _network(job: Job, model: Node) -> Iterator[Finding]:
     """The architecture and its configuration."""
     config, arch = model.get("model_config"), model.get("arch")
-    named = config.get("type") if config is not None and config.kind == "mapping" else None
+    named = config.get("type") if config is not None else None
     usual = _USUAL.get(str(named.value)) if named is not None else None
     fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),)) if usual and arch is not None else None
     if arch is None or arch.kind != "mapping":

@@ -208,7 +208,7 @@ MINDFORMERS.add(
         "mcore-hidden-over-heads",
         a["shape.heads"],
         a["shape.hidden"],
-        when=all_of(mcore, training, ~c["multi_latent_attention"], a["shape.heads"] > 0),
+        when=all_of(mcore, training, ~c["multi_latent_attention"]),
         message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
         why="the attention refuses to be built, whatever the width of a head is",
         upstream={"1.7.0": f"{_ATTENTION}:150", "2.1.0": f"{_ATTENTION}:169"},
