@@ -25,6 +25,7 @@ MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82, mindspeed/core/ten
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from preflight import Finding, Fix, Job, Safety, Severity, Unverified, rule
 from preflight.constraints.shapes import REMOVE
@@ -40,17 +41,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     arguments = job.arguments
     if arguments.given("tp_2d") is None:
         return
-    values = [arguments.get(name) for name in ("tp_2d", *RANKED)]
-    if unknown := next((v for v in values if not v.known), None):
-        yield Unverified(unknown.because)
-        return
-    switches = [name for name in RANKED if arguments.get(name).raw]
-    if len(switches) < 2:
+    certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))  # which one wins, later ones do not change
+    switches = [name for name in certain if arguments.get(name).raw]
+    if len(switches) < 2 or not arguments.get("tp_2d").known:
+        if unknown := next((v for name in ("tp_2d", *RANKED) if not (v := arguments.get(name)).known), None):
+            yield Unverified(unknown.because)
         return
     wins, *unused = switches
     names = [arguments.spell(name) for name in unused]
     places = [v for name in unused if (v := arguments.given(name)) is not None]
-    removable = [name for name in unused if name != "coc_fused_kernel" or not arguments.get(BACKWARD).raw]
+    removable = [name for name in unused if name != "coc_fused_kernel" or arguments.get(BACKWARD).raw in (False, None)]
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
     fixes = [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)] if len(removable) == len(unused) else []
