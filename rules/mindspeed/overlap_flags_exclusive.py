@@ -44,8 +44,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))  # which one wins, later ones do not change
     switches = [name for name in certain if arguments.get(name).raw]
     if len(switches) < 2 or not arguments.get("tp_2d").known:
-        if unknown := next((v for name in ("tp_2d", *RANKED) if not (v := arguments.get(name)).known), None):
-            yield Unverified(unknown.because)
+        if because := next((value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None):
+            yield Unverified(because)
         return
     wins, *unused = switches
     names = [arguments.spell(name) for name in unused]
