@@ -22,7 +22,7 @@ Unsafe: the class that is usual may not be the one that was meant.
 
 ## References
 MindFormers v1.5.0, mindformers/tools/register/register.py:289, MindFormerRegister.get_instance_from_cfg
-MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 and :393
+MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 and :393; mindformers/trainer/trainer.py:446 and :456
 """
 
 from collections.abc import Iterator
@@ -35,6 +35,7 @@ _FILE = "mindformers/tools/register/register.py"
 _NO_SECTION = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
 _NO_TYPE = {"1.5.0": 289, "1.7.0": 367, "2.1.0": 367}
 _NULL_TYPE = {"1.5.0": 312, "1.7.0": 393, "2.1.0": 393}
+_CONFIG = {"1.5.0": 433, "1.7.0": 446, "2.1.0": 456}
 _USUAL = {"LlamaConfig": "LlamaForCausalLM"}
 _TRAINER = "CausalLanguageModelingTrainer"
 
@@ -61,6 +62,12 @@ def check(job: Job) -> Iterator[Finding]:
 def _network(job: Job, model: Node) -> Iterator[Finding]:
     """The architecture and its configuration."""
     config, arch = model.get("model_config"), model.get("arch")
+    if config is not None and (config.kind == "sequence" or (config.kind == "scalar" and config.value is not None)):
+        if job.arguments.get("training").raw is True:
+            line = _CONFIG.get(job.target.version, _CONFIG["1.5.0"])
+            message = "model.model_config must be a mapping, the type of the model and its sizes"
+            yield Finding(message, config.span, key=("model", "model_config"), upstream=f"mindformers/trainer/trainer.py:{line}")
+        return
     named = config.get("type") if config is not None else None
     usual = _USUAL.get(str(named.value)) if named is not None else None
     fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),)) if usual and arch is not None else None
