@@ -98,7 +98,10 @@ MINDFORMERS.add(
     ),
     refuse(
         "single-expert-softmax",
-        all_of(moe, c["moe_router_topk"] == 1, c["moe_router_score_function"] == "softmax", ~c["moe_router_pre_softmax"]),
+        all_of(
+            *(mcore, training, c["moe_router_topk"] == 1, c["moe_router_score_function"] == "softmax"),
+            *(~c["moe_router_pre_softmax"], c["moe_router_load_balancing_type"] != "sinkhorn"),
+        ),
         message="one expert per token with softmax needs moe_router_pre_softmax",
         why="a softmax over one value has no gradient; the transformer config refuses it",
         upstream=core(575, 2485),
@@ -157,7 +160,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "position-embedding",
-        all_of(c["rope_scaling"].is_none, ~c["position_embedding_type"].is_in("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")),
+        ~c["position_embedding_type"].is_in("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope"),
         message="position_embedding_type is {mcore.position_embedding_type}; it must be rope, yarn, none, relative, learned_absolute or partial_rope",
         why="the transformer config refuses it",
         upstream=f"{CONFIG}:2590",
