@@ -174,8 +174,8 @@ def main() -> int:
         if name in recorded and value > recorded[name] * ALLOWED:
             worse.append(f"{name}: {value:.2f}, recorded {recorded[name]:.2f}")
     if asked.record:
-        steady = {name: round(value, 3) for name, value in ratios.items() if not name.endswith("/ pass")}  # 25 ms differ by a third from run to run
-        asked.record.write_text(json.dumps(steady, indent=2) + "\n", encoding="utf-8")
+        ours = {name: round(value, 3) for name, value in ratios.items() if not name.endswith(("/ pass", "/ yamllint"))}  # what others take varies more
+        asked.record.write_text(json.dumps(ours, indent=2) + "\n", encoding="utf-8")
     print(*worse, sep="\n", end="\n" if worse else "")
     return 1 if worse else 0
 
