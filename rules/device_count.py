@@ -76,7 +76,7 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
         span=job.place(layout.data, layout.tensor, layout.pipeline),
         related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
         key=layout.data.key,
-        fix=_restate(job, data[0], world // model) if world % model == 0 else None,
+        fix=_restate(job, data[0], world // model) if world > 0 and model > 0 and world % model == 0 else None,
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )

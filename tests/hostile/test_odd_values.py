@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from odd import CONFIGS, odd
 
+import preflight
 from preflight.engine import Policy
 from preflight.plugins import load
 from preflight.source import InputError
@@ -22,3 +23,11 @@ def test_no_rule_crashes(name: str, tmp_path: Path) -> None:
             continue
         crashes |= {f"{crash.rule} at {case.name}: {crash.error}" for crash in report.crashes}
     assert not crashes
+
+
+@pytest.mark.parametrize("target", ["mindformers@1.5.0", "mindformers@1.7.0", "mindformers@2.1.0"])
+@pytest.mark.parametrize("devices", [0, 8])
+@pytest.mark.parametrize("tensor", [0, 1])
+def test_no_devices_and_no_ranks_are_divided_by(target: str, devices: int, tensor: int) -> None:
+    text = f"run_mode: train\nuse_parallel: True\nparallel: {{parallel_mode: 1}}\nparallel_config: {{data_parallel: 4, model_parallel: {tensor}}}\n"
+    assert preflight.check_text(text, target=target, world_size=devices).crashes == ()
