@@ -32,7 +32,7 @@ def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, t
     """What was found as one neighbour of a release reads it; where the other one has no error at the place of an error, it is a warning."""
     places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
     return [
-        replace(f, severity=Severity.WARNING, message=f"{f.message}; {there} takes it, and nothing is known of {asked.version}")
+        replace(f, severity=Severity.WARNING, message=f"{f.message}; read as {there} it is no error, and {asked.version} is not described")
         if f.severity is Severity.ERROR and (f.path, f.span.start) not in places
         else f
         for f in found
