@@ -101,9 +101,7 @@ def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
     row = group[0]
     environment = {name: str(value) for name, value in (row.get("env_vars") or {}).items()}
     command = [row.get("script") or "pretrain_gpt.py", *words(row["args"])]
-    report = preflight.check_command(
-        command, world_size=row["world_size"], env=environment, device=(row["platform"] or "").lower() or None, target="megatron"
-    )
+    report = preflight.check_command(command, world_size=row["world_size"], env=environment, device=(row["platform"] or "").lower() or None, target="megatron")
     assert report.plan is not None
     estimate = preflight.estimate_memory(report.plan)
     measured = statistics.median(one["mem_max_allocated_bytes"] for one in group)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.document import UNKNOWN, Problem
 from preflight.finding import Edit
-from preflight.record import dataclass, field
+from preflight.record import NamedTuple, dataclass, field
 from preflight.request import Target
 from preflight.sizes import Sizes
 from preflight.value import Value, unknown

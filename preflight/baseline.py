@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from preflight.engine import Report
 from preflight.finding import Finding
+from preflight.record import NamedTuple
 from preflight.source import InputError
 
 FILE = "preflight-baseline.json"

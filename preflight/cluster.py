@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from preflight.record import dataclass, field
+from preflight.record import NamedTuple, dataclass, field
 from preflight.value import Value, unknown
 
 GIB = 2**30

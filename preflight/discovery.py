@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from preflight.loaders import SCRIPT_SUFFIXES, YAML_SUFFIXES
+from preflight.record import NamedTuple
 from preflight.settings import Settings, path_matches
 from preflight.source import InputError
 

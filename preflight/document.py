@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from preflight.finding import Key
-from preflight.record import dataclass, field
+from preflight.record import NamedTuple, dataclass, field
 from preflight.source import Source, Span
 from preflight.word import UNKNOWN as UNKNOWN
 from preflight.word import Piece as Piece

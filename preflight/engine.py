@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.between import around, doubted, missed
 from preflight.cluster import Device
@@ -14,7 +14,7 @@ from preflight.finding import Finding, Fix, Severity, Unverified
 from preflight.job import Job
 from preflight.plan import Plan
 from preflight.plugins import Plugins
-from preflight.record import dataclass
+from preflight.record import NamedTuple, dataclass
 from preflight.request import Request, Target
 from preflight.rule import Checkable
 from preflight.spelling import did_you_mean, nearest

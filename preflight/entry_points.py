@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from preflight.record import NamedTuple
 
 
 class EntryPoint(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from preflight.record import dataclass, replace
+from preflight.record import NamedTuple, dataclass, replace
 from preflight.source import Span
 
 Key = tuple[str | int, ...]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from preflight.document import Document
 from preflight.engine import Report
@@ -14,6 +14,7 @@ from preflight.finding import Edit, Finding, Fix, Safety, Severity
 from preflight.loaders import load
 from preflight.loaders.yaml_edit import CannotEdit, Splice
 from preflight.proof import prove
+from preflight.record import NamedTuple
 from preflight.refusal import NotProven
 from preflight.source import InputError, Source
 from preflight.workspace import Workspace

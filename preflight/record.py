@@ -1,6 +1,7 @@
-"""The part of `dataclasses` that preflight uses, without what makes it slow to import: no code is generated.
+"""The parts of `dataclasses` and `typing.NamedTuple` that preflight uses, without what makes them slow at start-up.
 
-A record is always frozen; `dataclasses.replace`, `fields` and `asdict` work on it too.
+A record is always frozen, and no code is generated for it; `dataclasses.replace`, `fields` and `asdict` work on it too.
+A named tuple is one of `collections.namedtuple`: the types of its fields, which `typing` compiles one by one, stay text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,26 @@ if TYPE_CHECKING:
     from dataclasses import field as field
     from dataclasses import fields as fields
     from dataclasses import replace as replace
+    from typing import NamedTuple as NamedTuple
 else:
+    from collections import namedtuple
+
+    class _NamedTuples(type):
+        """Makes a named tuple of a class body: its annotated names become fields."""
+
+        def __new__(meta, name, bases, body):
+            if not bases:
+                return super().__new__(meta, name, bases, body)
+            annotations = body.pop("__annotations__", {})
+            defaults = [body.pop(field) for field in annotations if field in body]
+            made = namedtuple(name, annotations, defaults=defaults, module=body.pop("__module__"))
+            made.__annotations__ = annotations
+            for key, value in body.items():
+                setattr(made, key, value)
+            return made
+
+    class NamedTuple(metaclass=_NamedTuples):
+        """A class body with annotated names becomes a named tuple."""
 
     class _Missing:
         """A field without default."""

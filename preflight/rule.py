@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
-from preflight.record import dataclass
+from preflight.record import NamedTuple, dataclass
 
 Said = Finding | Unverified
 

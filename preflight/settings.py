@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.cluster import GIB, Device
+from preflight.record import NamedTuple
 from preflight.source import InputError, Source
 from preflight.spelling import did_you_mean
 

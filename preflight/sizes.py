@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from preflight.record import NamedTuple
 
 
 class Sizes(NamedTuple):

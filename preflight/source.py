@@ -6,7 +6,8 @@ import os
 import stat
 from bisect import bisect_right
 from pathlib import Path
-from typing import NamedTuple
+
+from preflight.record import NamedTuple
 
 MAX_BYTES = 16 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"

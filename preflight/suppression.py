@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from preflight.document import Document
 from preflight.finding import Edit, Fix, Safety
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 _PATTERN = re.compile(r"#\s*preflight:\s*ignore(?:\[([^\]]*)\])?\s*(.*)")

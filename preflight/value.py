@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.document import Setting, Unknown
 from preflight.finding import Edit, Key, Related
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 

@@ -78,7 +78,9 @@ def test_the_place_upstream_is_the_one_that_refuses(options: str, rule: str, pla
 
 
 def test_nobody_knows_how_many_entries_a_vocabulary_file_has() -> None:
-    sizes = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --train-iters 10 --lr 1e-4"
+    sizes = (
+        "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --train-iters 10 --lr 1e-4"
+    )
     run = ["pretrain_gpt.py", *sizes.split(), "--tensor-model-parallel-size", "2", "--no-pad-vocab-size"]
     said = {}
     for more in ([], ["--vocab-file", "vocab.json"]):

@@ -105,5 +105,3 @@ def preflight_reporters() -> Sequence[tuple[str, str]]:
 
 def shout(report: object, look: object) -> str:
     return "SHOUT\n"
-
-

@@ -1,6 +1,6 @@
 """Rewrites `found`, `unknown` and `fixed` of fixture cases to what really comes out. Read the diff before you believe it.
 
-    python tests/update_fixtures.py tests/rules/device_count.yaml ...
+python tests/update_fixtures.py tests/rules/device_count.yaml ...
 """
 
 from __future__ import annotations

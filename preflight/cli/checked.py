@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from preflight.checking import Checker, merge
 from preflight.cli import output, session
@@ -14,6 +13,7 @@ from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope
 from preflight.cli.stream import say
 from preflight.cli.telling import Teller
 from preflight.engine import Report
+from preflight.record import NamedTuple
 from preflight.report.text import shown
 from preflight.report.told import added
 from preflight.settings import Settings

@@ -1,7 +1,9 @@
 """Options that several commands share: each group is declared once, and a command takes the groups it needs."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
+
+from preflight.record import NamedTuple
 
 
 class Option(NamedTuple):

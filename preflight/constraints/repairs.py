@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from preflight.arguments import REMOVE as REMOVE
 from preflight.constraints.evaluator import evaluate, reader
@@ -11,6 +10,7 @@ from preflight.constraints.expressions import Handle
 from preflight.document import Unknown
 from preflight.finding import Edit, Fix, Safety
 from preflight.job import Job
+from preflight.record import NamedTuple
 from preflight.spelling import nearest
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.constraints.evaluator import Condition, Reader, compiled, evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
@@ -19,7 +19,7 @@ from preflight.constraints.versions import matches
 from preflight.document import Unknown
 from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
-from preflight.record import dataclass, field
+from preflight.record import NamedTuple, dataclass, field
 from preflight.value import Value
 
 Upstream = str | Mapping[str, str]

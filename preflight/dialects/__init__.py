@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from preflight.arguments import Arguments
 from preflight.cluster import Cluster, Device
 from preflight.document import Document
 from preflight.plan import Plan
+from preflight.record import NamedTuple
 from preflight.request import Request, Target
 from preflight.source import InputError
 

@@ -7,7 +7,8 @@ into pipeline segments, every "/" starts one depth of multi-token prediction, an
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+
+from preflight.record import NamedTuple
 
 SYMBOLS = "MG*D+-E"
 

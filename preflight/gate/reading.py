@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from preflight.checking import merge
 from preflight.document import Count
@@ -12,6 +11,7 @@ from preflight.engine import Policy, Report, check_documents
 from preflight.gate.submission import Allocation, Submission
 from preflight.loaders.manifest import Manifest, load_manifests
 from preflight.plugins import Plugins
+from preflight.record import NamedTuple
 from preflight.request import Request
 from preflight.source import Source
 from preflight.workspace import Workspace

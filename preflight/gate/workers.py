@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple
+
+from preflight.record import NamedTuple
 
 Answer = bytes
 Work = Callable[[bytes], tuple[Answer, bool]]

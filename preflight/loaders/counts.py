@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from preflight.document import Count, Unknown, Word
 from preflight.loaders.options import Options
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 _NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|WORLD_?SIZE|SERVERS"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from preflight.document import Count, Launch, Problem, Unknown, Word, word_of
 from preflight.loaders.counts import Allocation, allocation, count, product, quotient
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
 from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, read_options
+from preflight.record import NamedTuple
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)

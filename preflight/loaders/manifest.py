@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from preflight.document import Count, Document, Launch, Node, Unknown, Word
 from preflight.loaders.launchers import command_name, take_apart
 from preflight.loaders.pods import Number, Pod, pods
 from preflight.loaders.shell import load_script
 from preflight.loaders.yaml import load_yaml
+from preflight.record import NamedTuple
 from preflight.source import Source
 
 _SHELLS = ("bash", "sh", "ash", "dash", "zsh")

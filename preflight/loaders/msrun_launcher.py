@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from preflight.document import Count, Piece, Problem, Unknown, Word, word_of
+from preflight.record import NamedTuple
 
 _NAME = "msrun_launcher.sh"
 _TOKEN = re.compile(r"""\\\n|\\(.)|'([^']*)'|(")|([^\s\\'"]+)|([\s]+)|(.)""", re.DOTALL)

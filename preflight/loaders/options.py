@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from preflight.document import Word
+from preflight.record import NamedTuple
 
 
 class Spec(NamedTuple):

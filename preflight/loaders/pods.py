@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from preflight.document import Node
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 _DEVICES = re.compile(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from preflight.cluster import Cluster
 from preflight.memory import inference, leftovers, need, parameters, peak, states
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term
 from preflight.memory.shape import SWAPPED, Missing, Shape, shape
 from preflight.memory.usable import MOST
 from preflight.plan import Plan
+from preflight.record import NamedTuple
 from preflight.value import known
 
 GIB = 2**30

@@ -6,9 +6,8 @@ MLPs; the attention term counts the full square, not the causal half. A multiply
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from preflight.memory.shape import Shape
+from preflight.record import NamedTuple
 
 
 class Flops(NamedTuple):

@@ -5,9 +5,8 @@ Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from preflight.memory.shape import Shape
+from preflight.record import NamedTuple
 
 
 class Parameters(NamedTuple):

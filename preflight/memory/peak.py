@@ -8,11 +8,11 @@ reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocate
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from preflight.memory import activations, loss, parameters, schedule
 from preflight.memory.result import Term
 from preflight.memory.shape import Shape
+from preflight.record import NamedTuple
 
 HOPPER = 9
 

@@ -7,12 +7,11 @@ weights and moments divided by optimizer parallelism, gradients whole.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from preflight.memory import parameters
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
 from preflight.memory.shape import Shape
+from preflight.record import NamedTuple
 
 MOMENTS = {"adam": 2, "adamw": 2, "lamb": 2, "came": 2, "sgd": 1, "muon": 1, "lion": 1, "lomo": 0, "adafactor": 0.05}
 

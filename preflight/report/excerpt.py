@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from preflight.finding import Finding, Severity
+from preflight.record import NamedTuple
 from preflight.report.look import Look
 from preflight.report.plain import plain
 from preflight.source import Source, Span

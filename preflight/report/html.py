@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
@@ -12,6 +12,7 @@ from preflight.engine import Report
 from preflight.finding import Finding, Severity
 from preflight.job import Job
 from preflight.memory import Term
+from preflight.record import NamedTuple
 from preflight.report.look import Look
 from preflight.report.plain import plain
 

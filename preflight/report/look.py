@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from preflight.record import NamedTuple
 
 _CODES = {"bold": "1", "dim": "2", "red": "31;1", "green": "32", "yellow": "33;1", "blue": "34;1", "cyan": "36"}
 

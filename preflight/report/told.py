@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from preflight.finding import Severity
+from preflight.record import NamedTuple
 
 
 class Entry(NamedTuple):

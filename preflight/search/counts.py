@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 from preflight.cluster import Cluster, Device
 from preflight.memory import activations, flops
 from preflight.memory.estimate import stage
 from preflight.memory.shape import Shape
+from preflight.record import NamedTuple
 from preflight.search.time import FALLBACK_FLOPS, FALLBACK_MEMORY_RATE, MATRIX_EFFICIENCY, PASSES
 from preflight.sizes import Sizes
 

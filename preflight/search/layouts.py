@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from preflight.job import Job
 from preflight.memory import MemoryEstimate
 from preflight.memory.need import budget
 from preflight.memory.shape import Missing, shape
+from preflight.record import NamedTuple
 from preflight.search.counts import fewest
 from preflight.search.counts import required as exactly
 from preflight.search.fit import listed_bytes, required

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.job import Job
 from preflight.memory.shape import Missing, Shape, shape
 from preflight.plan import Model, Plan
+from preflight.record import NamedTuple
 from preflight.search.grid import Space
 from preflight.sizes import Sizes
 from preflight.value import Value, derived, known

@@ -7,12 +7,13 @@ context-parallel traffic half hidden behind compute. Volumes as in Narayanan et 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from preflight.cluster import Device
 from preflight.memory import flops
+from preflight.record import NamedTuple
 from preflight.search.grid import COUNTED, RECOMPUTE, Columns, Space
 
 MATRIX_EFFICIENCY = 0.5

@@ -19,9 +19,9 @@ Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:501-556, StepB
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.record import NamedTuple
 from preflight.rules.megatron.core_reading import read, typed
 from preflight.rules.megatron.training_names import BATCHES
 

@@ -116,9 +116,7 @@ MEGATRON.add(
         "layers-over-virtual-stages",
         VIRTUAL,
         a.num_layers // PIPELINE,
-        when=all_of(
-            LAYOUT.is_none, ~UNEVEN, ~COUNTED, a.hybrid_layer_pattern.is_none, VIRTUAL.is_set, PIPELINE > 1, a.num_layers % PIPELINE == 0
-        ),
+        when=all_of(LAYOUT.is_none, ~UNEVEN, ~COUNTED, a.hybrid_layer_pattern.is_none, VIRTUAL.is_set, PIPELINE > 1, a.num_layers % PIPELINE == 0),
         message="{rank} layers of a pipeline stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
         why="nothing checks it before the model is built; then every rank stops",
         upstream={"0.20.0": f"{BLOCK}:175", "0.12.1": f"{BLOCK}:136"},

@@ -13,9 +13,7 @@ DELTA_NET = a.experimental_attention_variant.is_in("gdn", "gated_delta_net")
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
 PIPELINE, LAYERS = a.pipeline_model_parallel_size, a.num_layers
 BY_ENDS = all_of(a.hybrid_layer_pattern.is_none, a.pipeline_model_parallel_layout.is_none)
-OVERFULL = any_of(
-    all_of(FIRST.is_set, FIRST > LAYERS), all_of(LAST.is_set, LAST > LAYERS), all_of(FIRST.is_set, LAST.is_set, FIRST + LAST > LAYERS)
-)
+OVERFULL = any_of(all_of(FIRST.is_set, FIRST > LAYERS), all_of(LAST.is_set, LAST > LAYERS), all_of(FIRST.is_set, LAST.is_set, FIRST + LAST > LAYERS))
 SPLIT = "megatron/core/transformer/transformer_block.py"
 
 MEGATRON.add(

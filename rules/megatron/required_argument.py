@@ -21,10 +21,10 @@ core_v0.12.1, megatron/training/arguments.py:419, :657, :692, :991, megatron/cor
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from preflight import Finding, Fix, Job, Severity, Unverified, rule
 from preflight.document import Unknown
+from preflight.record import NamedTuple
 from preflight.rules.megatron.training_names import ARGUMENTS, SCHEDULER
 
 

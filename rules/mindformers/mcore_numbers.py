@@ -21,10 +21,10 @@ MindFormers 2.1.0, mindformers/parallel_core/utils/init_method.py:30 and :45
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
 from preflight.constraints.versions import matches
+from preflight.record import NamedTuple
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _INIT = "mindformers/parallel_core/utils/init_method.py"

@@ -22,10 +22,10 @@ MindFormers 2.1.0, mindformers/pynative/distributed/activation_checkpoint.py:159
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import NamedTuple
 
 from preflight import Finding, Job, Severity, known, rule
 from preflight.document import Entry, Node
+from preflight.record import NamedTuple
 
 _FILE = "mindformers/pynative/distributed/activation_checkpoint.py"
 _SPEC = re.compile(r"(\d+)(?:-(\d+))?")

@@ -16,7 +16,9 @@ from preflight.rules.mindformers import experts, generic, ignored, latest, launc
 FILE = Path(__file__).parent.parent / "constraints" / "mindformers-graph.yaml"
 DATA = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 DECLARED = {
-    rule.id.removeprefix("mindformers/") for module in (experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, trainer) for rule in collect(module)
+    rule.id.removeprefix("mindformers/")
+    for module in (experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, trainer)
+    for rule in collect(module)
 }
 
 

@@ -108,7 +108,9 @@ HUGE = (10**9, 10**18, -1, 0, 10**400)
 
 
 @pytest.mark.parametrize("size", HUGE, ids=lambda size: f"{len(str(size))} digits {str(size)[:3]}")
-@pytest.mark.parametrize("flag", ["num-layers", "hidden-size", "num-attention-heads", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-experts"])
+@pytest.mark.parametrize(
+    "flag", ["num-layers", "hidden-size", "num-attention-heads", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-experts"]
+)
 def test_sizes_beyond_reason_in_a_command(flag: str, size: int) -> None:
     check(f"{COMMAND} --{flag} {size}\n", "run.sh")
 
@@ -128,7 +130,20 @@ def test_odd_offsets(value: str) -> None:
     check(GRAPH + f"    offset: {value}\n")
 
 
-PATTERNS = ("(a+)+$", "(a|a)*b", "(.*)*x", ".*" * 60, "a{1,9999}{1,9999}", "(" * 5000, "[" * 50, "\\", "(?P<a>x)(?P=a)*", "a" * 1_000_000, "(?s).*(?i)", "x{65536}{65536}")
+PATTERNS = (
+    "(a+)+$",
+    "(a|a)*b",
+    "(.*)*x",
+    ".*" * 60,
+    "a{1,9999}{1,9999}",
+    "(" * 5000,
+    "[" * 50,
+    "\\",
+    "(?P<a>x)(?P=a)*",
+    "a" * 1_000_000,
+    "(?s).*(?i)",
+    "x{65536}{65536}",
+)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern[:12])

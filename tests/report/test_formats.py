@@ -69,5 +69,3 @@ def test_html_is_one_file_and_escapes_what_strangers_wrote(report):
 
 def test_gitlab_paths_are_relative(report):
     assert json.loads(gitlab.render(report))[0]["location"]["path"] == "conf/run,1.yaml"
-
-

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from preflight.dialects.megatron.run import NotKnown, Run, Step, derives
+from preflight.record import NamedTuple
 
 CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
 RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from preflight.dialects.megatron.run import ARGUMENTS, Run, Step, derives
+from preflight.record import NamedTuple
 
 CONFIG = "megatron/core/transformer/transformer_config.py"
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from preflight.record import NamedTuple
 from preflight.value import Value, default
 
 SWITCHES = ("true", "false", "pair", "help")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from preflight import spelling
 from preflight.constraints.versions import matches
@@ -12,6 +11,7 @@ from preflight.dialects.mindformers.run import TRAINING
 from preflight.dialects.mindformers.table import Table, table
 from preflight.document import Entry, Node
 from preflight.finding import Key
+from preflight.record import NamedTuple
 
 PARALLEL = frozenset(
     "device_num global_rank gradients_mean gradient_fp32_sync loss_repeated_mean pipeline_stages pipeline_result_broadcast parallel_mode search_mode "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.run import Run
 from preflight.document import Unknown
+from preflight.record import NamedTuple
 
 Stages = tuple[tuple[int, ...], ...]
 MOST = 100_000  # layers or places for them; no model has more, and a larger number is a slip or an attack

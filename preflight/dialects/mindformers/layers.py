@@ -6,12 +6,13 @@ import json
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.arguments import Arguments
 from preflight.dialects.mindformers.operators import Cell, read_cell
 from preflight.document import Unknown
 from preflight.plan import Plan
+from preflight.record import NamedTuple
 from preflight.value import Value
 
 _LEGACY = {

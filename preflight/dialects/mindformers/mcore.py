@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import folder
 from preflight.document import Document, Node
+from preflight.record import NamedTuple
 from preflight.value import Origin, Value
 
 SECTIONS = ("parallel_config", "recompute_config", "swap_config")

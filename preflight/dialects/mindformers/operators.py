@@ -10,7 +10,9 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from preflight.record import NamedTuple
 
 SEPARATOR = "\\."
 MAX_COST = 100_000

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from preflight.document import Entry, Node
 from preflight.finding import Key
+from preflight.record import NamedTuple
 
 _CONFIG = "mindformers/pynative/config/config.py"
 _CHECK = "mindformers/pynative/config/utils.py"

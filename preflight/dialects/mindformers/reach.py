@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from preflight.arguments import Arguments
 from preflight.dialects.mindformers.layers import Layers, layers
@@ -13,7 +12,7 @@ from preflight.dialects.mindformers.rows import repeats, rows
 from preflight.dialects.mindformers.typed import any_starts
 from preflight.document import Document
 from preflight.plan import Plan
-from preflight.record import replace
+from preflight.record import NamedTuple, replace
 from preflight.value import derived
 
 

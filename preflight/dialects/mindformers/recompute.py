@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from preflight.arguments import Arguments
 from preflight.document import Document, Node, Unknown
 from preflight.finding import Edit, Fix, Key
 from preflight.plan import Plan
+from preflight.record import NamedTuple
 
 SECTION = "recompute_config"
 FULL = "recompute"

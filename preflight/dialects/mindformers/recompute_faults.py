@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, Stages
 from preflight.document import Node
+from preflight.record import NamedTuple
 
 _IDS = "true, false or a list of layer ids"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from preflight.record import NamedTuple
 
 Places = Mapping[str, str]
 _OP = "mindformers/modules/transformer/op_parallel_config.py"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from preflight.record import NamedTuple
 
 
 class Table(NamedTuple):

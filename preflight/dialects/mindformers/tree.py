@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from preflight.dialects import Surroundings
 from preflight.document import Document, Entry, Node, Problem
+from preflight.record import NamedTuple
 
 MAX_NESTING = 10
 MAX_BASES = 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from preflight.document import Piece, Word
 from preflight.loaders.counts import Allocation
@@ -22,6 +21,7 @@ from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.slurm import sbatch, variables
+from preflight.record import NamedTuple
 from preflight.source import Source, Span
 
 MAX_LAUNCHES = 64

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from preflight.document import Piece, Word, word_of
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 _BLANKS = re.compile(r"[ \t\n]+")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from preflight.document import Piece
 from preflight.loaders.shell.fields import BREAK, Bit, Bits, Break, Value
 from preflight.loaders.shell.state import Variable
+from preflight.record import NamedTuple
 from preflight.source import Source, Span
 
 EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"])

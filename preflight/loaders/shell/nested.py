@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
 
 from preflight.document import Count, Launch, Piece, Word, word_of
 from preflight.loaders.launchers import Taken
 from preflight.loaders.shell.fields import Field, merged
+from preflight.record import NamedTuple
 from preflight.source import Source, Span
 
 MAX_TEXT = 300_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from preflight.document import Word
 from preflight.loaders.shell.fields import Field, word
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 _NAME = re.compile(r"\$([A-Za-z_]\w*)")

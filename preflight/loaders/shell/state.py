@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from preflight.document import Piece
 from preflight.loaders.shell.fields import Value
+from preflight.record import NamedTuple
 from preflight.source import Span
 
 MAX_PIECES = 20_000

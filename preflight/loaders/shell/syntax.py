@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from time import thread_time
-from typing import Any, NamedTuple
+from typing import Any
 
+from preflight.record import NamedTuple
 from preflight.source import Source, Span
 
 Node = Any
