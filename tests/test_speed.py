@@ -52,6 +52,28 @@ def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:
     assert "yaml" not in found
 
 
+PYYAML = """
+import re
+from preflight.loaders.yaml import load_yaml
+from preflight.source import Source
+load_yaml(Source("a.yaml", "when: 2024-02-03\\n"))
+import yaml
+assert "match" not in vars(yaml.reader.Reader.NON_PRINTABLE), "compiled in vain"
+assert isinstance(re.compile("a"), re.Pattern) and re.compile.__module__ == "re"
+assert str(yaml.load("a: [2024-02-03, 1.5e+3, 0x1F, on]", yaml.SafeLoader)) == "{'a': [datetime.date(2024, 2, 3), 1500.0, 31, True]}"
+assert yaml.dump({"a": "on", "b": "2024-02-03"}) == "a: 'on'\\nb: '2024-02-03'\\n"
+try:
+    yaml.load("a: \\x07", yaml.SafeLoader)
+except yaml.reader.ReaderError as error:
+    print(error.character)
+"""
+
+
+def test_whoever_else_uses_pyyaml_finds_it_whole() -> None:
+    done = subprocess.run([sys.executable, "-c", PYYAML], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("7\n", "")
+
+
 @pytest.mark.parametrize("package", ["preflight.rules", "preflight.rules.megatron", "preflight.rules.mindspeed", "preflight.rules.mindformers"])
 def test_the_table_of_rules_says_what_the_rules_say(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import yaml
-
 from preflight.document import Document, Entry, Node, Problem
 from preflight.loaders.comments import yaml_comments
+from preflight.loaders.pyyaml import yaml
 from preflight.loaders.yaml_scalars import PREFIX, constructed, plain, resolve
 from preflight.source import InputError, Source, Span
 

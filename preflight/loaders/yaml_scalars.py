@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
+
+from preflight.loaders.pyyaml import yaml
 
 PREFIX = "tag:yaml.org,2002:"
 _RESOLVERS = Resolver.yaml_implicit_resolvers
