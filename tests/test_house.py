@@ -18,7 +18,8 @@ else:
 
 ROOT = Path(__file__).parent.parent
 FLOORS = [
-    ("record", "cache", "entry_points", "source", "spelling", "versions", "refusal"),
+    ("record",),
+    ("cache", "entry_points", "source", "spelling", "versions", "refusal"),
     ("finding", "word"),
     ("document", "request", "atomic"),
     ("value", "suppression"),

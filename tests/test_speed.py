@@ -25,12 +25,9 @@ HEAVY = ("typer", "click", "rich", "pygments", "jsonschema", "ruamel", "numpy", 
 OTHERS = ("preflight.dialects.megatron.dialect", "preflight.fixer", "preflight.search", "preflight.gate", "preflight.testing")
 PROGRAM = """
 import sys
-sys.argv = ["preflight", "check", sys.argv[1]]
-try:
-    from preflight.cli import main
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
+from preflight.cli import run
+run(["check", sys.argv[1]])
+print(*sys.modules, file=sys.stderr)
 """
 
 

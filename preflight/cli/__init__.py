@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 FEW_COLLECTIONS = (50_000, 20, 20)  # a check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time
@@ -16,12 +17,27 @@ def main() -> None:
         print(f"preflight {__version__}")
         return
     gc.set_threshold(*FEW_COLLECTIONS)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if _is_plain(sys.argv[1:]):
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> None:
+    """End the process without freeing its objects one by one, which takes a seventh of a check."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def _is_plain(argv: list[str]) -> bool:
+    """Whether it is `check` with nothing but paths: there is nothing to parse, and no need of typer."""
+    return argv[:1] == ["check"] and len(argv) > 1 and not any(word.startswith("-") and word != "-" for word in argv)
 
 
 def run(argv: list[str]) -> int:
-    """Run a command line and give the exit code. `check` with nothing but paths has nothing to parse, and needs no typer."""
-    if argv[:1] == ["check"] and argv[1:] and not any(word.startswith("-") and word != "-" for word in argv):
+    """Run a command line and give the exit code."""
+    if _is_plain(argv):
         from preflight.cli.guard import guarded
 
         return guarded(lambda: _check(argv[1:]))
