@@ -1,5 +1,7 @@
 """Options that several commands share: each group is declared once, and a command takes the groups it needs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Annotated, Any
 

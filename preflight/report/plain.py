@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE = "[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 _NAMES = {"\n": r"\n", "\r": r"\r"}
 
 
 def plain(text: str) -> str:
     """The text on one line, with nothing in it that a terminal would obey."""
-    return _UNSAFE.sub(_show, text)
+    return text if text.isprintable() else re.sub(_UNSAFE, _show, text)
 
 
 def _show(match: re.Match[str]) -> str:
