@@ -28,7 +28,7 @@ def _compiled_later(pattern: Any, flags: Any = 0) -> Any:
     return _Pattern(pattern, flags) if caller.startswith("yaml.") else _compile(pattern, flags)
 
 
-re.compile = _compiled_later  # type: ignore[assignment]
+re.compile = _compiled_later
 try:
     import yaml as yaml
 finally:
