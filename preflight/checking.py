@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from preflight.cluster import Device
-from preflight.dialects import claim
 from preflight.discovery import Named
 from preflight.document import Document
 from preflight.engine import UNUSED, Policy, Report, Unreadable, check_documents, find_device, order
-from preflight.loaders import load
 from preflight.plugins import Plugins
 from preflight.request import Request, Target
 from preflight.rule import Checkable
@@ -25,8 +23,6 @@ from preflight.workspace import Workspace
 
 if TYPE_CHECKING:
     from preflight.fixer import Fixed
-
-RETRIES = 5
 
 
 class OwnDevices:
@@ -127,17 +123,9 @@ class Checker:
 
     def ours(self, source: Source, error: InputError) -> bool:
         """Whether a file that cannot be read is a config of a dialect as far as its readable lines tell."""
-        lines = source.text.split("\n")
-        for _ in range(RETRIES):
-            if not 0 < error.line <= len(lines):
-                return False
-            lines[error.line - 1] = ""
-            try:
-                documents = load(Source("\n".join(lines), source.name))
-                return any(claim(document, self.plugins.dialects, self.request(source.path)) for document in documents)
-            except InputError as next_error:
-                error = next_error
-        return False
+        from preflight.salvage import claimed_in_part
+
+        return claimed_in_part(source, error, self.plugins.dialects, self.request(source.path))
 
     def _chooser(self) -> Any:
         if not self.settings.per_file:

@@ -27,7 +27,7 @@ FLOORS = [
     ("cluster", "arguments", "plan", "loaders"),
     ("devices",),
     ("dialects", "memory"),
-    ("job",),
+    ("job", "salvage"),
     ("settings", "constraints"),
     ("rule", "discovery"),
     ("selection", "between"),
