@@ -1,45 +1,20 @@
 """How near the memory estimate comes to measured runs: `python benchmarks/memory.py [FOLDER]`.
 
-FOLDER holds megatron-measured.jsonl (Megatron-LM's functional tests: arguments, bytes allocated on the last rank) and
-published.jsonl (MindSpeed-LLM's on Ascend: bytes per rank after the first steps). A unit is one distinct configuration on
-one platform with a peak of 2 GB or more; its truth is the median of its recordings.
+The runs are those of measured.py: Megatron-LM's functional tests, MindSpeed-LLM's on Ascend.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import preflight
-from preflight.memory import Stage
+from measured import Unit, ascend, megatron
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "memory"
-LEAST, LARGE = 2e9, 20e9
-LAUNCHER = ("--nnodes", "--node_rank", "--nproc_per_node", "--tee", "--redirects", "--log-dir", "--master_addr", "--master_port")
-
-
-class Unit(NamedTuple):
-    """One pipeline stage of a measured run; bytes. estimate: of the peak, None with the reason where there is none."""
-
-    name: str
-    args: dict[str, Any]
-    measured: float
-    steady: float | None
-    estimate: float | None
-    steady_estimate: float | None
-    workspace: float
-    why: str = ""
-    least: float = 0.0  # sum of the terms' low ends: what the low bound is a share of
-
-    @property
-    def error(self) -> float:
-        """Relative error of the peak."""
-        assert self.estimate is not None
-        return self.estimate / self.measured - 1
+LARGE = 20e9
 
 
 FEATURES: tuple[tuple[str, Callable[[dict[str, Any]], object]], ...] = (
@@ -68,76 +43,6 @@ ESTIMATORS = (
     ("DeepSpeed ZeRO-2 states", 87.9, 100, 66.7, 100),
 )
 """Published estimators on the same recordings: MAPE in % and share under by more than 10 %, from 2 GB and from 20 GB."""
-
-
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a JSON Lines file."""
-    with path.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
-def words(args: dict[str, Any]) -> list[str]:
-    """Arguments as a command's words."""
-    found: list[str] = []
-    for name, value in args.items():
-        if name in LAUNCHER or value is False:
-            continue
-        found.append(name)
-        if value is not True and value is not None:
-            found.extend([str(value)] if not isinstance(value, str) or value.startswith(("[", "(")) else value.split())
-    return found
-
-
-def megatron(data: Path) -> list[Unit]:
-    """The last pipeline stage of Megatron-LM's recordings."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows(data / "megatron-measured.jsonl"):
-        if row["phase"] == 1 and row["model"] in ("gpt", "moe", "mixtral") and row.get("world_size") and (row.get("mem_max_allocated_bytes") or 0) >= LEAST:
-            groups.setdefault((row["cfg_hash"], row["platform"]), []).append(row)
-    return [_megatron_unit(group) for group in groups.values()]
-
-
-def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
-    row = group[0]
-    environment = {name: str(value) for name, value in (row.get("env_vars") or {}).items()}
-    command = [row.get("script") or "pretrain_gpt.py", *words(row["args"])]
-    report = preflight.check_command(command, world_size=row["world_size"], env=environment, device=(row["platform"] or "").lower() or None, target="megatron")
-    assert report.plan is not None
-    estimate = preflight.estimate_memory(report.plan)
-    measured = statistics.median(one["mem_max_allocated_bytes"] for one in group)
-    steady = statistics.median(one["mem_allocated_bytes"] for one in group) if row.get("mem_allocated_bytes") else None
-    name = f"{row['case']} {row['platform'] or ''}".strip()
-    if not estimate.stages:
-        return Unit(name, row["args"], measured, steady, None, None, 0.0, "; ".join(estimate.unknown))
-    last = estimate.stages[-1]
-    workspace = sum(term.high for term in last.terms if term.name == "workspaces")
-    return Unit(name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace, least=last.low / last.sure)
-
-
-def ascend(data: Path) -> list[Unit]:
-    """Every recorded stage of MindSpeed-LLM's baselines, which were read after the first step."""
-    return [unit for row in rows(data / "published.jsonl") if "memo_mib" in row for unit in _ascend_units(row)]
-
-
-def _ascend_units(row: dict[str, Any]) -> Iterator[Unit]:
-    environment = {name: str(value) for name, value in row["env"].items()}
-    report = preflight.check_command(["pretrain_gpt.py", *words(row["config"])], world_size=row["world_size"], env=environment, target="mindspeed-llm")
-    estimate = preflight.estimate_memory(report.plan, "910b") if report.plan is not None else None
-    if estimate is None or not estimate.stages:
-        yield Unit(row["case"], row["config"], 1.0, None, None, None, 0.0, "; ".join(estimate.unknown) if estimate else "not read")
-        return
-    per_stage = row["world_size"] // len(estimate.stages)
-    for stage in estimate.stages:
-        here = [rank for rank in row["memo_mib"] if rank["rank"] // per_stage == stage.index]
-        if here:
-            peak, steady = (statistics.median(rank[name] * 2**20 for rank in here) for name in ("max allocated memory", "allocated memory"))
-            yield Unit(f"{row['case']} stage {stage.index}", row["config"], peak, steady, stage.first_step, stage.steady, 0.0, least=_first(stage))
-
-
-def _first(stage: Stage) -> float:
-    """The low end during the first step, before there are moments."""
-    moments = sum(term.low for term in stage.terms if term.name == "optimizer states")
-    return max(stage.low / stage.sure - moments, sum(term.low for term in stage.terms if term.kind == "steady"))
 
 
 def worst(stages: list[Unit]) -> list[float]:

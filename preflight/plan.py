@@ -78,6 +78,7 @@ class Layout:
     group: Value = _NOT_GIVEN  # micro-batches per virtual-stage group of the interleaved schedule
     sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
     context_method: Value = _NOT_GIVEN
+    exchanged: Value = _NOT_GIVEN  # True: ranks exchange heads for tokens around attention, whose output is kept on both sides
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
     split: str = ""  # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
 

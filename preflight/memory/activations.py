@@ -26,6 +26,8 @@ def attention(s: Shape) -> Parts:
     if fused and "core_attn" not in s.modules and s.fp8:
         parts["attention output, quantized"] = out
     parts["attention output"] = (2 if fused and "core_attn" not in s.modules else eight) * out
+    if s.exchanged and "core_attn" not in s.modules:
+        parts["attention output, exchanged"] = 2 * out
     heads = s.micro * s.heads / t
     if fused:
         parts["softmax statistics"] = s.statistics * heads * s.sequence / s.context

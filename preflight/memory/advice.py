@@ -40,7 +40,7 @@ def _less_activation(s: Shape) -> str:
     ways = []
     if s.attention not in ("flash", "fused", "mla-flash"):
         ways.append("a flash attention backend")
-    if s.tensor > 1 and not s.sequence_parallel:
+    if s.tensor > 1 and not s.sequence_parallel and not s.tensor_x:
         ways.append("sequence parallel")
     if s.micro > 1:
         ways.append(f"a micro batch below {s.micro}")

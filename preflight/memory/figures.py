@@ -62,8 +62,10 @@ class Shape:
     gate_apart: bool  # activation of the gate and product are kept apart
     statistics: int  # bytes the fused attention keeps per head and query
     tensor: int
+    tensor_x: int  # ranks of a 2-D tensor-parallel group that share the rows of a linear; 0: tensor parallelism is not 2-D
     pipeline: int
     context: int
+    exchanged: bool  # heads are exchanged for tokens around attention
     expert: int
     expert_tensor: int
     data: int
@@ -122,8 +124,9 @@ class Shape:
 
     @property
     def split_tokens(self) -> float:
-        """S: tokens that stay on a rank between the tensor-parallel regions."""
-        return self.tokens / self.tensor if self.sequence_parallel else self.tokens
+        """S: tokens that stay on a rank between the tensor-parallel regions. 2-D tensor parallelism divides tokens by x and the hidden
+        size by y there, which are as many elements (MindSpeed 028de58, linear_2d_split_along_first_dim.py:71)."""
+        return self.tokens / self.tensor if self.sequence_parallel or self.tensor_x else self.tokens
 
     @property
     def projections(self) -> int:

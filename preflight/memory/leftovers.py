@@ -16,6 +16,7 @@ def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
     found = (
         Term("workspaces", work, work, "Transformer Engine, cuBLAS", "steady"),
         Term("fp8 weight caches", least, most, "copies of linear weights, 1 byte each", "steady"),
+        Term("gathered inputs", grid_buffer(s), grid_buffer(s), "2 T f / x", "steady"),
         Term("placeholders of weight gradients", 0.0, placeholders(s, rank), "2 x linear weights, one of each shape", "steady"),
     )
     return [term for term in found if term.high]
@@ -28,6 +29,12 @@ def fixed(s: Shape) -> float:
         return 0.0
     base = 112 if s.implementation == "local" else 72 if s.architecture == 8 else 100
     return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
+
+
+def grid_buffer(s: Shape) -> float:
+    """2-D tensor parallelism gathers into one buffer that grows to the widest use, the gradient of the MLP's input projection, 2·T·g·f/x,
+    and stays (MindSpeed 028de58, linear_2d_split_along_first_dim.py:186, comm_utils.py)."""
+    return 2 * s.tokens * s.projections * s.ffn / s.tensor_x if s.tensor_x else 0.0
 
 
 def caches(s: Shape, n: Parameters) -> tuple[float, float]:

@@ -40,8 +40,8 @@ def kept_bytes(s: Shape) -> float:
 
 
 def head_input(s: Shape) -> float:
-    """Final norm's input and the output layer's input: 2 x 2·S·h."""
-    return 4 * s.split_tokens * s.hidden
+    """Final norm's input and the output layer's input: 2 x 2·S·h; 2-D tensor parallelism gathers the latter (tp_2d/adaptor.py:131)."""
+    return 2 * (s.split_tokens + (s.tokens if s.tensor_x else s.split_tokens)) * s.hidden
 
 
 def logits_gradient(s: Shape) -> float:

@@ -22,7 +22,8 @@ MARGIN = "margin of the estimate"
 
 def groups(s: Shape) -> int:
     """Communicators with more than one rank that a rank takes part in."""
-    sizes = (s.tensor, s.pipeline, s.context, s.data, s.expert, s.expert_tensor if s.experts else 1)
+    grid = (s.tensor_x, s.tensor // s.tensor_x) if s.tensor_x else ()
+    sizes = (*grid, s.tensor, s.pipeline, s.context, s.data, s.expert, s.expert_tensor if s.experts else 1)
     return sum(size > 1 for size in sizes)
 
 

@@ -71,8 +71,10 @@ def _layout(get: Get) -> dict[str, Any]:
     tensor, more = get("layout.tensor"), bool(get("layout.extended"))
     return {
         "tensor": tensor,
+        "tensor_x": get("layout.tensor_x", 0),
         "pipeline": get("layout.pipeline"),
         "context": get("layout.context"),
+        "exchanged": bool(get("layout.exchanged", False)),
         "expert": get("layout.expert", 1) * (tensor if more else 1),
         "expert_tensor": 1 if more else get("layout.expert_tensor", tensor),
         "data": get("layout.data"),

@@ -226,6 +226,29 @@ def test_plan(options: str, expected: dict[str, object]) -> None:
     assert {name: values[name].raw for name in expected} == expected
 
 
+GRID = "--tensor-model-parallel-size 4 --tp-2d"
+HYBRID = "--context-parallel-size 4 --context-parallel-algo hybrid_cp_algo --use-flash-attn"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (f"{GRID} --tp-x 2 --tp-y 2 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 2, "layout.exchanged": True}),
+        (f"{GRID} --tp-x 2 --tp-y 2", {"layout.tensor_x": 2, "layout.exchanged": True}),
+        (f"{GRID} --tp-x 2 --tp-y 2 --use-flash-attn", {"layout.tensor_x": 2, "layout.exchanged": False}),
+        (f"{GRID} --tp-x 4 --tp-y 1 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 4, "layout.exchanged": False}),
+        ("--context-parallel-size 2 --context-parallel-algo ulysses_cp_algo --use-flash-attn", {"layout.tensor_x": None, "layout.exchanged": True}),
+        ("--context-parallel-size 2 --context-parallel-algo megatron_cp_algo --use-flash-attn", {"layout.exchanged": False}),
+        ("--context-parallel-size 1 --context-parallel-algo ulysses_cp_algo", {"layout.exchanged": False}),
+        (f"{HYBRID} --ulysses-degree-in-cp 2", {"layout.exchanged": True}),
+        (f"{HYBRID} --ulysses-degree-in-cp 1", {"layout.exchanged": False}),
+    ],
+)
+def test_what_mindspeed_exchanges(options: str, expected: dict[str, object]) -> None:
+    values = read(SIZES + options, target="mindspeed-llm").plan.values()
+    assert {name: values[name].raw for name in expected} == expected
+
+
 def test_what_the_memory_formulas_do_not_know_is_named() -> None:
     assert "ALiBi" in read(SIZES + "--position-embedding-type alibi", target="mindspeed-llm").plan.unmodelled
     assert "experts that compute nothing" in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled

@@ -10,7 +10,7 @@ from preflight.cluster import Cluster, Device
 from preflight.memory import activations, leftovers, loss, parameters
 from preflight.memory.estimate import stage
 from preflight.memory.schedule import in_flight
-from preflight.memory.shape import shape
+from preflight.memory.shape import Missing, shape
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 PIPELINE = {"layout__pipeline": 2, "layout__stages": ((8, 8), (8, 8)), "batch__count": 8}
@@ -124,3 +124,32 @@ def test_tensor_parallel_ranks_with_experts_of_their_own_hold_fewer_tokens_each(
 
 def test_overlapped_experts_keep_no_part_of_the_model_alive_beyond_the_schedule():
     assert in_flight(shape(make(**PIPELINE)), 1) == in_flight(shape(make(**PIPELINE, loss__overlap_expert=True)), 1)
+
+
+GRID = {"layout__tensor": 4, "layout__tensor_x": 2, "loss__implementation": "mindspeed"}
+
+
+def test_two_dimensions_of_tensor_parallelism_divide_what_lies_between_linears_as_sequence_parallelism_does():
+    grid, split = (shape(make(**{**GRID, **more})) for more in ({}, {"layout__tensor_x": None, "layout__sequence_parallel": True}))
+    assert activations.layer(grid, routed=False) == activations.layer(split, routed=False)
+    assert parameters.stage(grid, 0) == parameters.stage(split, 0)
+    assert loss.head_input(grid) == loss.head_input(split) / 2 + 2 * 4096 * 4096, "the output layer's input is gathered"
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_two_dimensions_of_tensor_parallelism_gather_into_one_buffer(width):
+    terms = stage(shape(make(**{**GRID, "layout__tensor_x": width})), 0, CLUSTER).terms
+    assert [term.high for term in terms if term.name == "gathered inputs"] == [2 * 4096 * 2 * 11008 / width]
+    assert not [term for term in stage(shape(make()), 0, CLUSTER).terms if term.name == "gathered inputs"]
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, "2", True])
+def test_a_width_that_is_no_size_is_no_estimate(size):
+    with pytest.raises(Missing, match="width of the 2-D tensor parallel group"):
+        shape(make(**{**GRID, "layout__tensor_x": size}))
+
+
+def test_an_exchange_of_heads_for_tokens_keeps_attentions_output_twice():
+    plain, exchanged = (activations.layer(shape(make(layout__context=2, layout__exchanged=on)), routed=False) for on in (False, True))
+    assert exchanged["attention output, exchanged"] == plain["attention output"] == 2 * 2048 * 4096
+    assert sum(exchanged.values()) == sum(plain.values()) + 2 * 2048 * 4096

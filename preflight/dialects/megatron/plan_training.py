@@ -197,7 +197,6 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a compressed or low-precision optimizer", lambda r: any(_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
     ("LayerZero", lambda r: _on(r, "layerzero")),
     ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd", "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
-    ("2-D tensor parallelism", lambda r: r.tp_2d),
     ("adapters of this kind", lambda r: r.qlora or any(name not in ADAPTED for name in r.lora_target_modules or ())),
     ("weights in more shards than tensor parallelism", lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
 )

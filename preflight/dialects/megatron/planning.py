@@ -63,7 +63,16 @@ def layout(source: Source) -> Layout:
         sequence_splits=default(1),
         split="ends",
         context_method=compute(lambda r: r.context_parallel_algo or r.cp_comm_type[0], "context_parallel_algo"),
+        exchanged=compute(_exchanged, "context_parallel_algo"),
     )
+
+
+def _exchanged(run: Run) -> bool:
+    """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166); Transformer Engine
+    keeps one alone and exchanges it again."""
+    ranks = run.context_parallel_size * (run.tp_y if run.tp_2d else 1)
+    mixed = run.context_parallel_algo in ("hybrid_cp_algo", "hybrid_adaptive_cp_algo") and (run.ulysses_degree_in_cp or 1) > 1
+    return bool(ranks > 1 and (run.context_parallel_algo == "ulysses_cp_algo" or mixed))
 
 
 def _total(source: Source) -> Value:
