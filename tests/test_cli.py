@@ -19,7 +19,14 @@ LOUD = "toy: true\nname: LOUD\n"
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in {"bad.yaml": BAD, "good.yaml": GOOD, "loud.yaml": LOUD, "foreign.yaml": "a: 1\n", "crash.yaml": "toy: true\ncrash: 1\n"}.items():
+    for name, text in {
+        "bad.yaml": BAD,
+        "good.yaml": GOOD,
+        "loud.yaml": LOUD,
+        "foreign.yaml": "a: 1\n",
+        "other.yaml": "b: 1\n",
+        "crash.yaml": "toy: true\ncrash: 1\n",
+    }.items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -110,12 +117,17 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check", "nothing to check: give files, folders, - for stdin, or -- and a command"),
         ("check --", "command line: no command is given after --"),
         ("check missing.yaml", "missing.yaml: does not exist"),
-        ("check foreign.yaml", "nothing was checked: no dialect claims foreign.yaml"),
+        ("check foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows"),
         ("check -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
         ("explain toy-nam", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("schema reprot", "there is no schema 'reprot'; did you mean 'report'?"),
         ("new-rule Foo", "a rule's id is kebab case, like device-count; 'Foo' is not"),
         ("show -f shout good.yaml", "this command prints text or json, not 'shout'"),
+        ("show -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
+        ("fix -f json good.yaml", "there is no option '-f' (try `preflight fix --help`)"),
+        ("fix foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows"),
+        ("fix missing.yaml", "missing.yaml: does not exist"),
+        ("check foreign.yaml other.yaml", "nothing was checked: foreign.yaml, other.yaml are no training configs that preflight knows"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, files: Path, words: str, message: str) -> None:
@@ -218,7 +230,7 @@ def test_quiet_leaves_out_the_summary_and_verbose_says_how_files_were_read(cli: 
     assert "Found" not in cli("check", "loud.yaml", "-q").out
     out = cli("check", "loud.yaml", "foreign.yaml", "-v", "--world-size", "1").out
     assert "loud.yaml: read as toy@1.0, 1 devices\n" in out
-    assert "Skipped: 1 file that no dialect claims.\n" in out
+    assert "Skipped: 1 file that preflight does not know as training configs.\n" in out
 
 
 def test_a_crash_is_told_and_names_rule_and_file(cli: Cli, files: Path) -> None:
@@ -239,6 +251,20 @@ def test_show_names_every_value_with_its_origin(cli: Cli, files: Path) -> None:
     values = json.loads(cli("show", "good.yaml", "-f", "json").out)["runs"][0]["values"]
     assert values["layout.data"] == {"value": 4, "known": True, "origin": "written", "note": "", "at": "good.yaml:2:7"}
     assert values["layout.world"]["known"] is False
+
+
+def test_what_is_shown_can_be_written_to_a_file(cli: Cli, files: Path) -> None:
+    assert cli("show", "good.yaml", "-o", "plan.txt", "--color", "always") == (0, "", "")
+    assert (files / "plan.txt").read_text().startswith("good.yaml: toy@1.0\n")
+    assert cli("memory", "good.yaml", "-f", "json", "-o", "memory.json").out == ""
+    assert json.loads((files / "memory.json").read_text())["schema"] == 1
+
+
+def test_fix_passes_over_broken_files_of_others_in_a_folder(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "chart.yaml").write_text("kind: [\n")
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
+    (tmp_path / "run.yaml").write_text(LOUD)
+    assert cli("fix", ".") == (0, "run.yaml:2:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n1 fixed.\n", "")
 
 
 def test_fix_says_what_became_of_each_finding(cli: Cli, files: Path) -> None:

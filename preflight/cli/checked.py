@@ -7,13 +7,14 @@ from pathlib import Path
 
 from preflight.checking import Checker, merge
 from preflight.cli import output, session
-from preflight.cli.codes import OK, USAGE
+from preflight.cli.codes import OK
 from preflight.cli.memo import Memo
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope
 from preflight.cli.stream import say
 from preflight.cli.telling import Teller
 from preflight.engine import Report
 from preflight.record import NamedTuple
+from preflight.report.look import Look
 from preflight.report.text import shown
 from preflight.report.told import added
 from preflight.settings import Settings
@@ -70,32 +71,30 @@ def run(
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
-    targets, style = output.formats(out, checker.plugins), output.look(out)
+    targets, style = output.formats(out, checker.plugins), _look(out)
     report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
-    return _nothing(report.skipped) if nothing else output.exit_code(report, level)
+    return output.nothing("checked", report.skipped) if nothing else output.exit_code(report, level)
 
 
 def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, mode: Mode, level: str) -> int:
     """The usual case, the text on stdout: no report outlives its file."""
-    look = output.look(out)
+    look = _look(out)
     memo = None if mode.no_cache else Memo.of(checker, look, inputs.allow_unclaimed)
     teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
     single = map(teller.of, session.typed(checker, inputs, command))
     told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
     if not (told.checked or told.unreadable or inputs.allow_unclaimed):
-        return _nothing(told.skipped)
+        return output.nothing("checked", told.skipped)
     say(shown(told, look))
     output.complain(told.problems)
     return output.code(told.worst, level, crashed=told.crashed, unreadable=told.unreadable)
 
 
-def _nothing(skipped: tuple[str, ...]) -> int:
-    why = f": no dialect claims {', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}" if skipped else ""
-    print(f"preflight: nothing was checked{why}", file=sys.stderr)
-    return USAGE
+def _look(out: Output) -> Look:
+    return output.look(out.color, quiet=out.quiet, verbose=out.verbose, unknown=out.show_unknown)
 
 
 def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:

@@ -12,8 +12,9 @@ import typer
 from preflight import atomic
 from preflight.checking import merge
 from preflight.cli import output, session
-from preflight.cli.app import FOUND, OK, USAGE
-from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.cli.app import FOUND, OK
+from preflight.cli.options import Inputs, JobFacts, Rules, takes
+from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.engine import Report, Unreadable
 from preflight.finding import Finding
@@ -28,37 +29,39 @@ STATES = ("fixed", "no mechanical fix", "not proven", "needs --unsafe", "advice 
 COLORS = {"fixed": "green", "not proven": "red"}
 
 
-@takes(Inputs, JobFacts, Rules, Output)
-def fix(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, diff: Diff = False, unsafe: Unsafe = False) -> int:
+@takes(Inputs, JobFacts, Rules, How)
+def fix(inputs: Inputs, facts: JobFacts, rules: Rules, how: How, diff: Diff = False, unsafe: Unsafe = False) -> int:
     """Apply fixes that are proven.
 
     A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is new.
 
     Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
     """
-    style = output.look(out)
+    style = output.look(how.color, quiet=how.quiet)
     checker = session.checker(facts, rules)
-    results, errors, edited = [], [], False
-    for source in session.sources(checker, inputs):
+    results, unread, edited = [], list[InputError](), False
+    for source, asked in session.sources(checker, inputs, unread):
         try:
             result = checker.fix(source, unsafe=unsafe)
         except InputError as error:
-            if not inputs.allow_unclaimed or checker.ours(source, error):
-                errors.append(Unreadable(error.path or source.name, error.line, error.column, error.message))
+            if asked or checker.ours(source, error):
+                unread.append(InputError(error.message, error.path or source.name, error.line, error.column))
             continue
         results.append(result)
         edited = edited or bool(result.edited)
         _deliver(source, result, diff, style)
-    report = merge([*(result.report for result in results), Report(errors=tuple(errors))])
+    errors = tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread)
+    report = merge([*(result.report for result in results), Report(errors=errors)])
+    if not (report.checked or errors or inputs.allow_unclaimed):
+        return output.nothing("checked", report.skipped)
     told = "".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff))
+    if not report.checked:
+        told = ""
     if diff or "-" in (inputs.paths or []):
         sys.stderr.write(told)
     else:
         say(told)
     output.write(report, [], style)
-    if not (report.checked or errors or inputs.allow_unclaimed):
-        typer.echo("preflight: nothing was checked", err=True)
-        return USAGE
     code = output.exit_code(report, checker.settings.fail_on)
     return FOUND if diff and edited and code == OK else code
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from preflight.cli.options import Inputs, JobFacts, Output, Rules, takes
+from preflight.cli.options import Inputs, JobFacts, Printed, Rules, takes
 from preflight.cli.show import show_jobs
 from preflight.job import Job
 from preflight.report.look import Look
@@ -15,8 +15,8 @@ from preflight.report.look import Look
 Plot = Annotated[str | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf (extra `plot`) or .html.", show_default=False)]
 
 
-@takes(Inputs, JobFacts, Rules, Output)
-def memory(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, ctx: typer.Context, plot: Plot = None) -> int:
+@takes(Inputs, JobFacts, Rules, Printed)
+def memory(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, ctx: typer.Context, plot: Plot = None) -> int:
     """Estimate the memory of each run.
 
     Per pipeline stage and term by term; says whether the run fits the device.

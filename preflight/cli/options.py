@@ -54,15 +54,36 @@ class Rules(NamedTuple):
     isolated: Annotated[bool, _option("--isolated", help="Read no settings file.")] = False
 
 
-class Output(NamedTuple):
-    """What is printed where."""
+Color = Annotated[str, _option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")]
+File = Annotated[str | None, _option("--output-file", "-o", metavar="FILE", help="Write the report here.")]
+Quiet = Annotated[bool, _option("--quiet", "-q", help="Findings only, no summary.")]
+FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
 
-    output_format: Annotated[list[str] | None, _option("--output-format", "-f", metavar="FORMAT[:FILE]", help="text, concise, json, …; repeatable.")] = None
-    output_file: Annotated[str | None, _option("--output-file", "-o", metavar="FILE", help="Write the report here.")] = None
-    color: Annotated[str, _option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")] = "auto"
-    quiet: Annotated[bool, _option("--quiet", "-q", help="Findings only, no summary.")] = False
+
+class Output(NamedTuple):
+    """What `check` prints where."""
+
+    output_format: Annotated[list[str] | None, _option("--output-format", "-f", metavar="FORMAT[:FILE]", help=FORMATS)] = None
+    output_file: File = None
+    color: Color = "auto"
+    quiet: Quiet = False
     verbose: Annotated[bool, _option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
     show_unknown: Annotated[bool, _option("--show-unknown", help="List what could not be verified.")] = False
+
+
+class Printed(NamedTuple):
+    """What the commands print that describe runs."""
+
+    output_format: Annotated[str, _option("--output-format", "-f", metavar="text|json", help="For people, or for programs.")] = "text"
+    output_file: File = None
+    color: Color = "auto"
+
+
+class Outcome(NamedTuple):
+    """How `fix` tells what it did."""
+
+    color: Color = "auto"
+    quiet: Quiet = False
 
 
 class Scope(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
-from preflight.cli.options import Output
+from preflight.cli.options import Output, Printed
 from preflight.cli.stream import say
 from preflight.engine import Report
 from preflight.finding import Severity
@@ -23,12 +23,31 @@ Render = Callable[[Report, Look], str]
 WHEN = ("auto", "always", "never")
 
 
-def look(output: Output) -> Look:
+def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: bool = False) -> Look:
     """How stdout is to look."""
-    if output.color not in WHEN:
-        raise InputError(f"--color is one of {', '.join(WHEN)}, not {output.color!r}")
+    if color not in WHEN:
+        raise InputError(f"--color is one of {', '.join(WHEN)}, not {color!r}")
     width = _width() if sys.stdout.isatty() else 0
-    return Look(_colored(output.color), width, output.quiet, output.verbose, output.show_unknown)
+    return Look(_colored(color), width, quiet, verbose, unknown)
+
+
+def printed(output: Printed) -> Look:
+    """How the text of a command that describes runs is to look. Raises InputError for a format that it does not have."""
+    if output.output_format not in ("text", "json"):
+        raise InputError(f"this command prints text or json, not {output.output_format!r}")
+    style = look(output.color)
+    return style._replace(color=False, width=0) if output.output_file else style
+
+
+def deliver(text: str, file: str | None) -> None:
+    """Write a text to stdout, or to a file. Raises InputError where that cannot be written."""
+    if file is None:
+        say(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file) from None
 
 
 def _width() -> int:
@@ -80,11 +99,17 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
         if file is None:
             say(render(report, style))
             continue
-        try:
-            file.write_text(render(report, style._replace(color=False, width=0)), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", str(file)) from None
+        deliver(render(report, style._replace(color=False, width=0)), str(file))
     complain(problems(report))
+
+
+def nothing(done: str, skipped: Sequence[str]) -> int:
+    """Say why nothing was done, and give the exit code. skipped: what was looked at."""
+    why = "no YAML file or shell script was found" if not skipped else f"{', '.join(skipped[:3])} is no training config that preflight knows"
+    if len(skipped) > 1:
+        why = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''} are no training configs that preflight knows"
+    print(f"preflight: nothing was {done}: {why}", file=sys.stderr)
+    return USAGE
 
 
 def problems(report: Report) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -76,12 +76,22 @@ def read_stdin(inputs: Inputs) -> Source:
     return Source.decode(sys.stdin.buffer.read(), name, path=Path(name) if inputs.stdin_filename else None)
 
 
-def sources(check: Checker, inputs: Inputs) -> Iterable[Source]:
-    """The texts of a call: stdin and files. Raises InputError for one that cannot be read."""
+def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:
+    """The texts of a call, stdin and files, each with whether the caller holds it for a config; what cannot be read becomes an error.
+
+    A file of others passes where the caller did not ask for it: in a folder, or with --allow-unclaimed.
+    """
     if STDIN in (inputs.paths or []):
-        yield read_stdin(inputs)
+        yield read_stdin(inputs), not inputs.allow_unclaimed
     for item in named(check, inputs):
-        yield Source.read(item.path, item.name)
+        asked = item.asked and not inputs.allow_unclaimed
+        try:
+            source = Source.read(item.path, item.name)
+        except InputError as error:
+            if asked or not error.line:
+                errors.append(error)
+            continue
+        yield source, asked
 
 
 def progress(number: int, total: int, stream: TextIO) -> None:

@@ -10,6 +10,7 @@ from preflight.search import Found, Result
 
 GIB = 2**30
 COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
+NO_DEVICE = "no device is named (--device): times are those of 312 TFLOP/s a device, and memory is compared with nothing but a limit of the config"
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
 
 
@@ -22,9 +23,12 @@ def layouts_text(path: str, result: Result, explain: bool) -> str:
         rows = [[str(number), *_row(found)] for number, found in enumerate(result.layouts, 1)]
         lines += _table([["#", *HEADS, "step s", "MFU", "bubble", "comm s", "headroom GiB"], *rows])
         lines.append("estimated times rank layouts; they are no promise")
-    if explain or not result.layouts:
-        lines.append("left out:")
-        lines += [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
+        lines += [] if result.device else [NO_DEVICE]
+    reasons = [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
+    if reasons and (explain or not result.layouts):
+        lines += ["left out:", *reasons]
+    elif not result.layouts:
+        lines.append("no layout of these devices is left to look at; do --fix and --max leave any?")
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
@@ -54,6 +58,7 @@ def layouts_dict(path: str, result: Result, run: int = 1) -> dict[str, Any]:
         "run": run,
         "considered": result.considered,
         "unknown": result.unknown or None,
+        "device": result.device or None,
         "layouts": [_found(found) for found in result.layouts],
         "rejected": {why: count for why, count in result.rejected.most_common() if count},
     }

@@ -96,7 +96,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         if told.suppressed:
             yield f"Suppressed: {_count(told.suppressed, 'finding')}."
         if told.skipped:
-            yield f"Skipped: {_count(len(told.skipped), 'file')} that no dialect claims."
+            yield f"Skipped: {_count(len(told.skipped), 'file')} that preflight does not know as training configs."
 
 
 def _read_as(job: Job) -> str:

@@ -52,12 +52,16 @@ class Found(NamedTuple):
 
 @dataclass
 class Result:
-    """Layouts, best first; how many were looked at; why others were left out; why nothing could be searched."""
+    """Layouts, best first; how many were looked at; why others were left out; why nothing could be searched.
+
+    device: whose speed the times assume; "" where no device is named.
+    """
 
     layouts: list[Found] = field(default_factory=list)
     considered: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     unknown: str = ""
+    device: str = ""
 
 
 def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try, limits: Limits = Limits(), progress: Progress | None = None) -> Result:
@@ -65,7 +69,7 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
 
     progress: told how many layouts are proven, of how many that are wanted.
     """
-    result = Result()
+    result = Result(device=job.cluster.device.name if job.cluster.device else "")
     try:
         where = space(job, limits)
     except Missing as missing:

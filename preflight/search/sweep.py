@@ -16,6 +16,8 @@ from preflight.search.space import Limits
 from preflight.source import Source
 from preflight.workspace import Workspace
 
+NO_CONFIG = "this is no training config that preflight knows"
+
 
 class Executor(Protocol):
     """What takes work: concurrent.futures' executors, a dask.distributed client, and the like."""
@@ -53,7 +55,7 @@ def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = 
         else:
             others = frozenset((f.rule, f.message) for f in report.findings if f.path != job.documents[0].source.name or len(report.jobs) > 1)
             found.append(search(job, job.arguments.relayout, attempts(workspace, report, job), limits._replace(others=others), progress))
-    return tuple(found) or (Result(unknown="this is no training config that preflight knows"),)
+    return tuple(found) or (Result(unknown=NO_CONFIG),)
 
 
 def sweep(paths: Iterable[str | PathLike[str]], *, executor: Executor | None = None, **how: Any) -> dict[str, tuple[Result, ...]]:
