@@ -1,8 +1,9 @@
 """--num-layer-list does not fit the pipeline or the number of layers.
 
 ## What it does
-Checks that `--num-layer-list` has one number per pipeline stage, that the numbers add up to `--num-layers`, and that neither
-the embedding nor the loss is counted as a further layer.
+Checks that `--num-layer-list` has one number per pipeline stage (one more with `--layerwise-disaggregated-training`, whose
+first stage holds the first and the last layers), that the numbers add up to `--num-layers`, and that neither the embedding
+nor the loss is counted as a further layer.
 
 ## Why is this bad?
 MindSpeed-LLM refuses a list of another length when it validates arguments, and another sum when it builds the model
@@ -16,7 +17,8 @@ Use instead:
     --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,2
 
 ## References
-MindSpeed-LLM c77308a, mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:27, mindspeed_llm/training/arguments.py:146
+MindSpeed-LLM c77308a, mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:27, mindspeed_llm/training/arguments.py:146,
+mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:104
 """
 
 from __future__ import annotations
@@ -31,24 +33,28 @@ BLOCK = "mindspeed_llm/features_manager/transformer/transformer_block.py:25"
 EVEN = "megatron/training/arguments.py:490"
 """Megatron takes the length of the list for the number of layers, and wants it even over the stages first."""
 SUM = "mindspeed_llm/training/arguments.py:147"
+SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
 
-@rule(id="mindspeed-llm/num-layer-list-sum", severity=Severity.ERROR, frameworks=("mindspeed-llm",), upstream=(LENGTH, BLOCK, SUM))
+@rule(id="mindspeed-llm/num-layer-list-sum", severity=Severity.ERROR, frameworks=("mindspeed-llm",), upstream=(LENGTH, BLOCK, SUM, SPLIT))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """One number a stage, together all layers."""
     arguments = job.arguments
     value = arguments.given("num_layer_list")
     if value is None:
         return
-    layers, stages = arguments.get("num_layers"), arguments.get("pipeline_model_parallel_size")
-    if (numbers := known(value, layers, stages)) is None:
-        yield Unverified(next((v.because for v in (value, layers, stages) if not v.known), ""))
+    layers, stages, split = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "layerwise_disaggregated_training"))
+    if (numbers := known(value, layers, stages, split)) is None:
+        yield Unverified(next((v.because for v in (value, layers, stages, split) if not v.known), ""))
         return
-    text, count, pipeline = numbers
+    text, count, pipeline, disaggregated = numbers
     listed = entries(text)
     if listed is None:
         yield Finding(f"--num-layer-list {text!r} is not a list of numbers", job.place(value), key=value.key, upstream=SUM)
-    elif len(listed) != pipeline:
+    elif disaggregated and len(listed) != pipeline + 1:
+        message = f"--num-layer-list has {len(listed)} numbers; --layerwise-disaggregated-training wants one more than pipeline stages, {pipeline + 1}"
+        yield Finding(message, job.place(value), (*stages.related, *split.related), key=value.key, upstream=SPLIT, layout=True)
+    elif not disaggregated and len(listed) != pipeline:
         message = f"--num-layer-list has {len(listed)} numbers for {pipeline} pipeline stages"
         yield Finding(message, job.place(value), stages.related, key=value.key, upstream=LENGTH if len(listed) % pipeline == 0 else EVEN, layout=True)
     elif (counted := _counted(job)) % pipeline:
@@ -60,7 +66,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 def _counted(job: Job) -> int:
     """How many further layers Megatron counts, where it looks at a plain pipeline."""
-    if job.arguments.get("num_layers_per_virtual_pipeline_stage").raw is not None:
+    if any(job.arguments.get(name).raw is not None for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")):
         return 0
     flags = (job.arguments.get(f"account_for_{part}_in_pipeline_split") for part in ("embedding", "loss"))
     return sum(flag.raw is True for flag in flags)

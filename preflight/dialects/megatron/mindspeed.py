@@ -208,6 +208,8 @@ def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
     pipeline = run.pipeline_model_parallel_size
     if run.num_layer_list is not None:
         rows: tuple[tuple[int, ...], ...] = tuple((int(part),) for part in str(run.num_layer_list).split(","))
+        if run.layerwise_disaggregated_training:  # the first stage holds the last layers as well
+            rows = ((*rows[0], *rows[-1]), *((*row, 0) for row in rows[1:-1]))
     elif run.pipeline_num_transformer_layers is not None:
         rows = tuple(tuple(int(n) for n in re.findall(r"\d+", row)) for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers))
         if "*" in run.pipeline_num_transformer_layers:

@@ -83,7 +83,7 @@ def layout_counts(run: Run) -> None:
 def counted_layers(run: Run) -> None:
     """Layers to split, with one each for embedding and loss where they are counted."""
     extra = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
-    layers = len(str(run.num_layer_list).split(",")) if run.num_layer_list else run.num_layers
+    layers = len(str(run.num_layer_list).split(",")) - bool(run.layerwise_disaggregated_training) if run.num_layer_list else run.num_layers
     run.derive("pipeline_num_layers", layers + extra, of="num_layers")
 
 
