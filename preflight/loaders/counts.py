@@ -97,3 +97,13 @@ def allocation(options: Options, source: str) -> Allocation:
     elif devices is None and per_node is not None and nodes is not None:
         devices = product(source, nodes, per_node)
     return Allocation(devices, tasks, nodes, per_node, tasks_per_node)
+
+
+def over(own: Allocation, outer: Allocation) -> Allocation:
+    """srun's own options over those of the job."""
+    merged = Allocation(*(a if a is not None else b for a, b in zip(own, outer, strict=True)))
+    if own.tasks is None and merged.nodes is not None and merged.tasks_per_node is not None and (own.nodes or own.tasks_per_node):
+        merged = merged._replace(tasks=product("srun", merged.nodes, merged.tasks_per_node))
+    if own.devices is None and own.nodes is not None and merged.per_node is not None:
+        merged = merged._replace(devices=product("srun", merged.nodes or own.nodes, merged.per_node))
+    return merged

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from preflight.document import Count, Launch, Problem, Unknown, Word, word_of
-from preflight.loaders.counts import Allocation, allocation, count, product, quotient
+from preflight.loaders.counts import Allocation, allocation, count, over, product, quotient
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
 from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, read_options
 from preflight.record import NamedTuple
@@ -14,8 +14,11 @@ from preflight.record import NamedTuple
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
 _WRAPPERS = frozenset(
-    "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu apptainer uv poetry pipenv conda".split()
+    "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
+    "docker podman apptainer uv poetry pipenv conda".split()
 )
+_RANKED = re.compile(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
+"""Variables that a launcher sets for each process that it starts."""
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
 
 
@@ -37,6 +40,7 @@ class _Taker:
         self.environment, self.asked, self.open = environment, asked, open
         self.fronts: list[str] = []
         self.before: tuple[Word, ...] = ()
+        self.hidden = ""
         self.problems: tuple[Problem, ...] = ()
 
     def take(self, words: tuple[Word, ...]) -> Taken | None:
@@ -46,6 +50,7 @@ class _Taker:
                 self._assign(words[0])
                 words = words[1:]
             elif name in _WRAPPERS or (not name and words[0].text is None and self._skip(words[1:])):
+                self.hidden = self.hidden or ("" if name else words[0].because)
                 words = self._skip(words[1:])
             elif name in ("srun", "mpirun", "mpiexec", "orterun"):
                 words = self._front(name, words)
@@ -69,7 +74,7 @@ class _Taker:
     def _front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
         options = read_options(words[1:], SLURM if name == "srun" else MPIRUN)
         if name == "srun":
-            self.asked = _over(allocation(options, "srun"), self.asked)
+            self.asked = over(allocation(options, "srun"), self.asked)
         else:
             number = options.word("np", "n", "c", "ppn")
             tasks = count(number, name) if number is not None else Count(Unknown(f"{name} without -np"), words[0].span, name)
@@ -181,8 +186,19 @@ class _Taker:
         return None
 
     def _alone(self, options: tuple[Word, ...], rest: tuple[Word, ...]) -> Launch | None:
-        world = self._tasks() if self.fronts else (Count(1, options[0].span, "python"),)
+        world = self._tasks() if self.fronts else (self._single(options[0], rest),)
         return self._made("" if self.fronts else "python", options, rest, world)
+
+    def _single(self, python: Word, rest: tuple[Word, ...]) -> Count:
+        """The world of a python by itself: what WORLD_SIZE says, unknown where other ranks may be started beside it, else one."""
+        if self.hidden:
+            return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
+        if (size := self.environment.get("WORLD_SIZE")) is not None:
+            return count(size, "WORLD_SIZE")
+        ranked = (w for w in (*self.environment.values(), *rest) if _RANKED.search(w.because))
+        if (rank := self.environment.get("RANK") or next(ranked, None)) is not None:
+            return Count(Unknown(f"{rank.because or 'RANK'} tells one rank from others"), python.span, "python")
+        return Count(1, python.span, "python")
 
     def _bash(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], PYTHON)
@@ -227,13 +243,3 @@ def _entry(word: Word) -> Word:
         return word
     made = word_of(tuple(p if p.text is not None else p._replace(text=p.because, exact=False) for p in word.pieces))
     return made._replace(because=word.because)
-
-
-def _over(own: Allocation, outer: Allocation) -> Allocation:
-    """srun's own options over those of the job."""
-    merged = Allocation(*(a if a is not None else b for a, b in zip(own, outer, strict=True)))
-    if own.tasks is None and merged.nodes is not None and merged.tasks_per_node is not None and (own.nodes or own.tasks_per_node):
-        merged = merged._replace(tasks=product("srun", merged.nodes, merged.tasks_per_node))
-    if own.devices is None and own.nodes is not None and merged.per_node is not None:
-        merged = merged._replace(devices=product("srun", merged.nodes or own.nodes, merged.per_node))
-    return merged

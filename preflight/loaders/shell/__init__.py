@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from preflight.document import Document
+from preflight.loaders.shell.alternatives import distinct
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.comments import comments
 from preflight.loaders.shell.faults import faults, launch_faults
@@ -24,6 +25,8 @@ def load_script(source: Source, environment: Mapping[str, str] = _NOTHING) -> tu
     commands = Commands(source, environment, asked, variables(asked))
     commands.run(tree)
     commands.found = [commands.outside(found) for found in commands.found]
+    if commands.state.several:
+        commands.found = distinct(commands.found, lambda found: found.taken.launch)
     said = tuple(comments(tree))
     problems = tuple(faults(tree, commands))
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)

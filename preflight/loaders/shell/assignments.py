@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from preflight.document import Piece
+from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.fields import Field, Value, fields, text_of, word
 from preflight.loaders.shell.state import Variable, bounded
@@ -33,7 +34,15 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, l
             expander.state.put(name, old._replace(items=(old.scalar + made, *old.items[1:])))
             return
         before_value = (old.scalar if old is not None else expander.unset(name, place)) if appends else ()
-        expander.state.put(name, Variable((bounded((*before_value, *made)),), False, place, exported, (), sometimes))
+        others = _others(expander, tree, value, old.others if appends and old is not None else (), made)
+        expander.state.put(name, Variable((bounded((*before_value, *made)),), False, place, exported, (), sometimes, others))
+
+
+def _others(expander: Expander, tree: Tree, node: Node | None, before: tuple[Value, ...], made: Value) -> tuple[Value, ...]:
+    """The commands that a variable may hold after an assignment: to those before it the new text is added; else those that the text is made of."""
+    if before or node is None:
+        return tuple(bounded((*value, *made)) for value in before)
+    return tuple(bounded(value) for value in in_each(expander.state, tree.text(node), lambda: expander.value(tree, node)))
 
 
 def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...], tuple[str, ...]]:

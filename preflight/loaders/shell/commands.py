@@ -7,14 +7,15 @@ from collections.abc import Mapping
 
 from preflight.document import Piece, Word
 from preflight.loaders.counts import Allocation
-from preflight.loaders.launchers import Taken, command_name, take_apart
+from preflight.loaders.launchers import Taken, take_apart
+from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
 from preflight.loaders.shell.fields import Field, Value, text_of, word
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.follow import Follower
 from preflight.loaders.shell.heredocs import heredoc, read
-from preflight.loaders.shell.nested import UNKNOWN, Nested, Texts, nested
+from preflight.loaders.shell.nested import UNKNOWN, Nested, Texts, nested, string_at
 from preflight.loaders.shell.positional import set_options, shift
 from preflight.loaders.shell.settle import Settled, settle
 from preflight.loaders.shell.state import State, Variable
@@ -29,7 +30,6 @@ MAX_CALLS = 12
 _QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
 _SHELLS = frozenset(["sbatch", "bash", "sh"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
-_COMMAND_STRING = re.compile(r"-[a-z]*c")
 
 
 class Found(NamedTuple):
@@ -96,16 +96,15 @@ class Commands:
         if plain in _READS:
             read(self.expander, tree, node, document)
             return
-        words = words_of(self.expander, tree, node)
-        if not words:
-            return
         own: dict[str, Variable | None] = {}
-        if before:
-            with self.state.frame() as changes:
-                for child in before:
-                    assign(self.expander, tree, child, exported=True)
-            own = dict(self.state.undo(changes))
-        self._execute(tree, node, words, own)
+        for words in [*in_each(self.state, tree.text(node), lambda: words_of(self.expander, tree, node))] or [words_of(self.expander, tree, node)]:
+            if before and words and not own:
+                with self.state.frame() as changes:
+                    for child in before:
+                        assign(self.expander, tree, child, exported=True)
+                own = dict(self.state.undo(changes))
+            if words:
+                self._execute(tree, node, words, own)
 
     def _execute(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
         name = text_of(words[0].pieces) or ""
@@ -121,7 +120,7 @@ class Commands:
             self._source(words[1:])
         elif name == "eval":
             self._nested(nested(words[1:]), apart=False)
-        elif (at := _string_at(words)) is not None:
+        elif (at := string_at(words)) is not None:
             self._nested(nested(words[at[1] : at[1] + 1]), apart=True, prefix=words[: at[0]])
         elif name in ("let", "unset", "alias", "trap", "exec") and len(words) == 1:
             return
@@ -229,16 +228,3 @@ class Commands:
 
 def _value(given: Word) -> Value:
     return given.pieces or (Piece(given.text, given.span, given.uses, given.editable, given.because, given.maybe),)
-
-
-def _string_at(words: list[Field]) -> tuple[int, int] | None:
-    """Where the shell and the command string of `bash -c "…"` stand, also behind srun and its kin."""
-    for at, field in enumerate(words[:-2]):
-        if command_name(word(field, field.pieces[0].span)) in ("bash", "sh"):
-            options = at + 1
-            while options < len(words) - 1 and (text_of(words[options].pieces) or "").startswith("-"):
-                if _COMMAND_STRING.fullmatch(text_of(words[options].pieces) or ""):
-                    return at, options + 1
-                options += 1
-            return None
-    return None

@@ -12,7 +12,8 @@ from preflight.source import Span
 _BLANKS = re.compile(r"[ \t\n]+")
 _SENTENCE = re.compile(
     r"(?:your|fill|replace|please|enter|insert|todo|change|path to|the)\b[^\n=]* [^\n=]*"
-    r"|(?=.*\b(?:ip|path|dir|directory|node|address|port|ifname|file|folder|here|tokenizer|checkpoint|ckpt|dataset)\b)[A-Za-z]+(?: [A-Za-z]+)+",
+    r"|(?=.*\b(?:ip|path|dir|directory|node|address|port|ifname|file|folder|here|tokenizer|checkpoint|ckpt|dataset)\b)[A-Za-z]+(?: [A-Za-z]+)+"
+    r"|<[A-Za-z][^<>\n]*>[\w./-]*",
     re.IGNORECASE,
 )
 

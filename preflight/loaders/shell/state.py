@@ -12,12 +12,14 @@ from preflight.source import Span
 
 MAX_PIECES = 20_000
 MAX_TEXT = 2_000_000
+MAX_OTHERS = 4
 
 
 class Variable(NamedTuple):
     """A variable. items: one value, or the elements of an array. place: the assignment that set it last.
 
     exported: on every way that the script may take; sometimes: on one of them.
+    others: the commands that it may hold instead, where branches differ and the value is unknown for that.
     """
 
     items: tuple[Value, ...]
@@ -26,6 +28,7 @@ class Variable(NamedTuple):
     exported: bool = False
     keys: tuple[str, ...] = ()
     sometimes: bool = False
+    others: tuple[Value, ...] = ()
 
     @property
     def scalar(self) -> Value:
@@ -41,6 +44,8 @@ class State:
     def __init__(self) -> None:
         self.variables: dict[str, Variable] = {}
         self.ever: set[str] = set()
+        self.several = False
+        """A variable may hold one of several commands."""
         self._frames: list[Changes] = []
 
     def get(self, name: str) -> Variable | None:
@@ -87,7 +92,9 @@ class State:
         for name in {name: None for branch in branches for name in branch}:
             before = self.variables.get(name)
             after = [branch.get(name, before) if name in branch else before for branch in branches]
-            self.put(name, _either(after, because, name in defaults))
+            merged = _either(after, because, name in defaults)
+            self.several = self.several or (merged is not None and bool(merged.others))
+            self.put(name, merged)
 
 
 def _either(values: list[Variable | None], because: str, default: bool) -> Variable | None:
@@ -100,10 +107,38 @@ def _either(values: list[Variable | None], because: str, default: bool) -> Varia
     if all(v is not None and v.items == known[0].items for v in values):
         return known[0]._replace(exported=all(v.exported for v in known), sometimes=sometimes)
     last = known[-1]._replace(exported=all(v.exported for v in known) and len(known) == len(values), sometimes=sometimes)
-    if any(v.array for v in known) or all(v is None or _is_group(v.scalar) for v in values):
+    if any(v.array for v in known) or all(v is None or _is_group(v.scalar) for v in values) or _same_command(values):
         return last._replace(items=_maybe(values, last.array))
     unknown = Piece(None, last.place, exact=False, because=because)
-    return last._replace(items=((unknown,),), array=False)
+    return last._replace(items=((unknown,),), array=False, others=_commands(known))
+
+
+def _same_command(values: list[Variable | None]) -> bool:
+    """One command that branches add options to."""
+    if any(v is None or v.others for v in values):
+        return False
+    scalars = [v.scalar for v in values if v is not None]
+    shortest = min(scalars, key=len)
+    return _is_command(shortest) and all(_starts(value, shortest) and _is_group(value[len(shortest) :]) for value in scalars)
+
+
+def _starts(value: Value, start: Value) -> bool:
+    return all(_same((a,), (b,)) for a, b in zip(value, start, strict=False))
+
+
+def _commands(known: list[Variable]) -> tuple[Value, ...]:
+    """The commands among the values, each once."""
+    found: list[Value] = []
+    for value in (value for variable in known for value in (variable.others or (variable.scalar,))):
+        if _is_command(value) and not any(_same(value, other) for other in found):
+            found.append(value)
+    return tuple(found[:MAX_OTHERS])
+
+
+def _is_command(value: Value) -> bool:
+    """A command line that runs a Python script with arguments."""
+    text = "".join(piece.text or "" for piece in value)
+    return ".py " in text and len(text.split(".py ", 1)[0].split()) > 1
 
 
 def _is_group(value: Value) -> bool:

@@ -22,6 +22,12 @@ _PLAIN = re.compile(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
 """A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
 a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
+_UNFILLED = re.compile(
+    r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)|(?<=[\s\"'])(<[A-Za-z](?:[\w /-]*\w)?>)(?=[\s\"'])",
+    re.MULTILINE,
+)
+"""A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar, which would take the next line with it."""
+
 
 class Tree(NamedTuple):
     """A parsed script. cut: the text was too involved to be parsed to its end."""
@@ -52,6 +58,8 @@ def _parser() -> Any:
 
 def _masked(text: str) -> str:
     """The text with a letter for each variable inside a word. Arithmetic is only looked for where it ends on the line, so that the search does too."""
+    if "<" in text:
+        text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3]), text)
     if "((" not in text:
         return _PLAIN.sub("%", text)
     parts = []

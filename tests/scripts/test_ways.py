@@ -1,0 +1,75 @@
+"""Launches whose command is put together on several ways: which are found, with which words, and on how many devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from preflight.document import Launch
+from preflight.loaders.shell import load_script
+from preflight.source import Source
+
+
+def launches(text: str) -> list[Launch]:
+    documents = load_script(Source.decode(text.encode(), "run.sh"))
+    return [document.launch for document in documents if document.launch is not None]
+
+
+def shown(launch: Launch) -> tuple[str, str, list[str | None], list[object]]:
+    """Launcher, entry, words that are certain, and the processes that it starts."""
+    words = [word.text for word in launch.words if not word.maybe and (word.text or "").strip()]
+    return launch.launcher, (launch.entry.text or "").rpartition("/")[2], words, [getattr(count.value, "because", count.value) for count in launch.world]
+
+
+RUN = "torchrun --nproc_per_node 8 pretrain_gpt.py --a 1"
+EIGHT = ("torchrun", "pretrain_gpt.py", ["--a", "1"], [8])
+
+SCRIPTS = {
+    "either command": (
+        f'if [ "$1" = x ]; then CMD="{RUN}"; else CMD="python pretrain_gpt.py --b 2"; fi\n$CMD\n',
+        [EIGHT, ("python", "pretrain_gpt.py", ["--b", "2"], [1])],
+    ),
+    "either command, and more for both": (
+        f'if [ "$1" = x ]; then CMD="{RUN}"; else CMD="python pretrain_gpt.py --b 2"; fi\nCMD+=" --c"\neval "$CMD"\n',
+        [("torchrun", "pretrain_gpt.py", ["--a", "1", "--c"], [8]), ("python", "pretrain_gpt.py", ["--b", "2", "--c"], [1])],
+    ),
+    "an option that may be added": (f'CMD="{RUN}"\nif [ "$1" = x ]; then CMD+=" --profile"; fi\n$CMD\n', [EIGHT]),
+    "a profiler that may stand in front": (f'CMD="{RUN}"\nif [ "$1" = x ]; then CMD="nsys profile $CMD"; fi\n$CMD\n', [EIGHT]),
+    "a profiler around either of two": (
+        f'if [ "$1" = x ]; then CMD="{RUN}"; else CMD="python pretrain_gpt.py --b 2"; fi\n[ -n "$P" ] && CMD="nsys profile $CMD"\nbash -c "$CMD"\n',
+        [EIGHT, ("python", "pretrain_gpt.py", ["--b", "2"], [1])],
+    ),
+    "values that are no commands stay unknown": (
+        'if [ "$1" = x ]; then F=a.py; else F=b.py; fi\ntorchrun --nproc_per_node 8 $F --a 1\n',
+        [("torchrun", "", ["--a", "1"], [8])],
+    ),
+    "on another host": (f'ssh node1 "cd /x && {RUN}" &\n', [EIGHT]),
+    "on another host, not a command": ("ssh node1 hostname\n", []),
+    "in a container": (f'docker run --gpus all -v /x:/x image bash -c "cd /x; {RUN}"\n', [EIGHT]),
+    "in a container, without a shell": (f"docker run --gpus all image {RUN}\n", [EIGHT]),
+    "in a container of a job step": (f'srun -N1 docker exec c bash -c "{RUN}"\n', [EIGHT]),
+    "python alone": ("python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [1])]),
+    "python behind something unknown": ("$L python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], ["$L may start several"])]),
+    "python with a stated world": ("export WORLD_SIZE=4\npython pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [4])]),
+    "python with a world that is not known": (
+        "export WORLD_SIZE=$SLURM_NTASKS RANK=$SLURM_PROCID\npython pretrain_gpt.py --a 1\n",
+        [("python", "pretrain_gpt.py", ["--a", "1"], ["$SLURM_NTASKS"])],
+    ),
+    "python as one rank of several": (
+        "export LOCAL_RANK=$SLURM_LOCALID\npython pretrain_gpt.py --a 1\n",
+        [("python", "pretrain_gpt.py", ["--a", "1"], ["$SLURM_LOCALID tells one rank from others"])],
+    ),
+    "python that is told its rank": (
+        "python pretrain_gpt.py --rank $OMPI_COMM_WORLD_RANK\n",
+        [("python", "pretrain_gpt.py", ["--rank"], ["$OMPI_COMM_WORLD_RANK tells one rank from others"])],
+    ),
+    "a placeholder that a shell would take for redirections": (
+        f"A=<Specify path>\n\n{RUN} --c <N>\n",
+        [("torchrun", "pretrain_gpt.py", ["--a", "1", "--c", "<N>"], [8])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_launches(name: str) -> None:
+    text, wanted = SCRIPTS[name]
+    assert [shown(launch) for launch in launches(text)] == wanted
