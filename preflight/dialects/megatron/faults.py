@@ -45,6 +45,10 @@ CLOSE = 0.93
 def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     """An option that the parser does not know: says where it exists, and the option that it may be a slip of."""
     text = word.text or ""
+    if (opposite := _opposite(options, text)) is not None:
+        said = "on" if opposite.kind == "false" else "off"
+        message = f"{options.label} has no option {text}: it is {said} unless {opposite.option} is given"
+        return Problem(UNKNOWN_FLAG, message, word.span, word.uses), opposite
     near = _near(options, text)
     elsewhere = [table(*known).label for known in FILES if known != (options.framework, options.version) and text in table(*known).options]
     message = f"{options.label} has no option {text}"
@@ -61,6 +65,13 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
+
+
+def _opposite(options: Table, text: str) -> Flag | None:
+    """The switch that says the contrary of an option of which only one of the two spellings exists: the nearest name means the opposite."""
+    positive = text.startswith("--no-")
+    flag = options.options.get(f"--{text[5:]}" if positive else f"--no-{text[2:]}")
+    return flag if flag is not None and flag.kind == ("true" if positive else "false") and text not in REMOVED else None
 
 
 @cache
