@@ -24,6 +24,8 @@ MINDFORMERS.add(
         upstream=_ENTRY,
         also=(f"{VALIDATORS}:36", f"{CHECKS}:70", f"{CHECKS}:64"),
         always=True,
+        at=(a["run_mode"],),
+        when=any_of(a["run_mode"].is_set, a["trainer.type"].is_set, a["model.model_config.type"].is_set),
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
     ),
     refuse(

@@ -52,7 +52,7 @@ def claims(document: Document, request: Request) -> bool:
     if request.target is not None and request.target.framework not in FRAMEWORKS:
         return False
     if document.launch is not None:
-        if request.target is None and is_deepspeed(document.launch):
+        if request.target is None and (is_deepspeed(document.launch) or is_underscored(document.launch)):
             return False
         return claims_entry(document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None)
     return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
@@ -61,6 +61,12 @@ def claims(document: Document, request: Request) -> bool:
 def is_deepspeed(launch: Launch) -> bool:
     """Whether a launch is one of Megatron-DeepSpeed, a fork whose scripts and options are called like Megatron's and mean other things."""
     return launch.launcher == "deepspeed" or any((word.text or "").startswith("--deepspeed") for word in launch.words)
+
+
+def is_underscored(launch: Launch) -> bool:
+    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does; one is a slip, all are a parser of its own."""
+    options = {(word.text or "").partition("=")[0] for word in launch.words}
+    return not options & TELLING and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:

@@ -35,12 +35,17 @@ _WEAK = (
     *("model", "processor", "output_dir", "load_checkpoint", "auto_trans_ckpt", "pretrained_model_dir", "seed"),
 )
 
+_FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
+"""Keys of configs with sections of the same names that the framework does not read: Hydra's, and a schema of MindFormers that no release reads."""
+
 
 def looks_like(tree: Node, *, hinted: bool = False) -> bool:
     """Whether a mapping has enough of the sections of a MindFormers config. hinted: the caller says that it is one."""
     if tree.kind != "mapping":
         return False
     keys = {entry.key.value for entry in tree.entries}
+    if keys.intersection(_FOREIGN) and not hinted:
+        return False
     if hinted and keys.intersection((*_STRONG, *_WEAK, *_PYNATIVE)):
         return True
     if len(keys.intersection(_PYNATIVE)) >= 2 or (keys.intersection(_PYNATIVE) and tree.get("model", "model_type") is not None):
@@ -104,4 +109,8 @@ def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str
     return tables, frozenset((*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section])))
 
 
-_FORMER = (("runner_config", "image_size"), ("parallel_config", "auto_parallel"))
+_FORMER = (
+    *(("runner_config", key) for key in ("image_size", "per_epoch_size", "initial_epoch", "has_trained_epoches", "has_trained_steps")),
+    ("parallel_config", "auto_parallel"),
+)
+"""Keys of releases before 1.5 that no table lists: mindformers r1.0, mindformers/trainer/config_args.py:692."""

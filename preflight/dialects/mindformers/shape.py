@@ -194,7 +194,7 @@ def _ffn(run: Run, hidden: Value) -> Value:
     if not isinstance(size, int) or not isinstance(unit, int) or unit < 1 or isinstance(factor, Unknown):
         return unknown("the hidden size or multiple_of is not usable")
     wide = 4 * size
-    if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1e15):
+    if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1000):  # TeleChat's own 1.1 layer takes it as the size itself
         return unknown("the hidden size or ffn_dim_multiplier is beyond any model")
     if isinstance(factor, (int, float)):
         wide = int((factor + 0.01) * wide)

@@ -1,0 +1,60 @@
+"""Files that look like a config of ours and are another tool's, a part of a config, or of a release before those that are described."""
+
+from __future__ import annotations
+
+import pytest
+
+import preflight
+
+FRAGMENT = "runner_config:\n  epochs: 2\n  per_epoch_size: -1\nrunner_wrapper:\n  type: TrainOneStepCell\noptimizer:\n  type: adamw\n"
+HYDRA = "_target_: some.EngineConfig\nmoe_config:\n  wrap_outer_model: true\nseed: 42\n"
+UNRELEASED = "run_mode: train\nuse_parallel: true\ndistribute_parallel_config:\n  tensor_model_parallel_size: 4\nlr_schedule: {}\noptimizer: {}\nparallel: {}\n"
+UNDERSCORED = "torchrun --nproc_per_node 8 pretrain_gpt.py --num_layers 24 --hidden_size 1024 --num_attention_heads 16 --seq_length 1024"
+TELECHAT = """\
+run_mode: train
+use_parallel: False
+trainer: {type: CausalLanguageModelingTrainer, model_name: telechat_12b}
+runner_config: {epochs: 1, batch_size: 1}
+model:
+  model_config: {type: TelechatConfig, num_layers: 38, hidden_size: 5120, num_heads: 32, seq_length: 1024, vocab_size: 120000, ffn_dim_multiplier: %s}
+  arch: {type: TelechatForCausalLM}
+"""
+
+
+@pytest.mark.parametrize(("text", "name"), [(HYDRA, "engine.yaml"), (UNRELEASED, "pretrain.yaml"), (UNDERSCORED, "run.sh")])
+def test_what_another_tool_reads_is_left_alone(text: str, name: str) -> None:
+    report = preflight.check_text(text, name=name)
+    assert report.skipped == (name,)
+    assert report.findings == ()
+
+
+def test_one_option_with_underscores_is_a_slip() -> None:
+    report = preflight.check_text(UNDERSCORED.replace("_layers", "-layers").replace("hidden_size", "hidden-size"), name="run.sh")
+    assert "unknown-flag" in {finding.rule for finding in report.findings}
+
+
+def test_who_says_the_target_has_the_options_judged() -> None:
+    report = preflight.check_text(UNDERSCORED, name="run.sh", target="megatron@0.20.0")
+    assert "unknown-flag" in {finding.rule for finding in report.findings}
+
+
+def test_a_part_of_a_config_needs_no_run_mode() -> None:
+    assert "mindformers/run-mode" not in {finding.rule for finding in preflight.check_text(FRAGMENT, name="runner.yaml").findings}
+
+
+@pytest.mark.parametrize("section", ["trainer:\n  type: CausalLanguageModelingTrainer\n", "model:\n  model_config:\n    type: LlamaConfig\n"])
+def test_a_whole_config_needs_one(section: str) -> None:
+    found = [finding for finding in preflight.check_text(section + FRAGMENT, name="run.yaml").findings if finding.rule == "mindformers/run-mode"]
+    assert [(finding.line, finding.column) for finding in found] == [(1, 1)]
+
+
+def test_keys_of_the_first_releases_tell_the_release() -> None:
+    report = preflight.check_text(FRAGMENT, name="runner.yaml")
+    assert [str(job.target) for job in report.jobs] == ["mindformers@1.3.2"]
+    assert "unknown-key" not in {finding.rule for finding in report.findings}
+
+
+@pytest.mark.parametrize(("factor", "known"), [("1.3", True), ("12288", False)])
+def test_a_size_in_the_place_of_a_factor_gives_no_size(factor: str, known: bool) -> None:
+    (job,) = preflight.check_text(TELECHAT % factor, name="run.yaml", target="mindformers@1.3.2").jobs
+    assert job.arguments.get("shape.ffn").known is known
