@@ -42,7 +42,7 @@ class Checker:
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.suggest = False  # put other layouts on the findings that they cure
         self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
-        self._verify_names()
+        self._verify_names(choice)
         self.policy = Policy(self._chooser(), settings.options)
 
     def request(self, path: Path | None) -> Request:
@@ -143,16 +143,24 @@ class Checker:
     def _choices(self, path: str) -> tuple[Choice, ...]:
         return (self.choice, *(part.choice for part in self.settings.matching(Path(path))))
 
-    def _verify_names(self) -> None:
-        choices = [self.choice, *(part.choice for part in self.settings.per_file)]
+    def _verify_names(self, choice: Choice) -> None:
+        self._verify([choice], [self.facts], {})
+        settings = self.settings
+        try:
+            choices, facts = zip((settings.choice, settings.facts), *((part.choice, part.facts) for part in settings.per_file), strict=True)
+            self._verify(choices, facts, settings.options)
+        except InputError as error:
+            raise InputError(error.message, str(settings.path or "")) from None
+
+    def _verify(self, choices: Iterable[Choice], every_facts: Iterable[Facts], every_options: Mapping[str, Mapping[str, Any]]) -> None:
         patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
-        if patterns or self.settings.options:
+        if patterns or every_options:
             rules = {rule.id: rule for rule in self.plugins.rules(None)}
             verify_ids(patterns, [*rules, UNUSED])
-            verify_ids(self.settings.options, rules)
-            for id, options in self.settings.options.items():
+            verify_ids(every_options, rules)
+            for id, options in every_options.items():
                 verify_options(rules[id], options)
-        for facts in (self.facts, self.settings.facts, *(part.facts for part in self.settings.per_file)):
+        for facts in every_facts:
             verify_facts(facts, self.plugins)
 
 
@@ -180,9 +188,13 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
     for name in ("world_size", "nodes", "devices_per_node"):
         if (count := getattr(facts, name)) is not None and count < 1:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
+    world, nodes, each = facts.world_size, facts.nodes, facts.devices_per_node
+    if world and nodes and each and world != nodes * each:
+        raise InputError(f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}")
     if facts.device and find_device(plugins.devices, facts.device) is None:
-        names = [name for device in plugins.devices for name in (device.name, *device.aliases)]
-        raise InputError(f"no device is called {facts.device!r}{did_you_mean(facts.device, names)}")
+        names = [name.lower() for device in plugins.devices for name in (device.name, *device.aliases)]
+        hint = did_you_mean(facts.device.lower(), names) or f"; there are {', '.join(device.name for device in plugins.devices)}"
+        raise InputError(f"no device is called {facts.device!r}{hint}")
     if facts.target:
         wanted = Target.parse(facts.target)
         known = sorted({target.framework for dialect in plugins.dialects for target in dialect.targets})

@@ -181,7 +181,8 @@ def _validate(value: Any, schema: Mapping[str, Any], where: str, path: Path, tex
         if name in known:
             _validate(item, known[name], inner, path, text)
         elif more is False:
-            raise fail(f"{f'{where} has' if where else 'there is'} no setting {name!r}{did_you_mean(name, known)}", inner)
+            hint = "; in this file settings stand without [tool.preflight]" if inner == "tool" else did_you_mean(name, known)
+            raise fail(f"{f'{where} has' if where else 'there is'} no setting {name!r}{hint}", inner)
         elif more is not True:
             _validate(item, more, inner, path, text)
     for name in schema.get("required", ()):

@@ -112,6 +112,15 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check -f jsn good.yaml", "there is no output format 'jsn'; did you mean 'json'?"),
         ("check --color red good.yaml", "--color is one of auto, always, never, not 'red'"),
         ("check --device toy-crad good.yaml", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
+        ("check --device nothing-like-it good.yaml", "no device is called 'nothing-like-it'; there are toy-card"),
+        ("check --device TOY-CRAD good.yaml", "no device is called 'TOY-CRAD'; did you mean 'toy-card'?"),
+        ("check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml", "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16"),
+        ("rules --framework tooy", "no framework is called 'tooy'; did you mean 'toy'?"),
+        ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),
+        ("gate --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("gate --timeout 0", "invalid value for '--timeout': 0.0 is not in the range x>=0.01 (try `preflight gate --help`)"),
+        ("gate-serve --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("gate-serve --socket none/gate.sock", "none/gate.sock: cannot be listened on: No such file or directory"),
         ("check --target tooy good.yaml", "no framework is called 'tooy'; did you mean 'toy'?"),
         ("check --config none.toml good.yaml", "none.toml: does not exist"),
         ("check", "nothing to check: give files, folders, - for stdin, or -- and a command"),
@@ -298,6 +307,18 @@ def test_fix_turns_stdin_into_stdout(cli: Cli) -> None:
     ran = cli("fix", "-", stdin=LOUD.encode())
     assert ran.out == "toy: true\nname: loud\n"
     assert ran.err == "<stdin>:2:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n1 fixed.\n"
+
+
+def test_pages_of_rules_never_replace_pages_of_others(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine\n")
+    assert cli("rules", "--write-docs", ".") == (2, "", "preflight: .: holds pages that are not preflight's; name a folder of its own\n")
+    assert cli("rules", "--write-docs", "pages").code == 0
+    (tmp_path / "pages" / "gone.md").write_text("# gone\n")
+    assert cli("rules", "--write-docs", "pages").code == 0
+    assert not (tmp_path / "pages" / "gone.md").exists()
+    assert (tmp_path / "README.md").read_text() == "mine\n"
+    (tmp_path / "file").write_text("")
+    assert cli("rules", "--write-docs", "file").err.startswith("preflight: file: cannot be written: ")
 
 
 def test_new_rule_writes_a_module_and_a_fixture(cli: Cli, tmp_path: Path) -> None:

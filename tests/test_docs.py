@@ -50,3 +50,13 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
     formats = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     for name in load().reporters():
         assert f"| `{name}` |" in formats, name
+
+
+def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
+    from preflight.checking import Checker, OwnDevices
+    from preflight.settings import load as load_settings
+
+    (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")
+    settings = load_settings(tmp_path / "preflight.toml")
+    assert Checker(settings, load([OwnDevices(settings.devices)])).settings.devices[0].name == "acme-one"

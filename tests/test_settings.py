@@ -68,12 +68,15 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
         ("[per-file.'*.yaml']\nignor = []", "preflight.toml:2: per-file.*.yaml has no setting 'ignor'; did you mean 'ignore'?"),
         ("[[devices]]\nname = 'x'", "preflight.toml:1: devices needs 'memory-gib'"),
         ("ignore = [", "preflight.toml:1: is not TOML: Invalid value"),
-        ("ignore = ['toy-nam']", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("[rules.toy-nam]", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("[rules.toy-devices]\nallow-idel = true", "rule 'toy-devices' has no option 'allow-idel'; did you mean 'allow-idle'?"),
-        ("[rules.toy-devices]\nallow-idle = 1", "option 'allow-idle' of rule 'toy-devices' must be like False, not 1"),
+        ("ignore = ['toy-nam']", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("[rules.toy-nam]", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("[rules.toy-devices]\nallow-idel = true", "preflight.toml: rule 'toy-devices' has no option 'allow-idel'; did you mean 'allow-idle'?"),
+        ("[rules.toy-devices]\nallow-idle = 1", "preflight.toml: option 'allow-idle' of rule 'toy-devices' must be like False, not 1"),
         ("required-version = '>=99'", "preflight.toml: asks for preflight >=99, this is {version}"),
-        ("device = 'none'", "no device is called 'none'"),
+        ("[per-file.'*.yaml']\nselect = ['toy-nam']", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("target = 'tooy'", "preflight.toml: no framework is called 'tooy'; did you mean 'toy'?"),
+        ("world-size = 8\nnodes = 3\ndevices-per-node = 2", "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which are 6"),
+        ("device = 'none'", "preflight.toml: no device is called 'none'; there are toy-card"),
     ],
 )
 def test_a_fault_in_the_settings_is_one_line_and_exit_2(cli: Cli, tmp_path: Path, text: str, message: str) -> None:
@@ -154,3 +157,8 @@ def test_our_walk_of_the_schema_agrees_with_jsonschema(data: dict[str, Any]) -> 
 def _leaves(value: Any) -> list[Any]:
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
     return [value] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
+
+
+def test_a_table_of_pyproject_in_a_file_of_our_own_is_explained(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "preflight.toml").write_text("[tool.preflight]\nworld-size = 8\n")
+    assert "settings stand without [tool.preflight]" in cli("check", "run.yaml").err

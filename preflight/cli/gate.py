@@ -17,6 +17,7 @@ from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.text import told
 from preflight.gate.verdict import Policies, judge
 from preflight.source import InputError
+from preflight.spelling import did_you_mean
 
 Script = Annotated[str, typer.Option("--script", metavar="PATH|-", help="The batch script; - reads stdin.")]
 Manifest = Annotated[str | None, typer.Option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.", show_default=False)]
@@ -24,7 +25,7 @@ Nodes = Annotated[int | None, typer.Option("--nodes", metavar="N", help="Nodes o
 Devices = Annotated[int | None, typer.Option("--devices-per-node", metavar="M", help="Devices on a node.", show_default=False)]
 AllocationFile = Annotated[str | None, typer.Option("--allocation", metavar="FILE", help="The allocation as JSON.", show_default=False)]
 Component = Annotated[bool, typer.Option("--component", help="The script is a component of a heterogeneous job.", show_default=False)]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds until there is no verdict (exit 3).")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict (exit 3).")]
 Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Open other files that the script names.")]
 Reason = Annotated[str | None, typer.Option("--override", metavar="REASON", help="Let it pass with errors, recorded.", show_default=False)]
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Who submits.", show_default=False)]
@@ -62,8 +63,9 @@ def gate(
     given = _allocation(nodes, devices_per_node, allocation)
     wish = Override(who, override) if override and override.strip() else None
     data, name = _read(manifest or script)
-    policies = Policies(timeout, frozenset(listed(final)), report_only, refuse_unknown, follow)
-    verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish, component), plugins.load(), policies)
+    loaded = plugins.load()
+    policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, follow)
+    verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish, component), loaded, policies)
     if audit:
         try:
             trail.append(Path(audit), verdict, who)
@@ -73,6 +75,16 @@ def gate(
         print(json.dumps(verdict.as_dict()))
     print("".join(f"{line}\n" for line in told(verdict)), end="", file=sys.stderr)
     return verdict.code
+
+
+def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[str]:
+    """The rules that no override lifts. Raises InputError for one that there is not: its override would be granted."""
+    wanted = listed(given)
+    known = [rule.id for rule in loaded.rules(None)] if wanted else []
+    for id in wanted:
+        if id not in known:
+            raise InputError(f"--final: there is no rule {id!r}{did_you_mean(id, known)}")
+    return frozenset(wanted)
 
 
 def _allocation(nodes: int | None, devices: int | None, path: str | None) -> Allocation:

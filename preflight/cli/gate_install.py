@@ -9,7 +9,7 @@ import typer
 
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of slurm.conf.")]
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The resident checker's socket.")]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds the controller waits; far below MessageTimeout.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds the controller waits; far below MessageTimeout.")]
 Closed = Annotated[bool, typer.Option("--closed", help="Refuse submissions while there is no verdict.", show_default=False)]
 Client = Annotated[bool, typer.Option("--client", help="Install cli_filter.lua as well.", show_default=False)]
 

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from preflight.cli.options import listed
+from preflight.source import InputError
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Processes that check.")]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds until there is no verdict.")]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict.")]
 Final = Annotated[list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.", show_default=False)]
 RefuseUnknown = Annotated[bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)]
@@ -35,11 +35,16 @@ def gate_serve(
 
     Answers within the timeout whatever happens: a worker that hangs is killed and replaced.
     """
+    from preflight.cli.gate import final_rules
     from preflight.gate.server import Server
     from preflight.gate.verdict import Policies
+    from preflight.plugins import load
 
-    policies = Policies(timeout, frozenset(listed(final)), report_only, refuse_unknown, advice=ADVICE)
-    server = Server(Path(socket), max(workers, 1), policies, Path(audit) if audit else None)
+    policies = Policies(timeout, final_rules(final, load()), report_only, refuse_unknown, advice=ADVICE)
+    try:
+        server = Server(Path(socket), workers, policies, Path(audit) if audit else None)
+    except OSError as error:
+        raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt

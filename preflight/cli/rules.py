@@ -8,11 +8,14 @@ from typing import Annotated
 
 import typer
 
+from preflight.checking import verify_facts
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.report.coverage import coverage
-from preflight.report.page import pages
+from preflight.report.page import GENERATED, pages
 from preflight.rule import Checkable
+from preflight.settings import Facts
+from preflight.source import InputError
 
 Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", show_default=False)]
 Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
@@ -31,7 +34,10 @@ def rules(
     """List the rules, or write their pages."""
     from preflight.plugins import load
 
-    found = [rule for rule in load().rules(None) if framework is None or not rule.frameworks or framework in rule.frameworks]
+    loaded = load()
+    if framework is not None:
+        verify_facts(Facts(target=framework), loaded)
+    found = [rule for rule in loaded.rules(None) if framework is None or not rule.frameworks or framework in rule.frameworks]
     if write_docs is not None:
         _write(write_docs, pages(found))
     elif show_coverage:
@@ -48,12 +54,21 @@ def _row(rule: Checkable) -> dict[str, object]:
     return {"id": rule.id, "severity": str(rule.severity), "frameworks": list(rule.frameworks), "summary": rule.summary}
 
 
+def _generated(index: Path) -> bool:
+    return index.is_file() and GENERATED in index.read_text(encoding="utf-8", errors="replace")
+
+
 def _write(folder: Path, texts: dict[str, str]) -> None:
     """Bring a folder of pages up to date; pages of rules that are gone go as well."""
-    for old in folder.rglob("*.md"):
-        if old.relative_to(folder).as_posix() not in texts:
-            old.unlink()
-    for name, text in texts.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    if any(folder.rglob("*.md")) and not _generated(folder / "README.md"):
+        raise InputError("holds pages that are not preflight's; name a folder of its own", str(folder))
+    try:
+        for old in folder.rglob("*.md"):
+            if old.relative_to(folder).as_posix() not in texts:
+                old.unlink()
+        for name, text in texts.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(folder)) from None

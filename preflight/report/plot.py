@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from preflight.cluster import GIB
@@ -17,7 +18,8 @@ def plot(job: Job, path: Path) -> None:
         from preflight.engine import Report
         from preflight.report.html import render
 
-        path.write_text(render(Report(jobs=(job,), checked=(job.documents[0].source.name,))), encoding="utf-8")
+        page = render(Report(jobs=(job,), checked=(job.documents[0].source.name,)))
+        _written(path, lambda: path.write_text(page, encoding="utf-8"))
         return
     if path.suffix not in FORMATS:
         raise InputError(f"--plot writes {', '.join((*FORMATS, '.html'))}, not {path.suffix or path.name!r}")
@@ -28,7 +30,14 @@ def plot(job: Job, path: Path) -> None:
     except ImportError:
         raise InputError("--plot needs matplotlib: pip install 'preflight-llm[plot]'") from None
     matplotlib.use("agg")
-    _draw(job, path)
+    _written(path, lambda: _draw(job, path))
+
+
+def _written(path: Path, write: Callable[[], object]) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 
 
 def _draw(job: Job, path: Path) -> None:
