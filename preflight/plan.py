@@ -101,6 +101,7 @@ class Recompute:
     mode: Value = _NOT_GIVEN  # "none", "full", "selective"
     method: Value = _NOT_GIVEN  # Megatron's "uniform" or "block"; None
     layers: Value = _NOT_GIVEN  # recompute_num_layers; None
+    shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
     modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
     full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
     patterns: Value = _NOT_GIVEN  # tuple of (pattern, counts per [v][s]) for operator patterns; None

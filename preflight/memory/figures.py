@@ -80,6 +80,7 @@ class Shape:
     recompute: str
     method: str | None
     recompute_layers: int
+    recompute_shared: bool  # a rank's chunks share that number, dealt out layer by layer
     full_layers: tuple[tuple[int, ...], ...] | None
     modules: frozenset[str]
     operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]  # recomputed outputs, layers[v][s] beyond the fully recomputed

@@ -62,7 +62,7 @@ def _recomputed_share(s: Shape, layers: int) -> float:
     if s.full_layers is not None:
         return sum(map(sum, s.full_layers)) / max(layers, 1)
     if s.method == "block":
-        return min(1.0, s.recompute_layers * s.pipeline * s.virtual / max(layers, 1))
+        return min(1.0, s.recompute_layers * s.pipeline * (1 if s.recompute_shared else s.virtual) / max(layers, 1))
     return 1.0
 
 

@@ -64,7 +64,8 @@ def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
         return index < s.full_layers[v][rank]
     if s.recompute != "full":
         return False
-    return s.method != "block" or index < s.recompute_layers
+    turn = index * s.virtual + v if s.recompute_shared else index
+    return s.method != "block" or turn < s.recompute_layers
 
 
 def loss_terms(s: Shape) -> list[Term]:

@@ -107,6 +107,7 @@ def _recompute(get: Get) -> dict[str, Any]:
         "recompute": get("recompute.mode", "none"),
         "method": get("recompute.method"),
         "recompute_layers": get("recompute.layers", 0),
+        "recompute_shared": bool(get("recompute.shared", False)),
         "full_layers": get("recompute.full_layers"),
         "modules": frozenset(get("recompute.modules", ()) if get("recompute.mode") == "selective" else ()),
         "operators": tuple(get("recompute.operators", ())),

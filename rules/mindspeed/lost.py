@@ -101,6 +101,17 @@ MINDSPEED_LLM.add(
         fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
     ),
     refuse(
+        "half-gradients-ignored",
+        a.o2_gradient & a.bf16 & ~a.grad_reduce_in_bf16,
+        severity=Severity.WARNING,
+        at=(a.o2_gradient,),
+        upstream=f"{LLM}megatron_basic/requirements_basic.py:18",
+        message="--o2-gradient does nothing: gradients are kept in fp32",
+        why="what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, not the 2 of the manual. Megatron's --grad-reduce-in-bf16 "
+        "is what halves them",
+        fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
+    ),
+    refuse(
         "throughput-log-off",
         a.log_throughput.given & a.no_pad_to_seq_lengths,
         severity=Severity.NOTE,

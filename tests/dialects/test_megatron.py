@@ -249,6 +249,29 @@ def test_what_mindspeed_exchanges(options: str, expected: dict[str, object]) -> 
     assert {name: values[name].raw for name in expected} == expected
 
 
+CHUNKS = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3 --recompute-activation-function"
+BLOCK = "--recompute-granularity full --recompute-method block --recompute-num-layers"
+
+
+@pytest.mark.parametrize(
+    ("options", "shared", "dealt"),
+    [
+        (f"{CHUNKS} --recompute-activation-function-num-layers 2", False, (2, 2, 2, 2)),
+        (f"{CHUNKS} --recompute-activation-function-num-layers 5", False, (3, 3, 3, 3)),
+        (f"{CHUNKS} --recompute-activation-function-num-layers 5 --enable-recompute-layers-per-pp-rank", True, (2, 1, 1, 1)),
+        (f"{CHUNKS} --recompute-activation-function-num-layers 1 --enable-recompute-layers-per-pp-rank", True, (1, 0, 0, 0)),
+        (f"{CHUNKS} --recompute-activation-function-num-layers 3 --enable-recompute-layers-per-pp-rank {BLOCK} 2", True, (2, 1, 1, 1)),
+        (f"{CHUNKS} --recompute-activation-function-num-layers 1 {BLOCK} 1", False, (2, 2, 2, 2)),
+        (f"{CHUNKS} --enable-recompute-layers-per-pp-rank {BLOCK} 2", True, (3, 3, 3, 3)),
+    ],
+)
+def test_how_mindspeed_deals_out_what_is_recomputed(options: str, shared: bool, dealt: tuple[int, ...]) -> None:
+    recompute = read(SIZES + options, target="mindspeed-llm").plan.recompute
+    ((_, counts),) = recompute.operators.raw
+    assert recompute.shared.raw is shared
+    assert counts == tuple((n, n) for n in dealt)
+
+
 def test_what_the_memory_formulas_do_not_know_is_named() -> None:
     assert "ALiBi" in read(SIZES + "--position-embedding-type alibi", target="mindspeed-llm").plan.unmodelled
     assert "experts that compute nothing" in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled

@@ -7,8 +7,9 @@ from memory_plans import make
 
 import preflight
 from preflight.cluster import Cluster, Device
-from preflight.memory import activations, leftovers, loss, parameters
+from preflight.memory import activations, flops, leftovers, loss, parameters
 from preflight.memory.estimate import stage
+from preflight.memory.peak import recomputed
 from preflight.memory.schedule import in_flight
 from preflight.memory.shape import Missing, shape
 
@@ -153,3 +154,19 @@ def test_an_exchange_of_heads_for_tokens_keeps_attentions_output_twice():
     plain, exchanged = (activations.layer(shape(make(layout__context=2, layout__exchanged=on)), routed=False) for on in (False, True))
     assert exchanged["attention output, exchanged"] == plain["attention output"] == 2 * 2048 * 4096
     assert sum(exchanged.values()) == sum(plain.values()) + 2 * 2048 * 4096
+
+
+BLOCK = {"recompute__mode": "full", "recompute__method": "block", "layout__pipeline": 2, "layout__stages": ((3, 3), (3, 3))}
+
+
+@pytest.mark.parametrize(("layers", "whole"), [(0, (0, 0)), (1, (1, 0)), (2, (1, 1)), (3, (2, 1)), (6, (3, 3)), (9, (3, 3))])
+def test_chunks_share_the_layers_that_a_rank_recomputes(layers, whole):
+    s = shape(make(**BLOCK, recompute__layers=layers, recompute__shared=True))
+    assert tuple(sum(recomputed(s, v, 0, index) for index in range(3)) for v in (0, 1)) == whole
+    apart = shape(make(**BLOCK, recompute__layers=layers))
+    assert all(sum(recomputed(apart, v, 0, index) for index in range(3)) == min(layers, 3) for v in (0, 1))
+
+
+def test_layers_that_chunks_share_are_repeated_once():
+    shared, apart = (flops.step(shape(make(**BLOCK, recompute__layers=1, recompute__shared=on))) for on in (True, False))
+    assert apart.hardware - apart.model == 2 * (shared.hardware - shared.model)

@@ -31,6 +31,7 @@ def plans(draw):
     changes |= {"layout__stages": stages, "layout__pipeline": draw(st.sampled_from([len(stages[0]), 1, 0]))}
     changes["layout__schedule"] = draw(st.sampled_from(["1f1b", "interleaved", "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", "seqvpp"]))
     changes["recompute__mode"] = draw(st.sampled_from(["none", "full", "selective"]))
+    changes["recompute__shared"] = draw(st.booleans())
     changes["recompute__method"] = draw(st.sampled_from([None, "uniform", "block"]))
     changes["model__expert_layers"] = draw(st.sampled_from([(), (True,), (False, True) * 4]))
     changes["model__latent"] = draw(st.booleans())

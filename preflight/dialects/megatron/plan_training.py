@@ -21,6 +21,7 @@ def recompute(source: Source) -> Recompute:
         mode=compute(lambda r: r.recompute_granularity or "none", "recompute_granularity"),
         method=take("recompute_method"),
         layers=take("recompute_num_layers"),
+        shared=compute(_shared, "enable_recompute_layers_per_pp_rank"),
         modules=compute(_modules, "recompute_modules"),
         full_layers=default(None),
         patterns=default(None),
@@ -71,7 +72,19 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
     if not wanted:
         return ()
     held = held_layers(run)
-    return tuple((names, tuple(tuple(most if limit is None else min(most, limit) for most in row) for row in held)) for names, limit in wanted)
+    whole = (run.recompute_num_layers or 0) if run.recompute_granularity == "full" and run.recompute_method == "block" else 0
+    chunks = len(held) if _shared(run) else 1
+
+    def dealt(limit: int | None, v: int, most: int) -> int:
+        """Of a chunk's layers, those that are recomputed, whole ones among them: they come first (recompute_common.py:127-146)."""
+        return most if limit is None else min(most, max(0, -(-(whole + limit - (v if chunks > 1 else 0)) // chunks)))
+
+    return tuple((names, tuple(tuple(dealt(limit, v, most) for most in row) for v, row in enumerate(held))) for names, limit in wanted)
+
+
+def _shared(run: Run) -> bool:
+    """MindSpeed deals the number out over a rank's virtual stages (028de58, mindspeed/core/memory/common.py:165-187)."""
+    return bool(_on(run, "enable_recompute_layers_per_pp_rank"))
 
 
 def _modules(run: Run) -> tuple[str, ...]:
