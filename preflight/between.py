@@ -1,13 +1,14 @@
-"""A release that nobody described, between two that are: what only one of them refuses is not certain."""
+"""What is not certain: errors of one release only, where another between two was asked for; errors of a script's default number of nodes only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from preflight.constraints.versions import numbers
+from preflight.document import Document, Unknown
 from preflight.finding import Finding, Severity
 from preflight.record import replace
-from preflight.request import Target
+from preflight.request import Request, Target
 
 
 def missed(asked: Target | None, read_as: Target) -> Target | None:
@@ -31,9 +32,27 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
 def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
     """What was found as one neighbour of a release reads it; where the other one has no error at the place of an error, it is a warning."""
     places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
-    return [
-        replace(f, severity=Severity.WARNING, message=f"{f.message}; read as {there} it is no error, and {asked.version} is not described")
-        if f.severity is Severity.ERROR and (f.path, f.span.start) not in places
-        else f
-        for f in found
-    ]
+    because = f"read as {there} it is no error, and {asked.version} is not described"
+    return [f if f.severity is not Severity.ERROR or (f.path, f.span.start) in places else _lowered(f, because) for f in found]
+
+
+def elsewhere(document: Document, request: Request) -> Document | None:
+    """A launch as it is where the environment gives the number of nodes that the script has only a default for; None where nothing is assumed."""
+    launch = document.launch
+    if launch is None or not launch.world or not launch.world[0].assumed or request.devices is not None or request.nodes is not None:
+        return None
+    first = launch.world[0]
+    return replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
+
+
+def supposed(found: Sequence[Finding], other: Sequence[Finding], name: str) -> list[Finding]:
+    """What was found with a script's default; what does not hold for any number of nodes is a warning, and hides no error that does."""
+    always = {(f.rule, f.path, f.span.start, f.message): f for f in other if f.severity is Severity.ERROR}
+    said = {(f.rule, f.path, f.span.start, f.message): f for f in found}
+    because = f"{name} is only given a default here, and with another it may be no error"
+    lowered = (f if f.severity is not Severity.ERROR or key in always else _lowered(f, because) for key, f in said.items())
+    return [*lowered, *(f for key, f in always.items() if key not in said)]
+
+
+def _lowered(finding: Finding, because: str) -> Finding:
+    return replace(finding, severity=Severity.WARNING, message=f"{finding.message}; {because}")

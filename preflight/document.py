@@ -100,12 +100,16 @@ class Setting(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be overridden."""
+    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be overridden.
+
+    assumed: the variable of the environment that says it at launch, where a script has a default for that.
+    """
 
     value: int | Unknown
     span: Span | None
     source: str
     placeholder: bool = False
+    assumed: str = ""
 
 
 class Launch(NamedTuple):

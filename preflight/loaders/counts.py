@@ -13,6 +13,9 @@ from preflight.source import Span
 _NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|WORLD_?SIZE|SERVERS"
 _PLACEHOLDER = re.compile(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
 
+_DEFAULT = re.compile(rf"\$\{{(?P<name>\w*(?:{_NODES})\w*):?-[\"']?$|\b\w*(?:{_NODES})\w*=[\"']?\$\{{(?P<other>\w+):?-[\"']?$", re.IGNORECASE)
+"""A number of nodes or ranks that a script gives where the environment, or its caller, gives none."""
+
 
 def count(word: Word, source: str) -> Count:
     """A word as a number; anything else than a positive number is unknown."""
@@ -20,7 +23,9 @@ def count(word: Word, source: str) -> Count:
     if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text) or word.maybe:
         return Count(Unknown(word.because or text or "an empty value"), word.span, source, True)
     before = word.span.source.text[max(0, word.span.start - 60) : word.span.start].rpartition("\n")[2]
-    return Count(int(text), word.span, source, bool(word.uses) and bool(_PLACEHOLDER.search(before)))
+    default = _DEFAULT.search(before)
+    assumed = f"${default['name'] or default['other']}" if default else ""
+    return Count(int(text), word.span, source, bool(word.uses) and bool(_PLACEHOLDER.search(before)), assumed)
 
 
 def product(source: str, *factors: Count, at: Span | None = None) -> Count:
@@ -31,14 +36,14 @@ def product(source: str, *factors: Count, at: Span | None = None) -> Count:
         if isinstance(factor.value, Unknown):
             return Count(factor.value, factor.span or span, source, True)
         total *= factor.value
-    return Count(total, span, source, any(f.placeholder for f in factors))
+    return Count(total, span, source, any(f.placeholder for f in factors), next((f.assumed for f in factors if f.assumed), ""))
 
 
 def quotient(source: str, total: Count, part: Count) -> Count | None:
     """Total over part, where both are known and divide."""
     if isinstance(total.value, Unknown) or isinstance(part.value, Unknown) or total.value % part.value:
         return None
-    return Count(total.value // part.value, total.span, source, total.placeholder)
+    return Count(total.value // part.value, total.span, source, total.placeholder, total.assumed)
 
 
 class Allocation(NamedTuple):
