@@ -19,7 +19,7 @@ from preflight.constraints.versions import matches
 from preflight.document import Unknown
 from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
-from preflight.record import NamedTuple, dataclass, field
+from preflight.record import NamedTuple, dataclass, field, replace
 from preflight.value import Value
 
 Upstream = str | Mapping[str, str]
@@ -182,8 +182,6 @@ class ConstraintSet:
         self.module = sys._getframe(1).f_globals["__name__"]
 
     def add(self, *constraints: Constraint) -> None:
-        from dataclasses import replace
-
         for c in constraints:
             self.constraints.append(replace(c, id=f"{self.framework}/{c.id}", framework=self.framework, after=c.after))
 

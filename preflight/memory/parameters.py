@@ -6,7 +6,7 @@ Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer
 from __future__ import annotations
 
 from preflight.memory.shape import Shape
-from preflight.record import NamedTuple
+from preflight.record import NamedTuple, replace
 
 
 class Parameters(NamedTuple):
@@ -142,7 +142,5 @@ def stage(s: Shape, rank: int) -> Parameters:
 
 def model(s: Shape) -> float:
     """Parameters of the whole model, each counted once (layout set aside)."""
-    from dataclasses import replace
-
     whole = replace(s, tensor=1, pipeline=1, expert=1, expert_tensor=1, stages=((sum(map(sum, s.stages)),),))
     return stage(whole, 0).total

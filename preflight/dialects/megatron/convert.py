@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
 from preflight.dialects.megatron.table import Flag
-
-LONGEST = 100_000
-"""No layer pattern is longer; "[1]*1000000000" is not expanded."""
 
 GRAPH_MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference")
 LIST = "a whole number or a list such as [0]*1+[1]*3"
@@ -53,27 +48,9 @@ def pattern(text: str) -> Any:
     """A whole number, or a list written with digits, brackets, commas, + and *."""
     if "[" not in text:
         return _int(text)
-    if re.search(r"[^,\d\[\]()+*]", text) or len(text) > LONGEST:
-        raise ValueError(text)
-    return _walk(ast.parse(text, mode="eval").body)
+    from preflight.dialects.megatron.layer_list import written
 
-
-def _walk(node: ast.AST) -> Any:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, (ast.List, ast.Tuple)):
-        items = [_walk(item) for item in node.elts]
-        return items if isinstance(node, ast.List) else tuple(items)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
-        left, right = _walk(node.left), _walk(node.right)
-        if isinstance(node.op, ast.Add):
-            return left + right
-        size = [len(side) for side in (left, right) if isinstance(side, (list, tuple))]
-        times = [side for side in (left, right) if isinstance(side, int)]
-        if size and times and size[0] * times[0] > LONGEST:
-            raise ValueError("too long")
-        return left * right
-    raise ValueError(ast.dump(node))
+    return written(text)
 
 
 def _ints(text: str) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ def published(run: Run) -> int:
     for name in ("tokenizer_model", "tokenizer_name_or_path"):
         value = run.value(name)
         last = "/".join(value.raw.lower().rstrip("/").split("/")[-2:]) if value.known and isinstance(value.raw, str) else ""
-        for pattern, size in _PUBLISHED:
+        for pattern, size in _PUBLISHED if last else ():
             if re.search(pattern, last):
                 return size
         if run.tokenizer_type == "Llama2Tokenizer" and re.fullmatch(r"(\$[^/]*/)?tokenizer\.model", last):

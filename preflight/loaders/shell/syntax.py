@@ -51,9 +51,25 @@ class Tree(NamedTuple):
 @lru_cache(maxsize=1)
 def _parser() -> Any:
     import tree_sitter
-    import tree_sitter_bash
 
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return tree_sitter.Parser(tree_sitter.Language(_grammar().language()))
+
+
+def _grammar() -> Any:
+    """The compiled part of tree_sitter_bash alone, where it can be found: the package imports a tenth of a check for what nobody asks here."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    package = PathFinder.find_spec("tree_sitter_bash")
+    places = package.submodule_search_locations if package else None
+    found = PathFinder.find_spec("tree_sitter_bash._binding", places) if places else None
+    if found is None or found.loader is None:
+        import tree_sitter_bash
+
+        return tree_sitter_bash
+    binding = module_from_spec(found)
+    found.loader.exec_module(binding)
+    return binding
 
 
 def _masked(text: str) -> str:
