@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import pickle
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import preflight
 from preflight import cache, deferred
 from preflight.constraints.expressions import Expression
 from preflight.entry_points import _listed, _scanned
@@ -62,6 +64,18 @@ def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:
     found = imported(SCRIPT, tmp_path)
     assert "preflight.engine" in found and not found.intersection(HEAVY)
     assert "yaml" not in found
+
+
+@pytest.mark.parametrize("example", ["mindformers/run_llama2_7b.yaml", "megatron/model_config.yaml"])
+def test_a_checked_file_leaves_nothing_for_the_garbage_collector(example: str) -> None:
+    preflight.check(EXAMPLES / example)
+    gc.collect()
+    gc.disable()
+    try:
+        preflight.check(EXAMPLES / example)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 PYYAML = """

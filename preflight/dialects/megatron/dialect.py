@@ -47,7 +47,7 @@ class MegatronDialect:
         target = choose(spelled.entry, options, request.target)
         table = options_of(target)
         parsed = Parsed()
-        writer = Writer(table, spelled, parsed, document.run)
+        writer = Writer(table, spelled, parsed.spelt, document.run)
         parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from preflight.arguments import REMOVE
-from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.table import Flag, Table
 from preflight.dialects.megatron.words import ENV_VARS, Spelled
 from preflight.finding import Edit
@@ -12,15 +13,15 @@ from preflight.finding import Edit
 class Writer:
     """Makes the edits that give an argument a value in one document."""
 
-    def __init__(self, table: Table, spelled: Spelled, parsed: Parsed, run: int) -> None:
-        self.table, self.spelled, self.parsed, self.run = table, spelled, parsed, run
+    def __init__(self, table: Table, spelled: Spelled, spelt: Mapping[str, Sequence[str]], run: int) -> None:
+        self.table, self.spelled, self.spelt, self.run = table, spelled, spelt, run
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
         """The edits that make an argument a value; REMOVE takes away what was typed. Empty when there is no option for it."""
         flags = self.table.flags(name)
         if not flags:
             return ()
-        typed = tuple(dict.fromkeys(self.parsed.spelt.get(name, ())))
+        typed = tuple(dict.fromkeys(self.spelt.get(name, ())))
         if value is REMOVE or (value is None and typed):
             return tuple(self.edit("remove", option) for option in typed)
         if all(flag.switch for flag in flags):

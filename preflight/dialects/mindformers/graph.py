@@ -56,7 +56,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
     versions = {"mindformers": version}
-    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), loaded.problems, versions=versions, keeps=keeps)
+    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), versions=versions, keeps=keeps)
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))

@@ -102,33 +102,33 @@ def match(pattern: str, layer: Cell) -> Match:
     """What a pattern hits in a layer, as LayerSetting.set_pattern_recompute walks it."""
     hits: list[Hit] = []
     state = {"unsure": "", "invalid": "", "attribute": "", "own": ""}
-
-    def walk(cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool) -> None:
-        if cell.opaque:
-            state["unsure"] = f"the operators below {SEPARATOR.join(path)} are not known"
-            return
-        expression = compiled(parts[0])
-        if isinstance(expression, str):
-            kind, _, why = expression.partition(":")
-            state[kind] = state[kind] or why
-            return
-        names = {child.name for child in cell.cells}
-        for child in cell.cells:
-            if expression.fullmatch(child.name):
-                here, maybe = (*path, child.name), conditional or child.conditional
-                if len(parts) > 1:
-                    walk(child, parts[1:], here, maybe)
-                else:
-                    hits.append(Hit(SEPARATOR.join(here), True, maybe))
-        if len(parts) == 1:
-            found = (o for o in cell.operators if o.name not in names and expression.fullmatch(o.name))
-            hits.extend(Hit(SEPARATOR.join((*path, o.name)), False, conditional or o.conditional, o.marked) for o in found)
-            plain_names = (*_ATTRIBUTES, *(_OF_LINEAR if any(o.name == "matmul" for o in cell.operators) else ()))
-            state["own"] = state["own"] or next((SEPARATOR.join((*path, n)) for n in _OWN if expression.fullmatch(n)), "")
-            state["attribute"] = state["attribute"] or next((SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), "")
-
-    walk(layer, pattern.split(SEPARATOR), (), False)
+    _walk(layer, pattern.split(SEPARATOR), (), False, hits, state)
     return Match(tuple(hits), **state)
+
+
+def _walk(cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool, hits: list[Hit], state: dict[str, str]) -> None:
+    if cell.opaque:
+        state["unsure"] = f"the operators below {SEPARATOR.join(path)} are not known"
+        return
+    expression = compiled(parts[0])
+    if isinstance(expression, str):
+        kind, _, why = expression.partition(":")
+        state[kind] = state[kind] or why
+        return
+    names = {child.name for child in cell.cells}
+    for child in cell.cells:
+        if expression.fullmatch(child.name):
+            here, maybe = (*path, child.name), conditional or child.conditional
+            if len(parts) > 1:
+                _walk(child, parts[1:], here, maybe, hits, state)
+            else:
+                hits.append(Hit(SEPARATOR.join(here), True, maybe))
+    if len(parts) == 1:
+        found = (o for o in cell.operators if o.name not in names and expression.fullmatch(o.name))
+        hits.extend(Hit(SEPARATOR.join((*path, o.name)), False, conditional or o.conditional, o.marked) for o in found)
+        plain_names = (*_ATTRIBUTES, *(_OF_LINEAR if any(o.name == "matmul" for o in cell.operators) else ()))
+        state["own"] = state["own"] or next((SEPARATOR.join((*path, n)) for n in _OWN if expression.fullmatch(n)), "")
+        state["attribute"] = state["attribute"] or next((SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), "")
 
 
 @lru_cache(maxsize=1024)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects import Surroundings
-from preflight.document import Document, Entry, Node, Problem
+from preflight.document import Document, Entry, Node
 from preflight.record import NamedTuple
 
 MAX_NESTING = 10
@@ -11,22 +11,30 @@ MAX_BASES = 20
 
 
 class Loaded(NamedTuple):
-    """The merged tree, every document it came from (the first is the config itself), faults of loading, and names of bases not read."""
+    """The merged tree, every document it came from (the first is the config itself), and names of bases not read."""
 
     tree: Node
     documents: tuple[Document, ...]
-    problems: tuple[Problem, ...]
     missing: tuple[str, ...] = ()
 
 
 def load(document: Document, surroundings: Surroundings) -> Loaded:
     """The tree of a document with its base configs below it."""
-    assert document.tree is not None
-    documents: list[Document] = [document]
-    problems: list[Problem] = []
-    missing: list[str] = []
+    bases = _Bases(surroundings)
+    tree = bases.below(document, (document.source.name,))
+    return Loaded(tree, (document, *bases.found), tuple(bases.missing))
 
-    def merge(current: Document, above: tuple[str, ...]) -> Node:
+
+class _Bases:
+    """The base configs of a config, and of these."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self.found: list[Document] = []
+        self.missing: list[str] = []
+
+    def below(self, current: Document, above: tuple[str, ...]) -> Node:
+        """The tree of a document merged over its bases. above: the names of the documents that led to it."""
         tree = current.tree
         assert tree is not None
         bases = tree.get("base_config")
@@ -34,17 +42,15 @@ def load(document: Document, surroundings: Surroundings) -> Loaded:
             return tree
         base = Node("mapping", (), tree.span)
         for name in bases.items or (bases,):
-            found = surroundings.read(current, str(name.value)) if isinstance(name.value, str) and len(above) < MAX_BASES else None
+            known = isinstance(name.value, str) and len(above) < MAX_BASES
+            found = self.surroundings.read(current, str(name.value)) if known else None
             if found is None or found.tree is None or found.source.name in above:
-                missing.append(str(name.value))
+                self.missing.append(str(name.value))
                 continue
-            documents.append(found)
-            base = _update(base, merge(found, (*above, found.source.name)))
+            self.found.append(found)
+            base = _update(base, self.below(found, (*above, found.source.name)))
         own = tuple(entry for entry in tree.entries if entry.key.value != "base_config")
         return _merge(Node("mapping", own, tree.span, tree.style), base)
-
-    tree = merge(document, (document.source.name,))
-    return Loaded(tree, tuple(documents), tuple(problems), tuple(missing))
 
 
 def _update(base: Node, more: Node) -> Node:
