@@ -43,7 +43,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     edits = count.becomes(numbers[1])
     yield Finding(
-        f"{numbers[0]} micro-batches are fewer than the {numbers[1]} pipeline stages",
+        f"{numbers[0]} micro-batch{' is' if numbers[0] == 1 else 'es are'} fewer than the {numbers[1]} pipeline stages",
         span=job.place(count, stages),
         related=stages.related,
         key=count.key,

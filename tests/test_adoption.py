@@ -26,7 +26,7 @@ def write(text: str, name: str = "run.yaml") -> Path:
 
 def test_a_baseline_hides_what_it_knows_when_lines_move(cli):
     write(BAD, "conf/run.yaml")
-    assert cli("baseline", "--world-size", "16", "conf").out == "wrote preflight-baseline.json: 1 findings in 1 files\n"
+    assert cli("baseline", "--world-size", "16", "conf").out == "wrote preflight-baseline.json: 1 finding in 1 file\n"
     assert cli(*CHECK, "conf", "--baseline", "preflight-baseline.json").code == 0
     write("# moved\n\n" + BAD, "conf/run.yaml")
     assert cli(*CHECK, "conf", "--baseline", "preflight-baseline.json").out == ""
@@ -51,7 +51,7 @@ def test_a_baseline_says_when_it_is_stale(cli):
     write(BAD)
     cli("baseline", "--world-size", "16", "run.yaml")
     write(BAD.replace("data: 4", "data: 2"))
-    assert "1 entries of preflight-baseline.json are not needed" in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").err
+    assert "not needed any more: 1 entry of preflight-baseline.json; write it anew" in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").err
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": {"a": [{}]}}', '{"preflight-baseline": 2, "files": {}}'])

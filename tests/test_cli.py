@@ -329,6 +329,30 @@ def test_new_rule_writes_a_module_and_a_fixture(cli: Cli, tmp_path: Path) -> Non
     assert "[odd-shape]" in (tmp_path / "tests/rules/odd_shape.yaml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("check --device t", "toy-card"),
+        ("check --device tc", "tc"),
+        ("check --target t", "toy\ntoy@1.0"),
+        ("check --select toy-n", "toy-name"),
+        ("check --ignore toy-name,toy-d", "toy-name,toy-devices"),
+        ("check -f sh", "shout"),
+        ("check --fail-on n", "note\nnever"),
+        ("rules --framework t", "toy"),
+        ("explain toy-n", "toy-name"),
+        ("schema rep", "report"),
+    ],
+)
+def test_a_shell_completes_what_preflight_knows(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, offered: str) -> None:
+    monkeypatch.setenv("_PREFLIGHT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"preflight {line}")
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split())))
+    with pytest.raises(SystemExit):
+        cli()
+    assert capsys.readouterr().out == f"{offered}\n"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

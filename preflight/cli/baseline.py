@@ -13,6 +13,7 @@ from preflight.checking import merge
 from preflight.cli import output, session
 from preflight.cli.app import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
+from preflight.report.plain import counted
 
 To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file.")]
 
@@ -32,5 +33,5 @@ def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, ctx: typer.Context, 
         return output.exit_code(report, "never") or USAGE
     made = Baseline.of(report, Path(os.path.abspath(path)).parent)
     made.write(path)
-    typer.echo(f"wrote {path}: {made.known.total()} findings in {len({known.path for known in made.known})} files")
+    typer.echo(f"wrote {path}: {counted(made.known.total(), 'finding')} in {counted(len({known.path for known in made.known}), 'file')}")
     return OK

@@ -4,10 +4,13 @@ from typing import Annotated
 
 import typer
 
+from preflight.cli import completion
 from preflight.cli.checked import LEVELS, Mode, run
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, takes
 
-FailOn = Annotated[str | None, typer.Option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that makes the exit code 1.", show_default=False)]
+FailOn = Annotated[
+    str | None, typer.Option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", autocompletion=completion.levels)
+]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.", show_default=False)]
 ShowSettings = Annotated[bool, typer.Option("--show-settings", help="Print the settings that hold, and stop.", show_default=False)]
 Statistics = Annotated[bool, typer.Option("--statistics", help="Count findings by rule instead of listing them.", show_default=False)]

@@ -104,7 +104,9 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
 
         report, stale = Baseline.read(Path(scope.baseline)).hide(report)
         if stale:
-            print(f"preflight: {sum(stale.values())} entries of {scope.baseline} are not needed any more; write it anew", file=sys.stderr)
+            number = sum(stale.values())
+            entries = "1 entry" if number == 1 else f"{number} entries"
+            print(f"preflight: not needed any more: {entries} of {scope.baseline}; write it anew", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.changes import Changes
 

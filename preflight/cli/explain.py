@@ -6,20 +6,14 @@ from typing import Annotated
 
 import typer
 
+from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.report.page import rule_page
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
-
-def _complete(incomplete: str) -> list[str]:
-    from preflight.plugins import load
-
-    return [rule.id for rule in load().rules(None) if rule.id.startswith(incomplete)]
-
-
-RuleId = Annotated[str, typer.Argument(metavar="RULE", help="A rule's id.", autocompletion=_complete)]
+RuleId = Annotated[str, typer.Argument(metavar="RULE", help="A rule's id.", autocompletion=completion.rules)]
 
 
 def explain(rule: RuleId) -> int:

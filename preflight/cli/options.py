@@ -9,20 +9,28 @@ from preflight.record import NamedTuple
 
 
 class Option(NamedTuple):
-    """How an option or, without names, an argument is declared to typer, which a plain `check` does without."""
+    """How an option or, without names, an argument is declared to typer, which a plain `check` does without.
+
+    completion: the function of preflight.cli.completion that completes its values.
+    """
 
     names: tuple[str, ...]
     more: dict[str, Any]
+    completion: str
 
     def made(self) -> Any:
         """As typer wants it."""
         import typer
 
+        if self.completion:
+            from preflight.cli import completion
+
+            return typer.Option(*self.names, **self.more, autocompletion=getattr(completion, self.completion))
         return typer.Option(*self.names, **self.more) if self.names else typer.Argument(**self.more)
 
 
-def _option(*names: str, help: str, **more: Any) -> Option:
-    return Option(names, {"help": help, "show_default": False, **more})
+def _option(*names: str, help: str, completion: str = "", **more: Any) -> Option:
+    return Option(names, {"help": help, "show_default": False, **more}, completion)
 
 
 class Inputs(NamedTuple):
@@ -41,15 +49,15 @@ class JobFacts(NamedTuple):
     world_size: Annotated[int | None, _option("--world-size", metavar="N", help="Number of devices.")] = None
     nodes: Annotated[int | None, _option("--nodes", metavar="N", help="Number of nodes.")] = None
     devices_per_node: Annotated[int | None, _option("--devices-per-node", metavar="M", help="Devices on a node.")] = None
-    device: Annotated[str | None, _option("--device", metavar="NAME", help="The accelerator.")] = None
-    target: Annotated[str | None, _option("--target", metavar="FRAMEWORK[@VERSION]", help="The framework that will read the config.")] = None
+    device: Annotated[str | None, _option("--device", metavar="NAME", help="The accelerator.", completion="devices")] = None
+    target: Annotated[str | None, _option("--target", metavar="FRAMEWORK[@VERSION]", help="The framework that reads the config.", completion="targets")] = None
 
 
 class Rules(NamedTuple):
     """Which rules, by whose settings."""
 
-    select: Annotated[list[str] | None, _option("--select", metavar="RULE", help="Run only these rules (ids, * allowed, commas or repeated).")] = None
-    ignore: Annotated[list[str] | None, _option("--ignore", metavar="RULE", help="Do not run these rules.")] = None
+    select: Annotated[list[str] | None, _option("--select", metavar="RULE", help="Run only these rules (ids, with * or commas).", completion="rules")] = None
+    ignore: Annotated[list[str] | None, _option("--ignore", metavar="RULE", help="Do not run these rules.", completion="rules")] = None
     config: Annotated[str | None, _option("--config", metavar="FILE", help="Settings file instead of the nearest one.")] = None
     isolated: Annotated[bool, _option("--isolated", help="Read no settings file.")] = False
 
@@ -63,7 +71,7 @@ FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, st
 class Output(NamedTuple):
     """What `check` prints where."""
 
-    output_format: Annotated[list[str] | None, _option("--output-format", "-f", metavar="FORMAT[:FILE]", help=FORMATS)] = None
+    output_format: Annotated[list[str] | None, _option("--output-format", "-f", metavar="FORMAT[:FILE]", help=FORMATS, completion="formats")] = None
     output_file: File = None
     color: Color = "auto"
     quiet: Quiet = False

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from preflight.checking import verify_facts
+from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.report.coverage import coverage
@@ -17,7 +18,7 @@ from preflight.rule import Checkable
 from preflight.settings import Facts
 from preflight.source import InputError
 
-Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", show_default=False)]
+Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks)]
 Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Missing = Annotated[bool, typer.Option("--missing", help="With --coverage: also list the checks that are not covered and have no reason.", show_default=False)]

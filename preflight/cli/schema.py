@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
+from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.dialects.megatron import json_schema as options
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", show_default=False)]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=completion.schemas)]
 
 
 def schema(name: Name = None) -> int:
@@ -24,14 +25,19 @@ def schema(name: Name = None) -> int:
     """
     known, made = names(), options.names()
     if name is None:
-        say("".join(f"{item}\n" for item in sorted({*known, *made})))
+        say("".join(f"{item}\n" for item in every_name()))
     elif name in made:
         say(json.dumps(options.schema(*made[name]), indent=2) + "\n")
     elif name not in known:
-        raise InputError(f"there is no schema {name!r}{did_you_mean(name, {*known, *made}) or '; there are ' + ', '.join(sorted({*known, *made}))}")
+        raise InputError(f"there is no schema {name!r}{did_you_mean(name, every_name()) or '; there are ' + ', '.join(every_name())}")
     else:
         say(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
     return OK
+
+
+def every_name() -> list[str]:
+    """All schemas, those in files and those that are made."""
+    return sorted({*names(), *options.names()})
 
 
 def names() -> dict[str, str]:

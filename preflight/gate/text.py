@@ -9,7 +9,7 @@ import textwrap
 
 from preflight.finding import Finding, Severity
 from preflight.gate.verdict import Verdict
-from preflight.report.plain import plain
+from preflight.report.plain import counted, plain
 
 WIDTH = 60
 SHOWN = 8
@@ -39,7 +39,7 @@ def _way_out(verdict: Verdict) -> list[str]:
 
 
 def _headline(verdict: Verdict, errors: int) -> str:
-    count = f"{errors} error{'s' if errors > 1 else ''}"
+    count = counted(errors, "error")
     if verdict.overridden:
         return f"preflight: overridden and recorded, with {count}"
     if verdict.code == 0:

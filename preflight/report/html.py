@@ -14,7 +14,7 @@ from preflight.job import Job
 from preflight.memory import Term
 from preflight.record import NamedTuple
 from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.plain import counted, plain
 
 GIB = 2**30
 CONTEXT = 2
@@ -43,8 +43,9 @@ def render(report: Report, look: Look = Look()) -> str:
     """The report as a page; every text is escaped by the template."""
     environment = Environment(loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     counts = {str(s): sum(f.severity is s for f in report.findings) for s in Severity}
+    runs = [run for job in report.jobs if (run := _run(job))]
     return environment.get_template("report.html.j2").render(
-        report=report, version=preflight.__version__, counts=counts, context=_context, plain=plain, runs=[run for job in report.jobs if (run := _run(job))]
+        report=report, version=preflight.__version__, counts=counts, context=_context, plain=plain, counted=counted, runs=runs
     )
 
 

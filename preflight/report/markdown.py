@@ -7,13 +7,13 @@ import re
 from preflight.engine import Report
 from preflight.finding import Finding, Severity
 from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.plain import counted, plain
 
 
 def render(report: Report, look: Look = Look()) -> str:
     """Counts, then a table of findings."""
-    counts = [f"{sum(f.severity is s for f in report.findings)} {s}s" for s in Severity]
-    lines = ["## preflight", "", f"{len(report.checked)} files checked: {', '.join(counts)}", ""]
+    counts = [counted(sum(f.severity is s for f in report.findings), str(s)) for s in Severity]
+    lines = ["## preflight", "", f"{counted(len(report.checked), 'file')} checked: {', '.join(counts)}", ""]
     if report.findings:
         lines += ["| place | severity | finding | rule | fix |", "|---|---|---|---|---|"]
         lines += [_row(finding) for finding in report.findings]

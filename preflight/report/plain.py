@@ -16,3 +16,8 @@ def plain(text: str) -> str:
 def _show(match: re.Match[str]) -> str:
     char = match[0]
     return _NAMES.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}")
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 file", "2 files"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from preflight.engine import Report
 from preflight.finding import Safety
 from preflight.report.excerpt import COLORS
 from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.plain import counted, plain
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -20,5 +20,5 @@ def render(report: Report, look: Look = Look()) -> str:
         fix = f" ({fixable[rule]} with a fix)" if fixable[rule] else ""
         lines.append(f"{times:>5}  {look.paint(f'{severity:<7}', COLORS[severity])}  {plain(rule)}{fix}")
     if not look.quiet:
-        lines.append(f"{len(report.findings):>5}  in {len(report.checked)} files")
+        lines.append(f"{len(report.findings):>5}  in {counted(len(report.checked), 'file')}")
     return "".join(f"{line}\n" for line in lines)

@@ -10,7 +10,7 @@ from preflight.finding import Finding, Fix, Safety, Severity
 from preflight.job import Job
 from preflight.report.excerpt import COLORS, excerpt
 from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.plain import counted, plain
 from preflight.report.told import Entry, Told
 
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
@@ -78,10 +78,10 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     if not told.checked:
         return
     found = Counter(Severity(entry.severity) for entry in told.entries)
-    files = _count(len(told.checked), "file")
+    files = counted(len(told.checked), "file")
     targets = Counter(told.targets)
     read_as = ", ".join(name if len(targets) == 1 else f"{name} ({n})" for name, n in sorted(targets.items()))
-    said = [_count(found[severity], str(severity)) for severity in Severity if found[severity]]
+    said = [counted(found[severity], str(severity)) for severity in Severity if found[severity]]
     text = " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
     color = COLORS[told.worst or Severity.NOTE] if found else "green"
     yield f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in {files}{f', read as {read_as}' if read_as else ''}."
@@ -90,13 +90,13 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     if ways:
         yield f"Fixable: {', '.join(ways)}."
     if told.unverified and not look.unknown:
-        yield f"Not verified: {_count(len(told.unverified), 'check')} for want of a value (--show-unknown lists them)."
+        yield f"Not verified: {counted(len(told.unverified), 'check')} for want of a value (--show-unknown lists them)."
     if look.verbose:
         yield from told.details
         if told.suppressed:
-            yield f"Suppressed: {_count(told.suppressed, 'finding')}."
+            yield f"Suppressed: {counted(told.suppressed, 'finding')}."
         if told.skipped:
-            yield f"Skipped: {_count(len(told.skipped), 'file')} that preflight does not know as training configs."
+            yield f"Skipped: {counted(len(told.skipped), 'file')} that preflight does not know as training configs."
 
 
 def _read_as(job: Job) -> str:
@@ -110,7 +110,3 @@ def _details(report: Report) -> Iterator[str]:
         yield plain(f"{job.documents[0].source.name}: read as {_read_as(job)}, {many}")
         for switch in job.arguments.switches:
             yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switch.upstream})")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
