@@ -235,6 +235,13 @@ def test_escapes_in_values_are_shown_and_not_sent(cli: Cli, tmp_path: Path) -> N
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(ran.out + ran.err)
 
 
+@pytest.mark.parametrize("command", ["show", "memory", "layouts", "check"])
+def test_escapes_in_values_are_shown_in_colour_as_well(cli: Cli, tmp_path: Path, command: str) -> None:
+    (tmp_path / "evil.yaml").write_text('toy: true\ndata: "$\\e]0;X\\a"\ntensor: "\\e]0;X\\a"\nname: "\\e]0;LOUD\\a"\n', encoding="utf-8")
+    ran = cli(command, "evil.yaml", "--color", "always")
+    assert not [sign for sign in ("\x1b]", "\x07") if sign in ran.out + ran.err]
+
+
 def test_quiet_leaves_out_the_summary_and_verbose_says_how_files_were_read(cli: Cli, files: Path) -> None:
     assert "Found" not in cli("check", "loud.yaml", "-q").out
     out = cli("check", "loud.yaml", "foreign.yaml", "-v", "--world-size", "1").out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -60,3 +61,27 @@ def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
     (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")
     settings = load_settings(tmp_path / "preflight.toml")
     assert Checker(settings, load([OwnDevices(settings.devices)])).settings.devices[0].name == "acme-one"
+
+
+def test_the_package_of_the_guide_is_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from preflight import Request, testing
+    from preflight.engine import Policy, check_documents
+    from preflight.loaders import load as load_text
+    from preflight.source import Source
+
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    for name, body in re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(body, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load([importlib.import_module("acme_preflight")])
+    cases = testing.load(tmp_path / "tests/rules/no_seed.yaml")
+    assert len(cases) == 2
+    for case in cases:
+        case.verify(tmp_path, rules=["acme-no-seed"], plugins=plugins)
+    report = check_documents(load_text(Source("acme_trainer: 2\nranks: 4\n", "run.yaml")), plugins, Request(device="a1"), Policy())
+    (job,) = report.jobs
+    assert job.cluster.device is not None
+    assert (job.plan.layout.data.raw, job.cluster.device.name) == (4, "acme-one")
+    module, _, function = plugins.reporters()["csv"].partition(":")
+    assert getattr(importlib.import_module(module), function)(report, None) == "run.yaml,1,acme-no-seed,warning\n"

@@ -18,16 +18,16 @@ NOT_DEGREES = (None, 0, 1)
 
 def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The plan as a short head and a table of every value with its origin."""
-    head = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"), *(f"  {line}" for line in (*_head(job), *lines(job, step)))]
+    head = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"), *(plain(f"  {line}") for line in (*_head(job), *lines(job, step)))]
     values = job.plan.values()
     known = {name: value for name, value in values.items() if value.known and value.raw is not None}
-    rows = [(name, _shown(value.raw), str(value.origin), _where(value)) for name, value in known.items()]
+    rows = [(name, plain(_shown(value.raw)), str(value.origin), plain(_where(value))) for name, value in known.items()]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
     table = [f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {look.paint(row[3], 'dim')}".rstrip() for row in rows]
     reasons = {value.because for value in values.values() if not value.known} - {"", "not given"}
-    unsure = [f"  {name}: {value.because}" for name, value in values.items() if not value.known and value.because in reasons]
+    unsure = [plain(f"  {name}: {value.because}") for name, value in values.items() if not value.known and value.because in reasons]
     parts = [*head, "", *table, *(["", "  not known", *unsure] if unsure else [])]
-    return "".join(f"{plain(line) if not look.color else line}\n" for line in parts)
+    return "".join(f"{part}\n" for part in parts)
 
 
 def _head(job: Job) -> Iterator[str]:
