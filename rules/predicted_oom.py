@@ -23,7 +23,7 @@ No fix by itself; other layouts are offered by `preflight layouts`.
 Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as printed by `preflight memory`
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Severity, Unverified, rule
 
@@ -42,13 +42,22 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     sure = estimate.verdict == "does-not-fit"
     if sure:
         worst = max(estimate.stages, key=lambda stage: stage.low)
-    largest = sorted(worst.terms, key=lambda term: -term.high)[:3]
-    parts = ", ".join(f"{term.name} {term.high / GIB:.1f}" for term in largest)
-    need = worst.low if sure else worst.required
+    parts = ", ".join(f"{name} {size / GIB:.1f}" for name, size in largest((term.name, term.high) for term in worst.terms if term.kind != "device"))
+    low = max(stage.low for stage in estimate.stages) / GIB
     where = f"stage {worst.index} of {len(estimate.stages)}" if len(estimate.stages) > 1 else "every rank"
+    need = f"needs at least {worst.low / GIB:.1f} GiB" if sure else f"may need {worst.required / GIB:.1f} GiB"
     yield Finding(
-        f"{where} needs {'at least ' if sure else 'about '}{need / GIB:.1f} GiB of {budget / GIB:.1f} GiB ({parts} GiB)",
+        f"{where} {need} of {budget / GIB:.1f} GiB{'' if sure else f', at least {low:.1f}'} ({parts} GiB)",
         span=job.place(job.plan.batch.micro, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.model.layers),
         severity=Severity.ERROR if sure else Severity.WARNING,
         layout=True,
     )
+
+
+def largest(terms: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The three largest terms of a stage, its activations as one."""
+    sizes: dict[str, float] = {}
+    for term, size in terms:
+        name = term.partition(":")[0]
+        sizes[name] = sizes.get(name, 0.0) + size
+    return sorted(sizes.items(), key=lambda item: -item[1])[:3]

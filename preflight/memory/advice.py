@@ -6,6 +6,8 @@ from preflight.memory.result import MemoryEstimate, Term
 from preflight.memory.shape import Shape
 
 SHOWN = 3
+LEAST = 0.01
+"""A smaller share of the peak is not worth a line."""
 
 
 def advice(estimate: MemoryEstimate, s: Shape) -> list[str]:
@@ -16,7 +18,7 @@ def advice(estimate: MemoryEstimate, s: Shape) -> list[str]:
     activations = sum(term.high for term in worst.terms if term.name.startswith("activations"))
     terms = [term for term in worst.terms if not term.name.startswith("activations") and term.kind != "device"]
     ranked = sorted([*terms, Term("activations", activations, activations)], key=lambda term: -term.high)
-    lines = [(term, _remedy(term.name, s)) for term in ranked]
+    lines = [(term, _remedy(term.name, s)) for term in ranked if term.high > LEAST * worst.allocated_peak]
     return [f"{term.name}, {term.high / 2**30:.1f} GiB: {remedy}" for term, remedy in lines if remedy][:SHOWN]
 
 
@@ -24,16 +26,20 @@ def _remedy(name: str, s: Shape) -> str:
     if name == "activations":
         return _less_activation(s)
     if name in ("optimizer states", "master weights"):
-        return (
-            "shard them over data parallel ranks (distributed optimizer, optimizer parallel)"
-            if s.zero < 1 and s.data > 1
-            else "more tensor or pipeline parallel"
-        )
+        if s.zero < 1 and s.data > 1:
+            return "shard them over data parallel ranks (distributed optimizer, optimizer parallel)"
+        return ("more devices: data parallel ranks share them; " if s.zero else "") + _more(s)
     if name in ("weights", "gradients"):
-        return "more tensor or pipeline parallel" + (", or more expert parallel" if s.experts and s.expert < s.experts.count else "")
+        return _more(s)
     if name == "logits and loss":
-        return "a smaller micro batch, more tensor parallel" + ("" if s.context > 1 else ", context parallel for long sequences")
+        fused = "a loss fused by Transformer Engine, " if s.implementation == "transformer_engine" and s.cross_entropy != "te" else ""
+        smaller = f"a micro batch below {s.micro}, " if s.micro > 1 else ""
+        return f"{fused}{smaller}more tensor parallel" + ("" if s.context > 1 else ", context parallel for long sequences")
     return ""
+
+
+def _more(s: Shape) -> str:
+    return "more tensor or pipeline parallel" + (", or more expert parallel" if s.experts and s.expert < s.experts.count else "")
 
 
 def _less_activation(s: Shape) -> str:

@@ -20,7 +20,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
     available = need.budget(cluster)
     if plan.unmodelled:
-        return MemoryEstimate(budget=available, unknown=tuple(f"{feature} is not modelled" for feature in plan.unmodelled))
+        return MemoryEstimate(budget=available, unknown=tuple(f"not modelled: {feature}" for feature in plan.unmodelled))
     try:
         numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
     except Missing as missing:

@@ -74,6 +74,7 @@ _WORDS = {
     "model.qk_rope_dim": "head size with position",
     "model.v_dim": "head size of values",
 }
+_PLURAL = ("layers per stage", "attention heads", "recomputed layers per stage")
 _MAY_BE_0 = ("loss.deferred", "model.positions", "model.experts", "model.mtp", "model.shared_ffn", "recompute.layers")
 _NO_SIZE = ("layout.stages", "precision.parameters", "optimizer.name")
 MOST = 1 << 48  # no size of a run is larger; a float stays exact
@@ -86,12 +87,17 @@ def verify(values: Mapping[str, Value]) -> None:
     for name, words in _REQUIRED.items():
         value = values[name]
         if not value.known or value.raw is None:
-            raise Missing(f"the {words} is not known{f' ({value.because})' if value.because else ''}")
+            raise Missing(_not_known(words, value.because))
     for name, words in _DECIDING.items():
         if why := values[name].because.removeprefix("not given"):
-            raise Missing(f"the {words} is not known ({why})")
+            raise Missing(_not_known(words, why))
     _sizes(values)
     _stages(values)
+
+
+def _not_known(words: str, why: str) -> str:
+    said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
+    return said if not why or why == said else f"{said} ({why})"
 
 
 def _raw(values: Mapping[str, Value], name: str) -> Any:

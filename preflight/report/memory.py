@@ -24,8 +24,8 @@ def memory_text(job: Job, look: Look = Look()) -> str:
     if estimate.stages:
         lines += _table(estimate, look)
     lines += [f"  {look.paint(_verdict(estimate), COLORS[estimate.verdict])}"]
-    lines += [f"  not known: {plain(reason)}" for reason in estimate.unknown]
-    lines += [f"  {line}" for line in _advice(job)]
+    lines += [f"    {plain(reason)}" for reason in estimate.unknown if not (estimate.stages and estimate.budget is None)]
+    lines += [f"  {line}".rstrip() for line in _advice(job)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -41,7 +41,7 @@ def _advice(job: Job) -> list[str]:
 
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
     stages = _columns(estimate)
-    names = list(dict.fromkeys(term.name for stage in stages for term in stage.terms))
+    names = list(dict.fromkeys(term.name for stage in stages for term in stage.terms if term.high))
     rows = [("GiB per rank", [f"stage {stage.index}" for stage in stages])]
     rows += [(name, [_term(stage, name) for stage in stages]) for name in names]
     for title, attribute in (("steady", "steady"), ("peak", "allocated_peak"), ("required", "required")):
@@ -66,10 +66,13 @@ def _bars(estimate: MemoryEstimate, look: Look) -> list[str]:
     top = max([estimate.budget or 0.0, *(stage.required for stage in estimate.stages)]) or 1.0
     lines = []
     for stage in _columns(estimate):
-        filled = round(BAR * stage.required / top)
+        filled, least = (round(BAR * size / top) for size in (stage.required, stage.low))
         color = "red" if estimate.budget is not None and stage.required > estimate.budget else "green"
-        budget = f" of {_gib(estimate.budget)} GiB" if estimate.budget else ""
-        lines.append(f"  stage {stage.index:<3} {look.paint('█' * filled, color)}{'·' * (BAR - filled)} {_gib(stage.required)}{budget}")
+        parts = "█" * least + "▒" * (filled - least) + "·" * (BAR - filled)
+        end = round(BAR * (estimate.budget or top) / top)
+        bar = look.paint(parts[:filled], color) + parts[filled:] if end == BAR else look.paint(parts[:end], color) + "|" + look.paint(parts[end:], color)
+        budget = f" of {_gib(estimate.budget)}" if estimate.budget else ""
+        lines.append(f"  stage {stage.index:<3} {bar} {_gib(stage.low)}–{_gib(stage.required)}{budget} GiB")
     return lines
 
 
@@ -79,7 +82,13 @@ def _verdict(estimate: MemoryEstimate) -> str:
         return "memory is not known"
     if estimate.budget is None:
         return f"stage {worst.index} needs most: {_gib(worst.required)} GiB (name a device with --device to compare)"
-    return f"{estimate.verdict}: stage {worst.index} needs {_gib(worst.required)} GiB of {_gib(estimate.budget)} GiB"
+    lowest = max(estimate.stages, key=lambda stage: stage.low)
+    of = f"of {_gib(estimate.budget)} GiB"
+    if estimate.verdict == "does-not-fit":
+        return f"does-not-fit: stage {lowest.index} needs at least {_gib(lowest.low)} GiB {of}"
+    if estimate.verdict == "at-risk":
+        return f"at-risk: stage {worst.index} may need {_gib(worst.required)} GiB {of}, at least {_gib(lowest.low)} GiB"
+    return f"{estimate.verdict}: stage {worst.index} needs {_gib(worst.required)} GiB {of}"
 
 
 def _term(stage: Stage, name: str) -> str:
@@ -111,6 +120,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
     return {
         "index": stage.index,
         "parameters": stage.parameters,
+        "low": stage.low,
         "steady": stage.steady,
         "allocated_peak": stage.allocated_peak,
         "required": stage.required,

@@ -22,7 +22,7 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
             micro=source.take("micro_batch_size"),
             count=source.take("num_microbatches"),
             total=_total(source),
-            varying=source.compute(lambda r: bool(r.no_pad_to_seq_lengths or r.variable_seq_lengths), "no_pad_to_seq_lengths"),
+            varying=source.compute(_varying, "no_pad_to_seq_lengths"),
             pairs=source.compute(lambda r: r.stage == "dpo", "stage"),
         ),
         recompute=plan_training.recompute(source),
@@ -33,6 +33,13 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
         unmodelled=plan_training.unmodelled(source),
         architecture=_architecture(run),
     )
+
+
+def _varying(run: Run) -> bool:
+    """Whether samples are as long as they are. MindSpeed-LLM pads them unless told not to (data_samplers.py:70); whether a run on MindSpore
+    does so with --variable-seq-lengths is not known."""
+    asked = run.written.get("variable_seq_lengths") is not None and run.ai_framework == "mindspore"
+    return bool(run.no_pad_to_seq_lengths or run.variable_seq_lengths or asked)
 
 
 def _architecture(run: Run) -> int:

@@ -54,7 +54,7 @@ def switched_off(run: Run) -> tuple[str, ...]:
     off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
     sizes = [run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")]
     many = any(size is not None and isinstance(size.raw, int) and size.raw > 1 for size in sizes)
-    return ("the layout that use_parallel: False switches off",) if off and many else ()
+    return ("a layout for many devices under use_parallel: False",) if off and many else ()
 
 
 def degree(run: Run, name: str, mode: object) -> Value:
