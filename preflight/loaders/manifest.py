@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from preflight.document import Count, Document, Launch, Node, Unknown, Word
 from preflight.loaders.launchers import command_name, take_apart
-from preflight.loaders.pods import Number, Pod, pods
+from preflight.loaders.pods import Job, Number, Pod, pods
 from preflight.loaders.shell import load_script
 from preflight.loaders.yaml import load_yaml
 from preflight.record import NamedTuple
@@ -18,6 +18,14 @@ _SHELLS = ("bash", "sh", "ash", "dash", "zsh")
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 _STATED = {"torch": ("nnodes", "nproc"), "msrun": ("worker",), "mpi": ("n",)}
+
+
+class _Asked(NamedTuple):
+    """The devices of a job in all, its nodes, the devices of each."""
+
+    world: Count
+    nodes: int | None
+    per_node: int | None
 
 
 class Manifest(NamedTuple):
@@ -38,21 +46,23 @@ def load_manifests(source: Source) -> Iterator[Manifest]:
         start += 3 if source.text.startswith("---", start) else 0
         tree = load_yaml(_only(source, start, end)).tree
         if tree is not None and (job := pods(tree)) is not None:
-            yield _manifest(job.kind, tree, job.pods)
+            yield _manifest(job, tree)
 
 
-def _manifest(kind: str, tree: Node, found: tuple[Pod, ...]) -> Manifest:
+def _manifest(job: Job, tree: Node) -> Manifest:
     name = tree.get("metadata", "name")
-    with_devices = [pod for pod in found if pod.devices is None or pod.devices.value]
+    with_devices = [pod for pod in job.pods if pod.devices is None or pod.devices.value]
     nodes = _sum([pod.replicas for pod in with_devices])
     each = {pod.devices.value if pod.devices else None for pod in with_devices}
     per_node = each.pop() if len(each) == 1 else None
     totals = [pod.replicas.value * pod.devices.value if pod.replicas and pod.devices else None for pod in with_devices]
     world = sum(total or 0 for total in totals) if totals and None not in totals else None
     span = next((pod.replicas.span for pod in with_devices if pod.replicas), tree.span)
-    count = Count(Unknown("the manifest's devices") if world is None else world, span, kind)
-    documents = [document for pod in found for document in _documents(pod, count)]
-    return Manifest(kind, str(name.value) if name else "", tuple(documents), nodes, per_node, world)
+    asked = _Asked(Count(Unknown("the manifest's devices") if world is None else world, span, job.kind), nodes, per_node)
+    documents = [document for pod in job.pods for document in _documents(pod, asked)]
+    if job.entrypoint is not None:
+        documents += [replace(found, launch=_alone(found.launch)) for found in load_script(_script(job.entrypoint)) if found.launch is not None]
+    return Manifest(job.kind, str(name.value) if name else "", tuple(documents), nodes, per_node, world)
 
 
 def _sum(counts: list[Number | None]) -> int | None:
@@ -60,14 +70,14 @@ def _sum(counts: list[Number | None]) -> int | None:
     return sum(known) if known and len(known) == len(counts) else None
 
 
-def _documents(pod: Pod, count: Count) -> Iterator[Document]:
+def _documents(pod: Pod, asked: _Asked) -> Iterator[Document]:
     for container in pod.containers:
         environment = {name: _word(value, {}) for name, value in _environment(container)}
         words = [_word(node, environment) for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
         nodes = [node for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
         for document in _launches(words, nodes, environment):
             if document.launch is not None:
-                yield replace(document, launch=_counted(document.launch, count))
+                yield replace(document, launch=_counted(document.launch, asked))
 
 
 def _launches(words: list[Word], nodes: list[Node], environment: dict[str, Word]) -> tuple[Document, ...]:
@@ -106,6 +116,8 @@ def _script(node: Node) -> Source:
     source, text = node.span.source, node.span.text
     if node.style == "|" and "<<" not in text:
         return _only(source, node.span.start + text.index("\n") + 1 if "\n" in text else node.span.end, node.span.end)
+    if text == node.value:
+        return _only(source, node.span.start, node.span.end)
     return Source(str(node.value), source.name)
 
 
@@ -115,13 +127,32 @@ def _only(source: Source, start: int, end: int) -> Source:
     return Source(blank.sub(" ", source.text[:start]) + source.text[start:end] + blank.sub(" ", source.text[end:]), source.name, path=source.path)
 
 
-def _counted(launch: Launch, count: Count) -> Launch:
+def _counted(launch: Launch, asked: _Asked) -> Launch:
     """The job's devices beside what the launcher itself states; what a launcher takes from defaults, the operator sets."""
-    stated = next((names for start, names in _STATED.items() if start in launch.launcher), ())
-    typed = [word.text.lstrip("-") for word in launch.launcher_words if word.text and word.text.startswith("-") and not word.uses]
-    if stated and all(any(text.replace("_", "-").startswith(name) for text in typed) for name in stated) and not _open(launch):
-        return launch._replace(world=(*launch.world, count))
-    return launch._replace(world=(count,), nodes=None, per_node=None)
+    names, typed = _stated(launch)
+    if names and typed == names and not _open(launch):
+        return launch._replace(world=(*launch.world, asked.world))
+    world = asked.world
+    if launch.launcher and not _open(launch) and len(typed) == 1 < len(names):
+        half, other = (launch.per_node, asked.nodes) if "nproc" in typed else (launch.nodes, asked.per_node)
+        if half is not None and isinstance(half.value, int):
+            total = Unknown("the manifest's devices") if other is None else half.value * other
+            world = half._replace(value=total)
+    return launch._replace(world=(world,), nodes=None, per_node=None)
+
+
+def _alone(launch: Launch) -> Launch:
+    """What a command states that runs by itself on one of the nodes; where it states nothing, whoever wrote it places the processes."""
+    if _stated(launch)[1] and not _open(launch):
+        return launch
+    return launch._replace(world=(Count(Unknown("Ray's workers"), launch.entry.span, "RayJob"),), nodes=None, per_node=None)
+
+
+def _stated(launch: Launch) -> tuple[set[str], set[str]]:
+    """The options that state the processes of a launcher, and those of them that are typed."""
+    names = next((names for start, names in _STATED.items() if start in launch.launcher), ())
+    words = [word.text.lstrip("-").replace("_", "-") for word in launch.launcher_words if word.text and word.text.startswith("-") and not word.uses]
+    return set(names), {name for name in names if any(text.startswith(name) for text in words)}
 
 
 def _open(launch: Launch) -> bool:

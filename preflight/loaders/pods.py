@@ -33,10 +33,11 @@ class Pod(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The pods of a manifest."""
+    """The pods of a manifest. entrypoint: a command that one of them runs, where it is not their containers that say what to run."""
 
     kind: str
     pods: tuple[Pod, ...]
+    entrypoint: Node | None = None
 
 
 def pods(tree: Node) -> Job | None:
@@ -51,6 +52,12 @@ def pods(tree: Node) -> Job | None:
     if kind == "Job" and api.startswith("batch.volcano.sh/"):
         tasks = tree.get("spec", "tasks")
         return Job("Volcano Job", tuple(_pod(task) for task in tasks.items)) if tasks else None
+    if kind == "HyperJob" and api.startswith("training.volcano.sh/"):
+        return Job(kind, tuple(_hyperjob(tree)))
+    if kind == "TrainJob" and api.startswith("trainer.kubeflow.org/"):
+        return Job(kind, tuple(_trainjob(tree)))
+    if kind == "RayJob" and api.startswith("ray.io/"):
+        return Job(kind, tuple(_rayjob(tree)), tree.get("spec", "entrypoint"))
     if kind == "JobSet":
         return Job(kind, tuple(_jobset(tree)))
     return None
@@ -66,6 +73,48 @@ def _jobset(tree: Node) -> Iterator[Pod]:
         replicas, parallel = (_count(job.get(*path), job) for path in (("replicas",), ("template", "spec", "parallelism")))
         both = replicas._replace(value=replicas.value * parallel.value) if replicas and parallel else None
         yield Pod(both, *_template(job, "template", "spec", "template"))
+
+
+def _hyperjob(tree: Node) -> Iterator[Pod]:
+    """Volcano 1.16, apis/training/v1alpha1/hyperjob.go:37. Of several Volcano Jobs nobody says whether they train as one."""
+    listed = tree.get("spec", "replicatedJobs")
+    jobs = listed.items if listed else ()
+    alone = len(jobs) == 1 and all((number := _count(job.get("replicas"), job)) and number.value == 1 and job.get("splitPolicy") is None for job in jobs)
+    for job in jobs:
+        tasks = job.get("templateSpec", "tasks")
+        for task in tasks.items if tasks else ():
+            yield _pod(task, elastic=not alone)
+
+
+def _trainjob(tree: Node) -> Iterator[Pod]:
+    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. What is not written, the runtime says, which is another object."""
+    trainer = tree.get("spec", "trainer")
+    if trainer is None:
+        return
+    processes, nodes = trainer.get("numProcPerNode"), trainer.get("numNodes")
+    if processes is None:
+        found = [_count(node, node) for node in _devices(trainer.get("resourcesPerNode"))]
+        each = found[0] if len(found) == 1 else None
+    else:
+        each = _count(processes, processes)
+    yield Pod(_count(nodes, nodes) if nodes is not None else None, each, (trainer,))
+
+
+def _rayjob(tree: Node) -> Iterator[Pod]:
+    """KubeRay 1.7, apis/ray/v1/raycluster_types.go:375, :436. What the submitter and the nodes of the cluster run is Ray itself."""
+    cluster = tree.get("spec", "rayClusterSpec")
+    if cluster is None:
+        return
+    scaled = cluster.get("enableInTreeAutoscaling")
+    elastic = scaled is not None and scaled.value is not False
+    groups = cluster.get("workerGroupSpecs")
+    if (head := cluster.get("headGroupSpec")) is not None:
+        yield Pod(Number(1, head.span), _template(head, "template")[0], ())
+    for group in groups.items if groups else ():
+        replicas, hosts = group.get("replicas"), _count(group.get("numOfHosts"), group)
+        number = _count(replicas, group) if replicas is not None and not elastic else None
+        both = number._replace(value=number.value * hosts.value) if number and hosts else None
+        yield Pod(both, _template(group, "template")[0], ())
 
 
 def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]]:
@@ -84,8 +133,14 @@ def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]
 
 def _resources(container: Node) -> Iterator[Node]:
     """Device counts of a container; limits outweigh requests, which must equal them."""
+    yield from _devices(container.get("resources"))
+
+
+def _devices(resources: Node | None) -> Iterator[Node]:
+    if resources is None:
+        return
     for part in ("limits", "requests"):
-        listed = container.get("resources", part)
+        listed = resources.get(part)
         found = [e.value for e in listed.entries if isinstance(e.key.value, str) and _DEVICES.fullmatch(e.key.value)] if listed else []
         if found:
             yield from found

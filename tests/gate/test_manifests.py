@@ -73,6 +73,30 @@ def jobset(tensor: int) -> str:
     return head("jobset.x-k8s.io/v1alpha2", "JobSet") + f"  replicatedJobs:\n  - name: w\n    template:\n      spec:\n          parallelism: 2\n{pod}\n"
 
 
+def hyperjob(tensor: int, jobs: str = "") -> str:
+    pod = indent(container(launch(tensor), "nvidia.com/gpu: 8"), " " * 8)
+    return (
+        head("training.volcano.sh/v1alpha1", "HyperJob")
+        + f"  replicatedJobs:\n  - name: trainer\n{jobs}    templateSpec:\n      tasks:\n      - replicas: 2\n{pod}\n"
+    )
+
+
+def trainjob(tensor: int, more: str = "", nodes: str = "numNodes: 2", devices: str = "resourcesPerNode: {limits: {nvidia.com/gpu: 8}}") -> str:
+    script = "\n".join(f"        {line}" for line in launch(tensor, more).splitlines())
+    sizes = "".join(f"    {line}\n" for line in (nodes, devices) if line)
+    text = f"  runtimeRef: {{name: torch-distributed}}\n  trainer:\n{sizes}    command: [bash, -c]\n    args:\n      - |\n{script}\n"
+    return head("trainer.kubeflow.org/v1alpha1", "TrainJob") + text
+
+
+def rayjob(tensor: int, more: str = "--nnodes 1 --nproc-per-node 8", cluster: str = "", replicas: str = "replicas: 1") -> str:
+    def group(indentation: int) -> str:
+        return indent("template: {spec: {containers: [{name: ray, resources: {limits: {nvidia.com/gpu: 8}}}]}}", " " * indentation)
+
+    words = f"torchrun {more} pretrain_gpt.py {ARGS} --tensor-model-parallel-size {tensor}"
+    ray = f"  rayClusterSpec:\n{cluster}    headGroupSpec:\n{group(6)}\n    workerGroupSpecs:\n    - groupName: w\n      {replicas}\n{group(6)}\n"
+    return head("ray.io/v1", "RayJob") + f"  entrypoint: {words}\n{ray}"
+
+
 @pytest.fixture(scope="module")
 def gate():
     plugins = load()
@@ -83,7 +107,7 @@ def rules(verdict: Verdict) -> set[str]:
     return {finding.rule for finding in verdict.report.findings if finding.severity == "error"}
 
 
-@pytest.mark.parametrize("make", [pytorch, volcano, ascend, mpi, jobset])
+@pytest.mark.parametrize("make", [pytorch, volcano, ascend, mpi, jobset, hyperjob, trainjob, rayjob])
 def test_every_kind_is_counted_and_judged(gate, make):
     good, bad = gate(make(4)), gate(make(3))
     assert (good.word, good.report.jobs != ()) == ("pass", True), [f.message for f in good.report.findings]
@@ -110,6 +134,52 @@ def test_findings_stand_where_the_manifest_says_it(gate):
 def test_what_is_not_known_never_refuses(gate, text):
     verdict = gate(text)
     assert "device-count" not in rules(verdict) and not verdict.submission.allocation.known
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        trainjob(3, nodes=""),
+        trainjob(3, devices=""),
+        trainjob(3, devices="resourcesPerNode: {limits: {cpu: 8}}"),
+        hyperjob(3, jobs="    replicas: 2\n"),
+        hyperjob(3, jobs="    splitPolicy: {mode: static, accelerators: 8}\n"),
+        rayjob(3, more=""),
+        rayjob(3, more="--nproc-per-node $GPUS"),
+    ],
+    ids=["the runtime's nodes", "the runtime's devices", "no device", "several jobs", "a split", "Ray's workers", "a variable"],
+)
+def test_what_another_object_says_never_refuses(gate, text):
+    verdict = gate(text.replace("--num-attention-heads 32", "--num-attention-heads 33"))
+    assert verdict.report.jobs and "device-count" not in rules(verdict)
+
+
+def test_processes_outweigh_devices_where_both_are_asked_for(gate):
+    assert gate(trainjob(4, devices="numProcPerNode: 6\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")).submission.allocation == (2, 6, 12, "manifest")
+
+
+def test_half_of_what_a_launcher_states_is_multiplied_with_the_manifest(gate):
+    found = gate(trainjob(8, "--nproc-per-node 6"))
+    assert "12 devices are not a multiple" in next(f.message for f in found.report.findings if f.rule == "device-count")
+    assert gate(pytorch(4, "--nproc-per-node 4")).word == "pass"
+    assert "device-count" not in rules(gate(trainjob(3, "--nproc-per-node 6", nodes="")))
+    assert "24 devices are not a multiple" in next(f.message for f in gate(pytorch(16, "--nnodes 3")).report.findings if f.rule == "device-count")
+
+
+@pytest.mark.parametrize(
+    ("text", "allocation"),
+    [
+        (rayjob(8), (2, 8, 16, "manifest")),
+        (rayjob(8, replicas="replicas: 2\n      numOfHosts: 2"), (5, 8, 40, "manifest")),
+        (rayjob(8, cluster="    enableInTreeAutoscaling: true\n"), (None, None, None, "unknown")),
+        (rayjob(8, replicas="minReplicas: 1"), (None, None, None, "unknown")),
+    ],
+)
+def test_a_ray_cluster_is_counted_and_its_entrypoint_runs_on_one_node(gate, text, allocation):
+    verdict = gate(text)
+    assert (verdict.submission.allocation, verdict.as_dict()["launcher"]["world"]) == (allocation, 8)
+    found = next(f for f in gate(text.replace("size 8", "size 3")).report.findings if f.rule == "device-count")
+    assert Source(text, "job.yaml").line(found.line).startswith("  entrypoint: torchrun")
 
 
 def test_what_a_launcher_leaves_out_the_operator_sets(gate):
