@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 
 from preflight.constraints.versions import numbers
@@ -9,6 +10,9 @@ from preflight.document import Document, Unknown
 from preflight.finding import Finding, Severity
 from preflight.record import replace
 from preflight.request import Request, Target
+
+OPTIONS = frozenset(["unknown-flag", "bad-choice", "bad-value", "missing-value", "stray-word"])
+"""Rules that compare a command with the options of a release."""
 
 
 def missed(asked: Target | None, read_as: Target) -> Target | None:
@@ -18,22 +22,32 @@ def missed(asked: Target | None, read_as: Target) -> Target | None:
 
 
 def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
-    """The described releases just below and just above the one that was asked for; () where it is described itself, or lies beyond them.
+    """The described releases just below and just above the one that was asked for; the two oldest, or the only one, where it is older than all.
 
-    Releases count as one where their first two numbers are the same.
+    () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases count as one where
+    their first two numbers are the same.
     """
     if asked is None or not (wanted := numbers(asked.version)[:2]):
         return ()
     releases = {numbers(target.version)[:2]: target for target in known if target.framework == asked.framework}
-    below, above = [v for v in releases if v < wanted], [v for v in releases if v > wanted]
-    return (releases[max(below)], releases[min(above)]) if wanted not in releases and below and above else ()
+    order = sorted(releases)
+    above = bisect(order, wanted)
+    if wanted in releases or above == len(order):
+        return ()
+    return tuple(releases[version] for version in order[max(0, above - 1) : max(0, above - 1) + 2])
 
 
 def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
-    """What was found as one neighbour of a release reads it; where the other one has no error at the place of an error, it is a warning."""
+    """What was found as one of the releases around; where the other one has no error at the place of an error, it is a warning."""
     places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
     because = f"read as {there} it is no error, and {asked.version} is not described"
     return [f if f.severity is not Severity.ERROR or (f.path, f.span.start) in places else _lowered(f, because) for f in found]
+
+
+def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
+    """What was found as the only release that is described, and is newer: what its own rules and options refuse is a warning."""
+    because = f"so it is in {there}, and {asked.version} is not described"
+    return [_lowered(f, because) if f.severity is Severity.ERROR and ("/" in f.rule or f.rule in OPTIONS) else f for f in found]
 
 
 def elsewhere(document: Document, request: Request) -> Document | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from preflight.between import around, doubted, elsewhere, missed, supposed
+from preflight.between import alone, around, doubted, elsewhere, missed, supposed
 from preflight.cluster import Device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -187,7 +187,9 @@ def _certain(document: Document, found: list[Finding], target: Target, plugins: 
         found = supposed(found, check_job(job, plugins, policy)[0], document.launch.world[0].assumed)
     if request.target is None or request.target == target:
         return found
-    for other in around(request.target, (target for dialect in plugins.dialects for target in dialect.targets)):
+    near = around(request.target, (target for dialect in plugins.dialects for target in dialect.targets))
+    found = alone(found, request.target, target) if near == (target,) else found
+    for other in near:
         if other != target and (job := read_job(document, plugins, request._replace(target=other), read)) is not None:
             return doubted(found, check_job(job, plugins, policy)[0], request.target, other)
     return found

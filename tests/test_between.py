@@ -23,9 +23,9 @@ SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-lengt
         ("a@1.5.0", ()),
         ("a@1.5.9", ()),
         ("a@1.3", ()),
-        ("a@1.2.0", ()),
+        ("a@1.2.0", ("1.3.2", "1.5.0")),
         ("a@2.2", ()),
-        ("b@8.0", ()),
+        ("b@8.0", ("9.0",)),
         ("c@1.4", ()),
         ("a", ()),
         ("a@newest", ()),
@@ -90,6 +90,31 @@ def test_the_choices_of_a_release_that_is_not_described_are_not_certain() -> Non
     more = "--lr-decay-style wavy"
     assert found(more, "mindspeed-llm@26.1.0")["bad-choice"].severity is Severity.ERROR
     assert found(more, "mindspeed-llm@2.0.0")["bad-choice"].severity is Severity.WARNING
+
+
+def test_of_a_release_older_than_all_only_what_the_two_oldest_refuse_is_an_error() -> None:
+    more = "--num-experts 8 --expert-model-parallel-size 2"
+    assert found(more, "megatron@0.12.1")["megatron/experts-with-bias"].severity is Severity.ERROR
+    doubted = found(more, "megatron@0.11.0")["megatron/experts-with-bias"]
+    assert doubted.severity is Severity.WARNING
+    assert "read as megatron@0.20.0 it is no error, and 0.11.0 is not described" in doubted.message
+    assert found("--checkpoint-activations", "megatron@0.11.0")["megatron/old-checkpoint-activations"].severity is Severity.ERROR
+
+
+def test_where_one_release_is_described_an_older_one_has_only_the_errors_of_any_release() -> None:
+    more = "--use-ascend-mc2 --rotary-base 10000.0 --tensor-model-parallel-size 3"
+    now, before = found(more, "mindspeed-llm@26.1.0"), found(more, "mindspeed-llm@2.0.0")
+    framework = [rule for rule, finding in now.items() if finding.severity is Severity.ERROR and ("/" in rule or rule == "bad-value")]
+    assert framework
+    for rule in framework:
+        assert before[rule].severity is Severity.WARNING
+        assert "so it is in mindspeed-llm@26.1.0, and 2.0.0 is not described" in before[rule].message
+    assert before["device-count"].severity is now["device-count"].severity is Severity.ERROR
+
+
+def test_of_a_release_newer_than_all_the_newest_is_believed() -> None:
+    more = "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te --pipeline-model-parallel-layout Et*24L"
+    assert found(more, "megatron@0.21.0")["megatron/te-loss-fusion"].severity is Severity.ERROR
 
 
 SIXTEEN = "pretrain_gpt.py --tensor-model-parallel-size 16 --num-layers 2 --hidden-size 1024 --num-attention-heads 8"
