@@ -7,7 +7,7 @@ import pytest
 from preflight.arguments import REMOVE
 from preflight.cluster import Device
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import MegatronDialect
+from preflight.dialects.megatron import MegatronDialect, plan_training
 from preflight.document import Document
 from preflight.loaders import load
 from preflight.loaders.command import load_command
@@ -273,8 +273,34 @@ def test_how_mindspeed_deals_out_what_is_recomputed(options: str, shared: bool, 
 
 
 def test_what_the_memory_formulas_do_not_know_is_named() -> None:
+    adapters = "--lora-r 8 --lora-target-modules"
+    assert "adapters of this kind" in read(SIZES + f"{adapters} query_key_value", target="mindspeed-llm").plan.unmodelled
+    assert read(SIZES + f"{adapters} linear_qkv", target="mindspeed-llm").plan.unmodelled == ()
+    assert "hyper-connections" in read(SIZES + "--enable-mhc-connections").plan.unmodelled
+    assert "hyper-connections" in read(SIZES + "--enable-mhc", target="mindspeed-llm").plan.unmodelled
     assert "ALiBi" in read(SIZES + "--position-embedding-type alibi", target="mindspeed-llm").plan.unmodelled
     assert "experts that compute nothing" in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled
+
+
+@pytest.mark.parametrize("target", ["megatron", "megatron@0.12.1", "mindspeed", "mindspeed-llm"])
+def test_of_a_plain_run_it_is_known_that_nothing_is_beyond_the_formulas(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unasked(Exception):
+        pass
+
+    monkeypatch.setattr(plan_training, "NotKnown", Unasked)
+    assert read(SIZES, target=target).plan.unmodelled == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "varying"),
+    [
+        ("--no-pad-to-seq-lengths", True),
+        ("--variable-seq-lengths", True),  # releases until 2.2 padded nothing then
+        ("", False),
+    ],
+)
+def test_samples_that_may_not_be_padded(options: str, varying: bool) -> None:
+    assert read(SIZES + options, target="mindspeed-llm").plan.batch.varying.raw is varying
 
 
 def test_four_bits_are_no_part_of_the_memory_formulas() -> None:

@@ -199,7 +199,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("another kind of attention", lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress or r.full_attention_interval),
     ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
     ("experts that compute nothing", lambda r: r.num_zero_experts),
-    ("hyper-connections", lambda r: r.enable_hyper_connections or r.enable_mhc),
+    ("hyper-connections", lambda r: _on(r, "enable_mhc_connections") or _on(r, "enable_mhc")),
     ("latent experts", lambda r: r.moe_latent_size is not None),
     ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
     ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
@@ -210,7 +210,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a compressed or low-precision optimizer", lambda r: any(_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
     ("LayerZero", lambda r: _on(r, "layerzero")),
     ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd", "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
-    ("adapters of this kind", lambda r: r.qlora or any(name not in ADAPTED for name in r.lora_target_modules or ())),
+    ("adapters of this kind", lambda r: any(name not in ADAPTED for name in r.lora_target_modules or ())),
     ("weights in more shards than tensor parallelism", lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
 )
 

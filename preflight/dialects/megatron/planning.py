@@ -36,10 +36,14 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
 
 
 def _varying(run: Run) -> bool:
-    """Whether samples are as long as they are. MindSpeed-LLM pads them unless told not to (data_samplers.py:70); whether a run on MindSpore
-    does so with --variable-seq-lengths is not known."""
-    asked = run.written.get("variable_seq_lengths") is not None and run.ai_framework == "mindspore"
-    return bool(run.no_pad_to_seq_lengths or run.variable_seq_lengths or asked)
+    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless told not to (data_samplers.py:70); until 2.2 it was
+    told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an older release may be meant, or what MindSpore makes of it."""
+    return bool(run.no_pad_to_seq_lengths or run.variable_seq_lengths or ("mindspeed-llm" in run.versions and _asked(run)))
+
+
+def _asked(run: Run) -> bool:
+    given = run.written.get("variable_seq_lengths")
+    return given is not None and given.raw is not False
 
 
 def _architecture(run: Run) -> int:
