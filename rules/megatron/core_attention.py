@@ -24,7 +24,7 @@ MEGATRON.add(
         "query-groups-split-over-tensor",
         TENSOR,
         a.num_query_groups,
-        when=all_of(GROUPS, ~a.tp_2d),
+        when=all_of(GROUPS, ~a.tp_2d, ~a.unaligned_linear),
         message="{num_query_groups} query groups do not divide over tensor parallel {tensor_model_parallel_size}",
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
         upstream=at(575),

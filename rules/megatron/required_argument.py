@@ -46,6 +46,7 @@ NEEDED = (
     Needed(("seq_length", "encoder_seq_length"), 1350, 692),
     Needed(("lr",), 148, 62, SCHEDULER),
 )
+MANY = 4
 PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED))
 
 
@@ -55,6 +56,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if job.arguments.get("entry_is_known").raw is not True:
         return
     old = job.versions["megatron"] == "0.12.1"
+    missing: list[Finding] = []
     for needed in NEEDED:
         values = [job.arguments.get(name).raw for name in needed.names]
         unknown = next((value for value in values if isinstance(value, Unknown)), None)
@@ -64,7 +66,15 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             flag = job.arguments.spell(needed.names[0])
             line = _split_first(job, needed, old) or (needed.old if old else needed.new)
             message, place = f"{flag} is not given and has no default", f"{needed.file}:{line}"
-            yield Finding(message, span=job.start, upstream=place, fix=_natural(job, needed.names[0]))
+            missing.append(Finding(message, span=job.start, upstream=place, fix=_natural(job, needed.names[0])))
+    yield from [_together(missing)] if len(missing) > MANY else missing
+
+
+def _together(missing: list[Finding]) -> Finding:
+    """Where most are missing, one thing has gone wrong: the options do not reach the script."""
+    flags = [finding.message.split()[0] for finding in missing]
+    message = f"{', '.join(flags[:-1])} and {flags[-1]} are not given and have no defaults: do the options reach the script?"
+    return Finding(message, missing[0].span, upstream=missing[0].upstream)
 
 
 def _split_first(job: Job, needed: Needed, old: bool) -> int | None:

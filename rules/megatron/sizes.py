@@ -72,7 +72,7 @@ MEGATRON.add(
     ),
     refuse(
         "vocabulary-not-positive",
-        all_of(a.vocab_size.is_set, a.vocab_size <= 0),
+        all_of(a.vocab_size.is_set, a.vocab_size <= 0, a.entry_is_known),
         message="--vocab-size is {vocab_size}; it must be at least 1",
         why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
         at=(a.vocab_size,),

@@ -98,3 +98,8 @@ def test_a_run_of_which_nothing_is_known_breaks_no_declared_check() -> None:
     assert len(conditions) > 500
     said = {id: evaluate(condition, _nothing_known) for id, condition in conditions.items()}
     assert [id for id, answer in said.items() if not isinstance(answer, Unknown) and answer] == []
+
+
+def test_a_vocabulary_of_none_is_judged_where_megatron_pads_it() -> None:
+    assert "megatron/vocabulary-not-positive" in script("pretrain_gpt.py", "--vocab-size 0", "megatron@0.20.0")
+    assert "megatron/vocabulary-not-positive" not in script("pretrain_whisper.py", "--vocab-size 0", "megatron@0.20.0")

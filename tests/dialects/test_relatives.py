@@ -9,6 +9,13 @@ import preflight
 FRAGMENT = "runner_config:\n  epochs: 2\n  per_epoch_size: -1\nrunner_wrapper:\n  type: TrainOneStepCell\noptimizer:\n  type: adamw\n"
 HYDRA = "_target_: some.EngineConfig\nmoe_config:\n  wrap_outer_model: true\nseed: 42\n"
 UNRELEASED = "run_mode: train\nuse_parallel: true\ndistribute_parallel_config:\n  tensor_model_parallel_size: 4\nlr_schedule: {}\noptimizer: {}\nparallel: {}\n"
+EXPERIMENTAL = """\
+training_config: {seed: 1, training_iters: 10}
+parallel_config: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 1, expert_model_parallel_size: 2, sequence_parallel: True}
+model_config: {num_layers: 2, hidden_size: 4096}
+moe_config: {num_experts: 4, moe_router_topk: 2}
+optimizer: {optimizer_type: AdamW}
+"""
 UNDERSCORED = "torchrun --nproc_per_node 8 pretrain_gpt.py --num_layers 24 --hidden_size 1024 --num_attention_heads 16 --seq_length 1024"
 TELECHAT = """\
 run_mode: train
@@ -21,7 +28,7 @@ model:
 """
 
 
-@pytest.mark.parametrize(("text", "name"), [(HYDRA, "engine.yaml"), (UNRELEASED, "pretrain.yaml"), (UNDERSCORED, "run.sh")])
+@pytest.mark.parametrize(("text", "name"), [(HYDRA, "engine.yaml"), (UNRELEASED, "pretrain.yaml"), (EXPERIMENTAL, "mixtral.yaml"), (UNDERSCORED, "run.sh")])
 def test_what_another_tool_reads_is_left_alone(text: str, name: str) -> None:
     report = preflight.check_text(text, name=name)
     assert report.skipped == (name,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from preflight.document import Launch
@@ -62,6 +64,14 @@ SCRIPTS = {
         "python pretrain_gpt.py --rank $OMPI_COMM_WORLD_RANK\n",
         [("python", "pretrain_gpt.py", ["--rank"], ["$OMPI_COMM_WORLD_RANK tells one rank from others"])],
     ),
+    "python where another file may say its world": (
+        "source mpi_variables.sh\npython pretrain_gpt.py --a 1\n",
+        [("python", "pretrain_gpt.py", ["--a", "1"], ["a file that is not read may set WORLD_SIZE"])],
+    ),
+    "a retry that ends": (
+        'run() {\n  python pretrain_gpt.py --a "$1"\n  if [[ "$?" != 0 ]] && [[ "$NAME" == x ]] && [[ "$1" -gt 1 ]]; then run "$(($1-1))"; fi\n}\nrun 2\n',
+        [("python", "pretrain_gpt.py", ["--a", "2"], [1]), ("python", "pretrain_gpt.py", ["--a", "1"], [1])],
+    ),
     "a placeholder that a shell would take for redirections": (
         f"A=<Specify path>\n\n{RUN} --c <N>\n",
         [("torchrun", "pretrain_gpt.py", ["--a", "1", "--c", "<N>"], [8])],
@@ -73,3 +83,23 @@ SCRIPTS = {
 def test_launches(name: str) -> None:
     text, wanted = SCRIPTS[name]
     assert [shown(launch) for launch in launches(text)] == wanted
+
+
+@pytest.mark.parametrize("words", ["${ARGS[@]}", '"${ARGS[@]}"', '--x "${ARGS[@]}" --y'])
+def test_a_list_that_an_unread_file_may_begin_is_open(words: str) -> None:
+    (launch,) = launches(f"source params.sh\nARGS+=(--a 1)\ntorchrun --nproc_per_node 8 pretrain_gpt.py {words}\n")
+    assert launch.open
+    assert [word.text for word in launch.words if word.text in ("--a", "1")] == ["--a", "1"]
+
+
+def test_a_list_that_only_this_script_makes_is_whole() -> None:
+    (launch,) = launches('ARGS+=(--a 1)\ntorchrun --nproc_per_node 8 pretrain_gpt.py "${ARGS[@]}"\n')
+    assert not launch.open
+
+
+def test_branches_that_pile_up_take_no_long_time() -> None:
+    grows = "".join(f'if [ -n "$Q{n}" ]; then A="--a{n} $A"; else A="--b{n} $A"; fi\n' for n in range(40))
+    started = process_time()
+    (launch,) = launches(f'A="--a"\n{grows}torchrun --nproc_per_node 8 pretrain_gpt.py $A --z\n')
+    assert process_time() - started < 2
+    assert launch.open

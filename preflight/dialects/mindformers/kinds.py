@@ -44,7 +44,7 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
     if tree.kind != "mapping":
         return False
     keys = {entry.key.value for entry in tree.entries}
-    if keys.intersection(_FOREIGN) and not hinted:
+    if not hinted and (keys.intersection(_FOREIGN) or _is_experimental(tree)):
         return False
     if hinted and keys.intersection((*_STRONG, *_WEAK, *_PYNATIVE)):
         return True
@@ -53,6 +53,14 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
     strong = len(keys.intersection(_STRONG)) + (tree.get("model", "model_config") is not None)
     weak = len(keys.intersection(_WEAK))
     return strong >= 2 or (strong == 1 and weak >= 1) or weak >= 4 or keys == {"parallel_config"}
+
+
+def _is_experimental(tree: Node) -> bool:
+    """Whether the sizes have Megatron's names only, as in the experimental library of releases 1.3 to 1.5 that scripts of its own read."""
+    sizes = tree.get("parallel_config")
+    names = {entry.key.value for entry in sizes.entries} if sizes is not None else set()
+    theirs, ours = {"tensor_model_parallel_size", "pipeline_model_parallel_size"}, ("data_parallel", "model_parallel", "pipeline_stage")
+    return theirs <= names and not names.intersection(ours)
 
 
 def kind_of(tree: Node) -> Kind:

@@ -7,7 +7,7 @@ import re
 from preflight.document import Piece
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.fields import Field, Value, fields, text_of, word
+from preflight.loaders.shell.fields import UNREAD, Field, Value, fields, text_of, word
 from preflight.loaders.shell.state import Variable, bounded
 from preflight.loaders.shell.syntax import Node, Tree
 
@@ -26,7 +26,8 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, l
         forget(expander, tree, target.named_children[0])
     elif value is not None and value.type == "array":
         items, keys = _array(expander, tree, value)
-        before = old.items if appends and old is not None else ()
+        unread = ((Piece(None, place, exact=False, because=f"${name}{UNREAD}"),),) if expander.state.foreign else ()
+        before = (old.items if old is not None else unread) if appends else ()
         expander.state.put(name, Variable((*before, *items), True, place, exported, keys, sometimes))
     else:
         made = expander.value(tree, value) if value is not None else (Piece("", place._replace(start=place.end + 1, end=place.end + 1)),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from preflight.document import Piece, Word
+from preflight.document import Piece, Unknown, Word
 from preflight.loaders.counts import Allocation
 from preflight.loaders.launchers import Taken, take_apart
 from preflight.loaders.shell.alternatives import in_each
@@ -54,8 +54,6 @@ class Commands:
         self.texts = Texts()
         self.calls = 0
         self.nounset = False
-        self.foreign = False
-        """A file was sourced that cannot be read here: it may set any variable."""
 
     def run(self, tree: Tree) -> None:
         """Follow a script from its start."""
@@ -131,7 +129,7 @@ class Commands:
         if len(self.found) >= MAX_LAUNCHES or self.follower.dry:
             return
         place = tree.span(node)
-        settled = settle(words, place, self.state.ever | {*self.environment, UNKNOWN}, self.foreign)
+        settled = settle(words, place, self.state.ever | {*self.environment, UNKNOWN}, self.state.foreign)
         environment = {name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported}
         environment |= {name: word(Field(list(v.scalar)), v.place) for name, v in own.items() if v is not None}
         taken = take_apart((*self.prefix, *settled.words), environment, self.asked, settled.open)
@@ -141,7 +139,10 @@ class Commands:
         kept = tuple(w for w in launch.words if w not in settled.loose)
         groups = {f"${name}" for name, _ in settled.groups}
         opened = any(w in settled.loose and w.because not in groups for w in launch.words)
-        taken = taken._replace(launch=launch._replace(words=kept, open=opened))
+        world = launch.world
+        if self.state.foreign and launch.launcher == "python":
+            world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
+        taken = taken._replace(launch=launch._replace(words=kept, open=opened, world=world))
         if launch.launcher == "bash" and self._follow_script(taken):
             return
         self.found.append(Found(taken, place, settled))
@@ -173,7 +174,7 @@ class Commands:
         known = text if text is not None else pieces[-1].text if pieces else None
         inner = self.files.open(known if text is not None else (known or "").lstrip("/"))
         if inner is None or self.calls >= MAX_CALLS:
-            self.foreign = self.foreign or not re.search(r"(set_?env\w*|activate|bashrc|profile|conda|vars|setvars|env)(\.sh)?$", known or "")
+            self.state.foreign = self.state.foreign or not re.search(r"(set_?env\w*|activate|bashrc|profile|conda|vars|setvars|env)(\.sh)?$", known or "")
             return
         self.calls += 1
         self.follower.statement(tree := parse(inner), tree.root)

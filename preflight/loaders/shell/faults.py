@@ -120,7 +120,7 @@ def _referenced(commands: Commands) -> set[str]:
 
 
 def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    if commands.foreign or "${!" in tree.source.text:
+    if commands.state.foreign or "${!" in tree.source.text:
         return
     used = _referenced(commands)
     for name, variable in groups(commands):

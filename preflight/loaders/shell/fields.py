@@ -30,6 +30,8 @@ class Break:
 
 
 BREAK = Break()
+UNREAD, PILED = ", which a file that is not read may set", ", which branches make too long"
+"""Ends of the reasons of a list that may have any words."""
 Bits = list["Bit | Break"]
 Value = tuple[Piece, ...]
 

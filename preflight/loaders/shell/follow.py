@@ -160,6 +160,8 @@ class Follower:
             return None
         certain = left.type in ("test_command", "list", "compound_statement", "negated_command") or _constant(tree, left)
         stops = sign.type == "||"
+        if value is None and right.type == "test_command":
+            return stops if self.status(tree, right, testing) is stops else None
         if value is None or (value is stops and not certain):
             because = f"the condition {tree.text(left)[:60].strip()}"
             self.either(tree, [[right], []], because, conditions.asked_for(tree.text(left)))

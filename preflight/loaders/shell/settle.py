@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from preflight.document import Word
-from preflight.loaders.shell.fields import Field, word
+from preflight.loaders.shell.fields import PILED, UNREAD, Field, word
 from preflight.record import NamedTuple
 from preflight.source import Span
 
@@ -36,7 +36,7 @@ def settle(fields: Sequence[Field], near: Span, assigned: Collection[str], forei
         flag = words[at - 1].text if at else None
         follows = flag is not None and flag.startswith("-") and "=" not in flag
         undefined = bool(name) and name not in assigned and not foreign
-        if made.because in ("$@", "$*"):
+        if made.because in ("$@", "$*") or made.because.endswith((UNREAD, PILED)):
             loose.append(made)
             opened = True
         elif field.loose and _GROUP.fullmatch(name) and undefined:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from preflight.document import Piece
-from preflight.loaders.shell.fields import Value
+from preflight.loaders.shell.fields import PILED, Value
 from preflight.record import NamedTuple
 from preflight.source import Span
 
 MAX_PIECES = 20_000
 MAX_TEXT = 2_000_000
 MAX_OTHERS = 4
+MAX_MAYBE = 1500
 
 
 class Variable(NamedTuple):
@@ -46,6 +47,8 @@ class State:
         self.ever: set[str] = set()
         self.several = False
         """A variable may hold one of several commands."""
+        self.foreign = False
+        """A file was sourced that cannot be read here: it may set any variable."""
         self._frames: list[Changes] = []
 
     def get(self, name: str) -> Variable | None:
@@ -150,6 +153,9 @@ def _is_group(value: Value) -> bool:
 def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
     """Everything that any branch sets: what all begin with is certain, the rest may be there."""
     lists: list[list[Value]] = [(list(v.items) if array else [(p,) for p in v.scalar]) if v is not None else [] for v in values]
+    if sum(map(len, lists)) > MAX_MAYBE:
+        place = next(v.place for v in values if v is not None)
+        return ((Piece(None, place, exact=False, because=f"${place.text.partition('[')[0]}{PILED}"),),)
     shared = 0
     while all(len(items) > shared for items in lists) and all(_same(items[shared], lists[0][shared]) for items in lists):
         shared += 1
