@@ -1,7 +1,7 @@
 """The resident checker: HTTP over a Unix socket, so that `curl --unix-socket` can ask it. Bounded in time, size and workers.
 
-POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1 with the script as the body. The answer's first line
-is the exit code, the lines after it are for people; with `Accept: application/json` it is the verdict of the contract.
+POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1&change=1 with the script as the body.
+The answer's first line is the exit code, the lines after it are for people; with `Accept: application/json` it is the verdict of the contract.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _submission(asked: dict[str, str], body: bytes) -> Submission:
                 raise InputError(f"{name} is not a count: {asked[name][:40]}")
             counts[name] = int(asked[name])
     override = Override(asked.get("user", ""), asked["override"]) if asked.get("override") else None
-    return Submission(body, asked.get("name") or "job script", asked.get("kind") or "sbatch", Allocation.read(counts), override, bool(asked.get("component")))
+    name, kind = asked.get("name") or "job script", asked.get("kind") or "sbatch"
+    return Submission(body, name, kind, Allocation.read(counts), override, component=bool(asked.get("component")), change=bool(asked.get("change")))
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

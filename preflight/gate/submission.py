@@ -48,6 +48,7 @@ class Submission(NamedTuple):
     """One job as it is about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages.
 
     component: the script is one component of a heterogeneous job, so its own #SBATCH lines do not say what the job gets.
+    change: the job is queued already, and what it asks for is changed.
     """
 
     data: bytes
@@ -56,3 +57,4 @@ class Submission(NamedTuple):
     allocation: Allocation = Allocation()
     override: Override | None = None
     component: bool = False
+    change: bool = False

@@ -35,7 +35,8 @@ def told(verdict: Verdict) -> list[str]:
 def _way_out(verdict: Verdict) -> list[str]:
     if verdict.final:
         return ["no override lifts this"]
-    return ["to run it all the same, and have that recorded:", '  sbatch --comment="preflight-override=WHY" ...']
+    command = "scontrol update ... comment=" if verdict.submission.change else "sbatch --comment="
+    return ["to run it all the same, and have that recorded:", f'  {command}"preflight-override=WHY"{"" if verdict.submission.change else " ..."}']
 
 
 def _headline(verdict: Verdict, errors: int) -> str:

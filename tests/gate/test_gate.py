@@ -149,6 +149,11 @@ def test_no_override_is_offered_where_none_counts(gate):
     assert "no override lifts this" in lines and not any("override=" in line for line in lines)
 
 
+def test_the_way_out_is_the_one_of_the_command_that_was_refused(gate):
+    assert told(gate(BAD))[-1] == '  sbatch --comment="preflight-override=WHY" ...'
+    assert told(gate(BAD, change=True))[-1] == '  scontrol update ... comment="preflight-override=WHY"'
+
+
 def test_escape_sequences_of_strangers_do_not_reach_the_terminal(gate):
     lines = told(gate(BAD.replace("TP=3", "TP=3 # \x1b[2J\x1b]0;x\x07"), name="x\x1b[31m"))
     assert "\x1b" not in "".join(lines) and "\x07" not in "".join(lines)
