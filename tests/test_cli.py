@@ -119,6 +119,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),
         ("gate --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("gate --timeout 0", "invalid value for '--timeout': 0.0 is not in the range x>=0.01 (try `preflight gate --help`)"),
+        ("gate --device toy-crad", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
         ("gate-serve --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("gate-serve --socket none/gate.sock", "none/gate.sock: cannot be listened on: No such file or directory"),
         ("check --target tooy good.yaml", "no framework is called 'tooy'; did you mean 'toy'?"),
@@ -340,6 +341,7 @@ def test_new_rule_writes_a_module_and_a_fixture(cli: Cli, tmp_path: Path) -> Non
     ("line", "offered"),
     [
         ("check --device t", "toy-card"),
+        ("gate --device t", "toy-card"),
         ("check --device tc", "tc"),
         ("check --target t", "toy\ntoy@1.0"),
         ("check --select toy-n", "toy-name"),

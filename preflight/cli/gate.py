@@ -11,11 +11,14 @@ from typing import Annotated
 import typer
 
 from preflight import plugins
+from preflight.checking import verify_facts
+from preflight.cli import completion
 from preflight.cli.options import listed
 from preflight.gate import audit as trail
 from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.text import told
-from preflight.gate.verdict import Policies, judge
+from preflight.gate.verdict import Policies, Verdict, judge
+from preflight.settings import Facts
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
@@ -23,6 +26,7 @@ Script = Annotated[str, typer.Option("--script", metavar="PATH|-", help="The bat
 Manifest = Annotated[str | None, typer.Option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.", show_default=False)]
 Nodes = Annotated[int | None, typer.Option("--nodes", metavar="N", help="Nodes of the allocation.", show_default=False)]
 Devices = Annotated[int | None, typer.Option("--devices-per-node", metavar="M", help="Devices on a node.", show_default=False)]
+Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices)]
 AllocationFile = Annotated[str | None, typer.Option("--allocation", metavar="FILE", help="The allocation as JSON.", show_default=False)]
 Component = Annotated[bool, typer.Option("--component", help="The script is a component of a heterogeneous job.", show_default=False)]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict (exit 3).")]
@@ -41,6 +45,7 @@ def gate(
     manifest: Manifest = None,
     nodes: Nodes = None,
     devices_per_node: Devices = None,
+    device: Device = None,
     allocation: AllocationFile = None,
     component: Component = False,
     timeout: Timeout = 2.0,
@@ -64,13 +69,11 @@ def gate(
     wish = Override(who, override) if override and override.strip() else None
     data, name = _read(manifest or script)
     loaded = plugins.load()
-    policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, follow)
+    verify_facts(Facts(device=device), loaded)
+    policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, follow, device=device)
     verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish, component), loaded, policies)
     if audit:
-        try:
-            trail.append(Path(audit), verdict, who)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", audit) from None
+        _audit(audit, verdict, who)
     if output_format == "json":
         print(json.dumps(verdict.as_dict()))
     print("".join(f"{line}\n" for line in told(verdict)), end="", file=sys.stderr)
@@ -85,6 +88,13 @@ def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[s
         if id not in known:
             raise InputError(f"--final: there is no rule {id!r}{did_you_mean(id, known)}")
     return frozenset(wanted)
+
+
+def _audit(path: str, verdict: Verdict, who: str) -> None:
+    try:
+        trail.append(Path(path), verdict, who)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path) from None
 
 
 def _allocation(nodes: int | None, devices: int | None, path: str | None) -> Allocation:

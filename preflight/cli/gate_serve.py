@@ -9,11 +9,15 @@ from typing import Annotated
 
 import typer
 
+from preflight.checking import verify_facts
+from preflight.cli import completion
+from preflight.settings import Facts
 from preflight.source import InputError
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict.")]
+Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices)]
 Final = Annotated[list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.", show_default=False)]
 RefuseUnknown = Annotated[bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)]
@@ -26,6 +30,7 @@ def gate_serve(
     socket: Socket = "/run/preflight/gate.sock",
     workers: Workers = 2,
     timeout: Timeout = 1.5,
+    device: Device = None,
     final: Final = None,
     report_only: ReportOnly = False,
     refuse_unknown: RefuseUnknown = False,
@@ -40,7 +45,9 @@ def gate_serve(
     from preflight.gate.verdict import Policies
     from preflight.plugins import load
 
-    policies = Policies(timeout, final_rules(final, load()), report_only, refuse_unknown, advice=ADVICE)
+    loaded = load()
+    verify_facts(Facts(device=device), loaded)
+    policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, advice=ADVICE, device=device)
     try:
         server = Server(Path(socket), workers, policies, Path(audit) if audit else None)
     except OSError as error:

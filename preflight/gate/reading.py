@@ -35,12 +35,12 @@ class Reading(NamedTuple):
         return suggest(self.workspace, self.report)
 
 
-def read(submission: Submission, plugins: Plugins, policy: Policy, follow: bool) -> Reading:
+def read(submission: Submission, plugins: Plugins, policy: Policy, *, follow: bool, device: str | None = None) -> Reading:
     """Check a submission. Raises InputError for what cannot be read."""
     source = Source.decode(submission.data, submission.name)
     given = submission.allocation
     whole = given.nodes is None or given.devices_per_node is None
-    request = Request(given.world if whole else None, given.nodes, given.devices_per_node, follow=follow)
+    request = Request(given.world if whole else None, given.nodes, given.devices_per_node, device, follow=follow)
     if submission.kind == "manifest":
         jobs = list(load_manifests(source))
         report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])

@@ -27,6 +27,7 @@ class Policies:
     """How a site runs its gate. seconds: the deadline; final: rules that no override lifts; report_only: never refuse.
 
     advice: seconds that a search for layouts may take when a submission is refused anyway; at most half of what is left.
+    device: the accelerator, so that memory is judged as well.
     """
 
     seconds: float = 2.0
@@ -36,6 +37,7 @@ class Policies:
     follow: bool = False
     policy: Policy = EVERY_RULE
     advice: float = 1.0
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def judge(submission: Submission, plugins: Plugins, policies: Policies, clock: C
     report, problem, code, found = Report(), "", PASS, None
     try:
         with deadline(policies.seconds):
-            found = read(submission, plugins, policies.policy, policies.follow)
+            found = read(submission, plugins, policies.policy, follow=policies.follow, device=policies.device)
             report, submission = found.report, submission._replace(allocation=found.allocation)
     except InputError as error:
         problem, code = str(error), USAGE

@@ -117,6 +117,13 @@ def test_overrides(gate, policies, override, word, code, recorded):
     assert (data["override"] or {}).get("rules") == recorded
 
 
+def test_memory_is_judged_where_the_device_is_said(gate):
+    large = SCRIPT.format(tensor=1, batch=64, nodes=2)
+    assert gate(large).word == "pass"
+    assert "predicted-oom" in {f.rule for f in gate(large, Policies(20, device="v100")).report.findings if f.severity == "error"}
+    assert gate(large, Policies(20, device="h200")).word == "pass"
+
+
 def test_refusing_the_unknown_is_a_choice(gate):
     assert gate("echo hello\n", Policies(20, refuse_unknown=True)).code == 1
     assert gate(SCRIPT.format(tensor="$1", batch=64, nodes="$2"), Policies(20, refuse_unknown=True)).code == 0
