@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tempfile
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -184,3 +185,9 @@ def words(choices: Choices) -> list[str]:
         else:
             made += [choices.of(options()), *(odd_word(choices) for _ in range(choices.below(3)))]
     return made
+
+
+@cache
+def folder() -> Path:
+    """Where texts that need a path are said to lie."""
+    return Path(tempfile.mkdtemp(prefix="preflight-fuzz."))
