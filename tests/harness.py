@@ -20,6 +20,9 @@ class Ran(NamedTuple):
     err: str
 
 
+"""Runs a command line: the fixture `cli`."""
+
+
 def with_toy(extra: Iterable[object] = ()) -> Plugins:
     """Plugins with the toy in them and nothing else but what a call adds."""
     manager = pluggy.PluginManager("preflight")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from harness import Ran
+from harness import Cli
 from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -20,7 +19,6 @@ from preflight import settings
 from preflight.settings import Facts, path_matches
 from preflight.source import InputError
 
-Cli = Callable[..., Ran]
 SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
 BAD = "toy: true\ndata: 3\ntensor: 2\n"
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Ran
-
-Cli = Callable[..., Ran]
+from harness import Cli
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,10 @@ from preflight.source import InputError
 from preflight.value import Origin, Value, default, unknown
 
 TARGET = Target("toy", "1.0")
+BAD = "toy: true\ndata: 3  # dp\ntensor: 2\n"
+GOOD = "toy: true\ndata: 4\ntensor: 2\n"
+LOUD = "toy: true\nname: LOUD\n"
+"""Texts that need a fix, none, and one that changes no result."""
 
 
 def _value(document: Document, name: str) -> Value:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Ran
+from harness import Cli
 
 BROKEN = {
     "a bracket at the end": "toy: true\ndata: 3\nlast: [1, 2\n",
@@ -26,7 +25,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=list(BROKEN))
-def test_a_broken_config_is_told_of_in_a_folder_and_in_a_hook(cli: Callable[..., Ran], tmp_path: Path, text: str) -> None:
+def test_a_broken_config_is_told_of_in_a_folder_and_in_a_hook(cli: Cli, tmp_path: Path, text: str) -> None:
     (tmp_path / "run.yaml").write_text(text)
     for words in (["."], ["run.yaml", "--allow-unclaimed"]):
         ran = cli("check", *words)
@@ -34,6 +33,6 @@ def test_a_broken_config_is_told_of_in_a_folder_and_in_a_hook(cli: Callable[...,
 
 
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=list(FOREIGN))
-def test_a_broken_file_of_others_passes(cli: Callable[..., Ran], tmp_path: Path, text: str) -> None:
+def test_a_broken_file_of_others_passes(cli: Cli, tmp_path: Path, text: str) -> None:
     (tmp_path / "chart.yaml").write_text(text)
     assert cli("check", ".", "--allow-unclaimed") == (0, "", "")

@@ -9,7 +9,6 @@ import subprocess
 import time
 
 import pytest
-from conftest import Slurm
 
 pytestmark = pytest.mark.integration
 
@@ -135,7 +134,7 @@ def test_the_client_side_gate_does_not_judge_components_by_their_own_allocation(
     assert ran.returncode == 0, ran.stderr
 
 
-def queued(slurm: Slurm, script: str, *options: str) -> str:
+def queued(slurm, script, *options):
     ran = slurm.sbatch(script, *options)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()[-1]

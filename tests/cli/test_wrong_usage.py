@@ -1,0 +1,133 @@
+"""Exit codes, and what is told of a call that cannot be followed or a file that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Cli
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("check good.yaml --world-size 8", 0),
+        ("check bad.yaml --world-size 8", 1),
+        ("check bad.yaml --nodes 2 --devices-per-node 4", 1),
+        ("check bad.yaml --nodes 2 --devices-per-node 3", 0),
+        ("check bad.yaml --world-size 8 --exit-zero", 0),
+        ("check bad.yaml --world-size 8 --ignore toy-devices", 0),
+        ("check bad.yaml --world-size 8 --ignore toy-*", 0),
+        ("check bad.yaml --world-size 8 --select toy-name", 0),
+        ("check bad.yaml --world-size 8 --select toy-name,toy-devices", 1),
+        ("check loud.yaml", 0),
+        ("check loud.yaml --fail-on warning", 1),
+        ("check loud.yaml --fail-on note", 1),
+        ("check loud.yaml --fail-on never", 0),
+        ("check crash.yaml", 3),
+        ("check crash.yaml bad.yaml --world-size 8", 1),
+        ("check foreign.yaml", 2),
+        ("check foreign.yaml good.yaml", 0),
+        ("check foreign.yaml --allow-unclaimed", 0),
+        ("check .", 3),
+        ("check . --exclude crash.yaml", 0),
+        ("check crash.yaml --exclude crash.yaml", 3),
+        ("check crash.yaml --exclude crash.yaml --force-exclude --allow-unclaimed", 0),
+        ("check good.yaml missing.yaml", 2),
+        ("explain toy-name", 0),
+        ("rules", 0),
+        ("schema", 0),
+        ("schema report", 0),
+        ("show good.yaml", 0),
+        ("show foreign.yaml", 2),
+        ("memory good.yaml", 0),
+        ("--version", 0),
+        ("--help", 0),
+        ("check --help", 0),
+    ],
+)
+def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
+    ran = cli(*words.split())
+    assert ran.code == code, ran
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("chek good.yaml", "there is no command 'chek'; did you mean `preflight check`? (try `preflight --help`)"),
+        ("good.yaml", "there is no command 'good.yaml'; did you mean `preflight check good.yaml`? (try `preflight --help`)"),
+        ("check --selct x", "there is no option '--selct'; did you mean '--select'? (try `preflight check --help`)"),
+        ("check --world-size", "option '--world-size' requires an argument"),
+        ("check --world-size many good.yaml", "invalid value for '--world-size': 'many' is not a valid integer (try `preflight check --help`)"),
+        ("check --world-size 0 good.yaml", "--world-size must be at least 1, not 0"),
+        ("check --select toy-nam good.yaml", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("check --ignore other-* good.yaml", "there is no rule 'other-*'"),
+        ("check --fail-on eror good.yaml", "--fail-on is one of error, warning, note, never, not 'eror'; did you mean 'error'?"),
+        ("check -f jsn good.yaml", "there is no output format 'jsn'; did you mean 'json'?"),
+        ("check --color red good.yaml", "--color is one of auto, always, never, not 'red'"),
+        ("check --device toy-crad good.yaml", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
+        ("check --device nothing-like-it good.yaml", "no device is called 'nothing-like-it'; there are toy-card"),
+        ("check --device TOY-CRAD good.yaml", "no device is called 'TOY-CRAD'; did you mean 'toy-card'?"),
+        ("check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml", "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16"),
+        ("rules --framework tooy", "no framework is called 'tooy'; did you mean 'toy'?"),
+        ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),
+        ("gate --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("gate --timeout 0", "invalid value for '--timeout': 0.0 is not in the range x>=0.01 (try `preflight gate --help`)"),
+        ("gate --device toy-crad", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
+        ("gate-serve --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("gate-serve --socket none/gate.sock", "none/gate.sock: cannot be listened on: No such file or directory"),
+        ("check --target tooy good.yaml", "no framework is called 'tooy'; did you mean 'toy'?"),
+        ("check --config none.toml good.yaml", "none.toml: does not exist"),
+        ("check", "nothing to check: give files, folders, - for stdin, or -- and a command"),
+        ("check --", "command line: no command is given after --"),
+        ("check missing.yaml", "missing.yaml: does not exist"),
+        ("check foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows"),
+        ("check -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
+        ("explain toy-nam", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("schema reprot", "there is no schema 'reprot'; did you mean 'report'?"),
+        ("new-rule Foo", "a rule's id is kebab case, like device-count; 'Foo' is not"),
+        ("show -f shout good.yaml", "this command prints text or json, not 'shout'"),
+        ("show -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
+        ("fix -f json good.yaml", "there is no option '-f' (try `preflight fix --help`)"),
+        ("fix foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows"),
+        ("fix missing.yaml", "missing.yaml: does not exist"),
+        ("check foreign.yaml other.yaml", "nothing was checked: foreign.yaml, other.yaml are no training configs that preflight knows"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, files: Path, words: str, message: str) -> None:
+    assert cli(*words.split()) == (2, "", f"preflight: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x00\x01binary", "in.yaml:1:1: is a binary file (it contains a NUL byte)"),
+        (b"a: \xff\n", "in.yaml:1:4: is not UTF-8 (byte 0xff)"),
+        (b"toy: true\na: [1, 2\n", "in.yaml:3:1: is not YAML: while parsing a flow sequence did not find expected ',' or ']'"),
+        (b"toy: true\ndata: many\n", "in.yaml:2:7: data is not a number"),
+        (b"\tkey: 1\n", "in.yaml:1:1: is not YAML: while scanning for the next token found character that cannot start any token"),
+    ],
+)
+def test_input_that_cannot_be_read_names_the_place(cli: Cli, tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "in.yaml").write_bytes(content)
+    ran = cli("check", "in.yaml")
+    assert (ran.code, ran.err) == (2, f"preflight: {message}\n")
+
+
+@pytest.mark.parametrize("words", ["check folder.yaml", "fix folder.yaml", "show folder.yaml"])
+def test_an_empty_folder_is_nothing_to_check(cli: Cli, tmp_path: Path, words: str) -> None:
+    (tmp_path / "folder.yaml").mkdir()
+    ran = cli(*words.split())
+    assert ran.code == 2
+    assert ran.err.startswith("preflight: nothing was ")
+
+
+def test_a_broken_foreign_file_passes_where_unclaimed_files_may_and_a_broken_one_of_ours_does_not(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "chart.yaml").write_text("{{ template }}: [\n")
+    assert cli("check", "chart.yaml", "--allow-unclaimed").code == 0
+    assert cli("check", "chart.yaml").code == 2
+    (tmp_path / "ours.yaml").write_text("toy: true\ndata: 3\n  tensor: 4\nname: x\n")
+    ran = cli("check", "ours.yaml", "--allow-unclaimed")
+    assert ran.code == 2
+    assert ran.err.startswith("preflight: ours.yaml:3:9: is not YAML")

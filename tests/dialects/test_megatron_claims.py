@@ -1,0 +1,52 @@
+"""The Megatron family: what is claimed, and which target is meant."""
+
+from __future__ import annotations
+
+import pytest
+from megatron_reading import document
+
+from preflight.dialects import Surroundings
+from preflight.dialects.megatron import MegatronDialect
+from preflight.loaders.command import load_command
+from preflight.request import Request, Target
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "ours"),
+    [
+        ("torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 2", "a.sh", True),
+        ("torchrun --nproc-per-node 8 my_train.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", True),
+        ("torchrun --nproc-per-node 8 train.py --lr 1e-4 --batch-size 8", "a.sh", False),
+        ("python convert_ckpt.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
+        ("MODEL_ARGS:\n  --num-layers: 12\n", "a.yaml", True),
+        ("MODEL_ARGS:\n  num_layers: 12\n", "a.yaml", False),
+        ("language_model: {hidden_size: 8, num_layers: 2}\nmodel_parallel: {tensor_model_parallel_size: 2}\n", "a.yaml", True),
+        ("trainer: {devices: 8}\nmodel: {tensor_model_parallel_size: 2, hidden_size: 8}\n", "nemo.yaml", False),
+        ("actor_rollout_ref: {actor: {megatron: {tensor_model_parallel_size: 2}}}\n", "verl.yaml", False),
+        ("megatron: true\ntensor_model_parallel_size: 2\nmodel: Qwen/Qwen3-8B\n", "swift.yaml", False),
+    ],
+)
+def test_claims_by_content(text: str, name: str, ours: bool) -> None:
+    assert MegatronDialect().claims(document(text, name), Request()) is ours
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted", "target"),
+    [
+        ("pretrain_gpt.py --num-layers 2", "", "megatron@0.20.0"),
+        ("pretrain_gpt.py --num-layers 2", "megatron", "megatron@0.20.0"),
+        ("pretrain_gpt.py --num-layers 2 --encoder-tensor-model-parallel-size 1", "", "megatron@0.12.1"),
+        ("pretrain_gpt.py --num-layers 2 --use-fused-rmsnorm --tokenizer-name-or-path x", "", "mindspeed-llm@26.1.0"),
+        ("posttrain_gpt.py --num-layers 2", "", "mindspeed-llm@26.1.0"),
+        ("posttrain_gpt.py --num-layers 2", "mindspeed", "mindspeed@26.1.0"),
+        ("pretrain_gpt.py --num-layers 2 --use-fused-rmsnorm", "megatron@0.12.1", "megatron@0.12.1"),
+        ("pretrain_gpt.py --num-layers 2 --unaligned-linear", "", "mindspeed@26.1.0"),
+        ("pretrain_gpt.py --num-layers 2", "megatron@0.12.0", "megatron@0.12.1"),
+        ("pretrain_gpt.py --num-layers 2", "megatron@v0.19.0", "megatron@0.20.0"),
+        ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@2.1.0", "mindspeed-llm@26.1.0"),
+    ],
+)
+def test_target(command: str, wanted: str, target: str) -> None:
+    request = Request(target=Target.parse(wanted) if wanted else None)
+    reading = MegatronDialect().read(load_command(command.split()), Surroundings(request, lambda d, n: None, lambda n: None))
+    assert str(reading.target) == target
