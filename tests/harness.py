@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import pluggy
@@ -20,6 +20,7 @@ class Ran(NamedTuple):
     err: str
 
 
+Cli = Callable[..., Ran]
 """Runs a command line: the fixture `cli`."""
 
 
