@@ -23,6 +23,14 @@ def test_a_closed_pipe_is_quiet_and_the_exit_code_stays_true(tmp_path: Path) -> 
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
+@pytest.mark.parametrize("more", ["", "--isolated"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_crash(closed: str, more: str, tmp_path: Path) -> None:
+    code = f"{sys.executable} -c 'from preflight.cli import main; main()' check {more} {EXAMPLES / 'megatron' / 'train_8b_faults.sh'} {closed}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_a_poor_encoding_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("MODEL_ARGS:\n  --num-layers: 2\n  # Größe 模型\n  --recompute-granularity: full  # Größe 模型\n", encoding="utf-8")
     ascii_only = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")

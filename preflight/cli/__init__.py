@@ -16,11 +16,19 @@ def main() -> None:
 
         print(f"preflight {__version__}")
         return
+    _reopen()
     gc.set_threshold(*FEW_COLLECTIONS)
     code = run(sys.argv[1:])
     if _is_plain(sys.argv[1:]):
         _leave(code)
     sys.exit(code)
+
+
+def _reopen() -> None:
+    """Give a process that was started without stdin, stdout or stderr an empty one, which Python leaves as None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  it stays open as long as the process
 
 
 def _leave(code: int) -> None:
