@@ -25,6 +25,7 @@ class Model:
     head_dim: Value = _NOT_GIVEN
     ffn: Value = _NOT_GIVEN  # intermediate size of a dense layer
     gated: Value = _NOT_GIVEN  # True: two input projections (SwiGLU and kin)
+    gate_kept: Value = _NOT_GIVEN  # tensors of the intermediate size that the gate's activation keeps, where no kernel fuses it; None or 0
     vocab: Value = _NOT_GIVEN  # rows of the embedding as built, padding included
     sequence: Value = _NOT_GIVEN  # tokens per sample
     positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 when positions are not learned
@@ -33,6 +34,7 @@ class Model:
     qkv_bias: Value = _NOT_GIVEN
     norm: Value = _NOT_GIVEN  # "rms" or "layer"
     qk_norm: Value = _NOT_GIVEN
+    post_norm: Value = _NOT_GIVEN  # True: attention's and the MLP's output pass a norm of their own
     hidden_dropout: Value = _NOT_GIVEN
     attention_dropout: Value = _NOT_GIVEN
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
@@ -78,7 +80,7 @@ class Layout:
     group: Value = _NOT_GIVEN  # micro-batches per virtual-stage group of the interleaved schedule
     sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
     context_method: Value = _NOT_GIVEN
-    exchanged: Value = _NOT_GIVEN  # True: ranks exchange heads for tokens around attention, whose output is kept on both sides
+    exchanged: Value = _NOT_GIVEN  # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
     split: str = ""  # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
 
@@ -146,6 +148,7 @@ class Optimizer:
 class Loss:
     """What the last stage keeps for the loss, and other switches that memory depends on."""
 
+    capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
     cross_entropy: Value = _NOT_GIVEN  # "unfused", "native", "te", "mindspore"
     logits_fp32: Value = _NOT_GIVEN
     implementation: Value = _NOT_GIVEN  # "transformer_engine", "local", "mindspeed", "mindspore-legacy", "mindspore-mcore", "pynative"

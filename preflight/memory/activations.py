@@ -17,7 +17,7 @@ def attention(s: Shape) -> Parts:
     sh, t, tokens = s.split_tokens * s.hidden, s.tensor, s.tokens
     eight = 1 if s.fp8 else 2
     parts: Parts = {"norm 1 input": 2 * sh, "norm 1 output": (2 if s.latent else eight) * sh}  # latent: two linears, a copy each
-    parts |= _latent(s) if s.latent else {"query key value": 2 * tokens * (s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim}
+    parts |= _latent(s) if s.latent else {"query key value": 2 * tokens * (s.heads / t + 2 * _key_heads(s)) * s.head_dim}
     if s.qk_norm and not s.latent:  # contiguous copies for the norms' backward pass (Transformer Engine 2.17, ops/basic/rmsnorm.py:182-202)
         parts["query key norm inputs"] = 2 * tokens * (s.heads / t + max(s.groups / t, 1)) * s.head_dim
     v = s.latent.v if s.latent else s.head_dim
@@ -36,6 +36,13 @@ def attention(s: Shape) -> Parts:
     if s.hidden_dropout:
         parts["attention dropout mask"] = sh
     return parts
+
+
+def _key_heads(s: Shape) -> float:
+    """Heads of keys, and of values, that a rank keeps. Where more ranks exchange heads than there are, each is first repeated for all
+    the queries that it serves (MindSpeed 028de58, ulysses_context_parallel.py:187-189)."""
+    own = max(s.groups / (s.tensor_x or s.tensor), 1)
+    return s.heads / s.tensor if s.exchanged > own else max(s.groups / s.tensor, 1)
 
 
 def scores(s: Shape) -> float:
@@ -61,12 +68,14 @@ def _latent(s: Shape) -> Parts:
 def dense_mlp(s: Shape) -> Parts:
     """Norm 2 and a dense MLP."""
     sh = s.split_tokens * s.hidden
-    parts = {"norm 2 input": 2 * sh, "norm 2 output": (1 if s.fp8 else 2) * sh}
+    parts = {"norm 2 input": 2 * sh, "norm 2 output": (1 if s.fp8 else 2) * sh} | _post_norms(s)
     wide = 2 * s.tokens * s.ffn / s.tensor
     if s.gate_apart and s.gated:
         parts |= {"gate output": wide, "up output": wide, "gate activation": wide}
     else:
         parts["fc1 output"] = s.projections * wide
+        if s.gate_kept:
+            parts["gate activation"] = s.gate_kept * wide
     parts["activation output"] = wide / 2 if s.fp8 else wide
     return parts | _dropout(s)
 
@@ -79,6 +88,7 @@ def expert_mlp(s: Shape) -> Parts:
     eight = 1 if s.fp8 else 2
     sh = s.split_tokens * s.hidden
     parts = {"norm 2 input": 2 * sh, "norm 2 output": (3 if s.fp8 and e.shared else 2) * sh}  # the router's input, and a copy for shared experts
+    parts |= _post_norms(s)
     parts["router"] = 13 * s.split_tokens * e.count
     parts["dispatched tokens"] = eight * routed * s.hidden
     parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
@@ -88,6 +98,11 @@ def expert_mlp(s: Shape) -> Parts:
     if e.shared:
         parts["shared experts"] = s.tokens * (2 * s.projections + eight) * e.shared / s.tensor
     return parts | _dropout(s)
+
+
+def _post_norms(s: Shape) -> Parts:
+    """What norms behind attention and MLP keep: their inputs. Their outputs are added to the residual and gone."""
+    return {"post norm inputs": 4 * s.split_tokens * s.hidden} if s.post_norm else {}
 
 
 def dispatched_tokens(s: Shape) -> float:

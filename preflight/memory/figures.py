@@ -43,6 +43,7 @@ class Shape:
     groups: int
     head_dim: int
     gated: bool
+    gate_kept: int  # tensors of the intermediate size that the gate's activation keeps beside its input and the product
     vocab: int
     sequence: int
     positions: int
@@ -51,6 +52,7 @@ class Shape:
     qkv_bias: bool
     norm: int  # vectors per norm: 1 RMS, 2 layer norm
     qk_norm: bool
+    post_norm: bool  # a norm behind attention and behind the MLP
     hidden_dropout: bool
     attention_dropout: bool
     attention: str
@@ -65,7 +67,7 @@ class Shape:
     tensor_x: int  # ranks of a 2-D tensor-parallel group that share the rows of a linear; 0: tensor parallelism is not 2-D
     pipeline: int
     context: int
-    exchanged: bool  # heads are exchanged for tokens around attention
+    exchanged: int  # ranks that exchange heads for tokens around attention; 0: none
     expert: int
     expert_tensor: int
     data: int
@@ -106,6 +108,7 @@ class Shape:
     fsdp: bool  # layers are units whose weights and gradients are whole while they are at work
     double_buffer: bool  # two buffers for such a unit's gradients
     cross_entropy: str
+    capped: bool  # logits pass a tanh
     implementation: str
     gradient_fusion: bool
     loader_mask: bool

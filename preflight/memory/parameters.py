@@ -53,8 +53,8 @@ def mlp(s: Shape, ffn: int, tensor: int) -> float:
 
 
 def norms(s: Shape) -> float:
-    """Two norms of h (twice that for layer norm)."""
-    return 2 * s.hidden * s.norm
+    """Two norms of h, four with norms behind (twice that for layer norm)."""
+    return (4 if s.post_norm else 2) * s.hidden * s.norm
 
 
 def dense_layer(s: Shape) -> float:

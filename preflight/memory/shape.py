@@ -36,6 +36,8 @@ def _network(get: Get) -> dict[str, Any]:
         "hidden": get("model.hidden"),
         "ffn": get("model.ffn", 4 * get("model.hidden")),
         "gated": get("model.gated", False),
+        "gate_kept": get("model.gate_kept", 0),
+        "post_norm": bool(get("model.post_norm", False)),
         "vocab": get("model.vocab"),
         "sequence": get("model.sequence"),
         "positions": get("model.positions", 0),
@@ -74,7 +76,7 @@ def _layout(get: Get) -> dict[str, Any]:
         "tensor_x": get("layout.tensor_x", 0),
         "pipeline": get("layout.pipeline"),
         "context": get("layout.context"),
-        "exchanged": bool(get("layout.exchanged", False)),
+        "exchanged": get("layout.exchanged", 0),
         "expert": get("layout.expert", 1) * (tensor if more else 1),
         "expert_tensor": 1 if more else get("layout.expert_tensor", tensor),
         "data": get("layout.data"),
@@ -145,6 +147,7 @@ def _loss(get: Get) -> dict[str, Any]:
     """The loss, and further switches."""
     return {
         "cross_entropy": get("loss.cross_entropy", "unfused"),
+        "capped": bool(get("loss.capped", False)),
         "implementation": get("loss.implementation", "transformer_engine"),
         "gradient_fusion": get("loss.gradient_fusion", True),
         "loader_mask": get("loss.mask_from_loader", False),

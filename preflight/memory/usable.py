@@ -54,6 +54,8 @@ _WORDS = {
     "layout.expert": "expert parallel size",
     "layout.expert_tensor": "expert tensor parallel size",
     "layout.tensor_x": "width of the 2-D tensor parallel group",
+    "model.gate_kept": "number of tensors that the gate keeps",
+    "layout.exchanged": "ranks that exchange heads",
     "layout.group": "micro-batches per group",
     "layout.sequence_splits": "parts of a sequence",
     "batch.count": "number of micro-batches",
@@ -75,7 +77,7 @@ _WORDS = {
     "model.v_dim": "head size of values",
 }
 _PLURAL = ("layers per stage", "attention heads", "recomputed layers per stage")
-_MAY_BE_0 = ("loss.deferred", "model.positions", "model.experts", "model.mtp", "model.shared_ffn", "recompute.layers")
+_MAY_BE_0 = ("model.gate_kept", "layout.exchanged", "loss.deferred", "model.positions", "model.experts", "model.mtp", "model.shared_ffn", "recompute.layers")
 _NO_SIZE = ("layout.stages", "precision.parameters", "optimizer.name")
 MOST = 1 << 48  # no size of a run is larger; a float stays exact
 MOST_LAYERS = 100_000

@@ -14,6 +14,10 @@ from megatron_reading import SIZES, read
         ("--n-shared-experts 2 --num-experts 8 --moe-ffn-hidden-size 100", {"model.shared_ffn": 200}),
         ("--first-k-dense-replace 1 --num-experts 8 --num-layers 3", {"model.expert_layers": (False, True, True)}),
         ("--use-flash-attn --transformer-impl local", {"model.attention": "flash"}),
+        ("--gelu-tanh --post-norm", {"model.gated": True, "model.gate_kept": 4, "model.post_norm": True}),
+        ("--geglu --output-logit-softcapping 30.0", {"model.gated": True, "model.gate_kept": 1, "loss.capped": True}),
+        ("--swiglu", {"model.gated": True, "model.gate_kept": 0, "model.post_norm": False, "loss.capped": False}),
+        ("", {"model.gated": False, "model.gate_kept": 0}),
         ("--layerwise-disaggregated-training --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4", {"layout.world": 16, "layout.data": 1}),
         (
             "--qk-rope-head-dim 64 --qk-nope-head-dim 128 --multi-head-latent-attention",
@@ -33,15 +37,15 @@ HYBRID = "--context-parallel-size 4 --context-parallel-algo hybrid_cp_algo --use
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (f"{GRID} --tp-x 2 --tp-y 2 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 2, "layout.exchanged": True}),
-        (f"{GRID} --tp-x 2 --tp-y 2", {"layout.tensor_x": 2, "layout.exchanged": True}),
-        (f"{GRID} --tp-x 2 --tp-y 2 --use-flash-attn", {"layout.tensor_x": 2, "layout.exchanged": False}),
-        (f"{GRID} --tp-x 4 --tp-y 1 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 4, "layout.exchanged": False}),
-        ("--context-parallel-size 2 --context-parallel-algo ulysses_cp_algo --use-flash-attn", {"layout.tensor_x": None, "layout.exchanged": True}),
-        ("--context-parallel-size 2 --context-parallel-algo megatron_cp_algo --use-flash-attn", {"layout.exchanged": False}),
-        ("--context-parallel-size 1 --context-parallel-algo ulysses_cp_algo", {"layout.exchanged": False}),
-        (f"{HYBRID} --ulysses-degree-in-cp 2", {"layout.exchanged": True}),
-        (f"{HYBRID} --ulysses-degree-in-cp 1", {"layout.exchanged": False}),
+        (f"{GRID} --tp-x 2 --tp-y 2 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 2, "layout.exchanged": 2}),
+        (f"{GRID} --tp-x 2 --tp-y 2", {"layout.tensor_x": 2, "layout.exchanged": 2}),
+        (f"{GRID} --tp-x 2 --tp-y 2 --use-flash-attn", {"layout.tensor_x": 2, "layout.exchanged": 0}),
+        (f"{GRID} --tp-x 4 --tp-y 1 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 4, "layout.exchanged": 0}),
+        ("--context-parallel-size 2 --context-parallel-algo ulysses_cp_algo --use-flash-attn", {"layout.tensor_x": None, "layout.exchanged": 2}),
+        ("--context-parallel-size 2 --context-parallel-algo megatron_cp_algo --use-flash-attn", {"layout.exchanged": 0}),
+        ("--context-parallel-size 1 --context-parallel-algo ulysses_cp_algo", {"layout.exchanged": 0}),
+        (f"{HYBRID} --ulysses-degree-in-cp 2", {"layout.exchanged": 2}),
+        (f"{HYBRID} --ulysses-degree-in-cp 1", {"layout.exchanged": 0}),
     ],
 )
 def test_what_mindspeed_exchanges(options: str, expected: dict[str, object]) -> None:

@@ -151,7 +151,7 @@ def test_a_width_that_is_no_size_is_no_estimate(size):
 
 
 def test_an_exchange_of_heads_for_tokens_keeps_attentions_output_twice():
-    plain, exchanged = (activations.layer(shape(make(layout__context=2, layout__exchanged=on)), routed=False) for on in (False, True))
+    plain, exchanged = (activations.layer(shape(make(layout__context=2, layout__exchanged=ranks)), routed=False) for ranks in (0, 2))
     assert exchanged["attention output, exchanged"] == plain["attention output"] == 2 * 2048 * 4096
     assert sum(exchanged.values()) == sum(plain.values()) + 2 * 2048 * 4096
 
@@ -170,3 +170,25 @@ def test_chunks_share_the_layers_that_a_rank_recomputes(layers, whole):
 def test_layers_that_chunks_share_are_repeated_once():
     shared, apart = (flops.step(shape(make(**BLOCK, recompute__layers=1, recompute__shared=on))) for on in (True, False))
     assert apart.hardware - apart.model == 2 * (shared.hardware - shared.model)
+
+
+@pytest.mark.parametrize(("ranks", "heads"), [(0, 2), (2, 2), (4, 8), (8, 8)])
+def test_keys_are_repeated_where_more_ranks_exchange_heads_than_there_are(ranks, heads):
+    grouped = {"model__query_groups": 8, "layout__tensor": 4, "layout__context": max(ranks, 1)}
+    kept = activations.layer(shape(make(**grouped, layout__exchanged=ranks)), routed=False)
+    assert kept["query key value"] == 2 * (4096 / max(ranks, 1)) * (8 + 2 * heads) * 128
+
+
+def test_norms_behind_and_a_gate_written_out_keep_more():
+    plain, more = (shape(make(model__gate_kept=kept, model__post_norm=bool(kept))) for kept in (0, 4))
+    for routed in (False, True):
+        before, after = (activations.layer(shape(make(**MIXTURE, model__post_norm=on)), routed=routed) for on in (False, True))
+        assert sum(after.values()) - sum(before.values()) == 4 * 4096 * 4096
+    wide = 2 * 4096 * 11008
+    assert sum(activations.layer(more, routed=False).values()) - sum(activations.layer(plain, routed=False).values()) == 4 * wide + 4 * 4096 * 4096
+    assert parameters.stage(more, 0).dense - parameters.stage(plain, 0).dense == 32 * 2 * 4096
+
+
+def test_a_cap_on_logits_keeps_its_tanh():
+    capped, plain = (loss.kept(shape(make(loss__capped=on))) for on in (True, False))
+    assert [one - other for one, other in zip(capped, plain, strict=True)] == [2 * 4096 * 32000] * 2

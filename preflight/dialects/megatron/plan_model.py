@@ -6,6 +6,7 @@ from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import Run
 from preflight.dialects.megatron.vocabulary import rows
 from preflight.plan import Model
+from preflight.record import replace
 from preflight.value import Value
 
 FAMILIES = {
@@ -22,8 +23,34 @@ FAMILIES = {
 """Entry scripts, or folders of functional tests, of models that are no GPT."""
 
 
+GATES = {"gelu": 1, "gelu_tanh": 4}
+"""What MindSpeed-LLM's gates keep, operator by operator: the GELU's output for the product; written out with tanh, also the tanh, one more
+than it, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in megatron/core/transformer/mlp.py)."""
+
+
+def _gate_kept(run: Run) -> int:
+    return GATES.get(str(run.activation_func), 0) if run.gated_linear_unit else 0
+
+
 def model(source: Source) -> Model:
     """Sizes, attention and experts."""
+    take, compute = source.take, source.compute
+    return replace(
+        _network(source),
+        experts=take("num_experts"),
+        top_k=take("moe_router_topk"),
+        expert_ffn=take("moe_ffn_hidden_size"),
+        shared_ffn=compute(_shared, "moe_shared_expert_intermediate_size"),
+        expert_layers=compute(lambda r: r.moe_layer_pattern, "moe_layer_freq"),
+        capacity=compute(_capacity, "moe_expert_capacity_factor"),
+        mtp=take("mtp_num_layers"),
+        lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
+        lora_targets=compute(_adapters, "lora_target_modules"),
+    )
+
+
+def _network(source: Source) -> Model:
+    """All but experts, prediction depths and adapters."""
     take, compute = source.take, source.compute
     return Model(
         family=compute(_family),
@@ -34,6 +61,7 @@ def model(source: Source) -> Model:
         head_dim=take("kv_channels"),
         ffn=take("ffn_hidden_size"),
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
+        gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
         sequence=take("seq_length"),
         positions=compute(lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0, "max_position_embeddings"),
@@ -42,6 +70,7 @@ def model(source: Source) -> Model:
         qkv_bias=take("add_qkv_bias"),
         norm=compute(lambda r: "rms" if r.normalization == "RMSNorm" else "layer", "normalization"),
         qk_norm=take("qk_layernorm"),
+        post_norm=compute(lambda r: bool(r.post_norm), "post_norm"),
         hidden_dropout=take("hidden_dropout"),
         attention_dropout=take("attention_dropout"),
         attention=compute(attention, "attention_backend"),
@@ -51,15 +80,6 @@ def model(source: Source) -> Model:
         qk_nope_dim=compute(lambda r: r.qk_head_dim or r.qk_nope_head_dim, "qk_head_dim"),
         qk_rope_dim=compute(lambda r: r.qk_pos_emb_head_dim or r.qk_rope_head_dim, "qk_pos_emb_head_dim"),
         v_dim=take("v_head_dim"),
-        experts=take("num_experts"),
-        top_k=take("moe_router_topk"),
-        expert_ffn=take("moe_ffn_hidden_size"),
-        shared_ffn=compute(_shared, "moe_shared_expert_intermediate_size"),
-        expert_layers=compute(lambda r: r.moe_layer_pattern, "moe_layer_freq"),
-        capacity=compute(_capacity, "moe_expert_capacity_factor"),
-        mtp=take("mtp_num_layers"),
-        lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
-        lora_targets=compute(_adapters, "lora_target_modules"),
     )
 
 

@@ -65,7 +65,7 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
         (names, limit)
         for on, names, limit in (
             (run.recompute_norm, ("norm 1 output", "norm 2 output"), run.recompute_norm_num_layers),
-            (run.recompute_activation_function, ("activation output", "weighted activation"), run.recompute_activation_function_num_layers),
+            (run.recompute_activation_function, ("gate activation", "activation output", "weighted activation"), run.recompute_activation_function_num_layers),
         )
         if on
     ]
@@ -165,6 +165,7 @@ def loss(source: Source) -> Loss:
     take, compute = source.take, source.compute
     mindspeed = "mindspeed" in source.run.versions
     return Loss(
+        capped=compute(lambda r: bool(r.output_logit_softcapping), "output_logit_softcapping"),
         cross_entropy=compute(lambda r: (r.cross_entropy_fusion_impl or "native") if r.cross_entropy_loss_fusion else "unfused", "cross_entropy_loss_fusion"),
         logits_fp32=default(True),
         implementation=default("mindspeed") if mindspeed else take("transformer_impl"),

@@ -78,12 +78,15 @@ def layout(source: Source) -> Layout:
     )
 
 
-def _exchanged(run: Run) -> bool:
+def _exchanged(run: Run) -> int:
     """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166); Transformer Engine
     keeps one alone and exchanges it again."""
-    ranks = run.context_parallel_size * (run.tp_y if run.tp_2d else 1)
-    mixed = run.context_parallel_algo in ("hybrid_cp_algo", "hybrid_adaptive_cp_algo") and (run.ulysses_degree_in_cp or 1) > 1
-    return bool(ranks > 1 and (run.context_parallel_algo == "ulysses_cp_algo" or mixed))
+    ranks: int = run.context_parallel_size * (run.tp_y if run.tp_2d else 1)
+    if run.context_parallel_algo in ("hybrid_cp_algo", "hybrid_adaptive_cp_algo"):
+        ranks = run.ulysses_degree_in_cp or 1
+    elif run.context_parallel_algo != "ulysses_cp_algo":
+        ranks = 1
+    return ranks if ranks > 1 else 0
 
 
 def _total(source: Source) -> Value:

@@ -121,7 +121,9 @@ def sequence(run: Run) -> None:
 @derives("gated_linear_unit", "activation_func")
 def activation(run: Run) -> None:
     """The MLP's activation, and whether a second projection gates it."""
-    if run.swiglu:
+    if run.gelu_tanh:
+        function, of = "gelu_tanh", "gelu_tanh"
+    elif run.swiglu:
         function, of = "silu", "swiglu"
     elif run.squared_relu:
         function, of = "squared_relu", "squared_relu"
@@ -132,7 +134,7 @@ def activation(run: Run) -> None:
     else:
         function, of = "gelu", "activation_func"
     run.derive("activation_func", function, of=of)
-    run.derive("gated_linear_unit", of in ("swiglu", "quick_geglu", "geglu"), of=of)
+    run.derive("gated_linear_unit", of in ("swiglu", "quick_geglu", "geglu", "gelu_tanh"), of=of)
 
 
 STEPS = (ffn, kv_channels, query_groups, experts, expert_ffn, expert_layers, vocabulary, sequence, activation)
