@@ -120,7 +120,7 @@ def read_options(words: Sequence[Word], spec: Spec) -> Options:
         flag, value = words[at].parts
         text = flag.text
         if text is None:
-            if not _script_follows(words[at + 1 :]):
+            if _is_command(words[at]) or not _script_follows(words[at + 1 :]):
                 break
             elastic, at = True, at + 1
             continue
@@ -176,6 +176,12 @@ def is_entry(word: Word) -> bool:
     """Whether a word looks like a script: its last piece ends in .py or .sh."""
     last = word.pieces[-1].text if word.pieces else word.text
     return last is not None and last.endswith((".py", ".sh"))
+
+
+def _is_command(word: Word) -> bool:
+    """Whether a word is a command whose folder is not known."""
+    last = word.pieces[-1].text if word.pieces else None
+    return last is not None and "/" in last and last.rpartition("/")[2].rstrip(".0123456789") in COMMANDS
 
 
 def _script_follows(words: Sequence[Word]) -> bool:

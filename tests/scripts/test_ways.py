@@ -49,6 +49,10 @@ SCRIPTS = {
     "in a container": (f'docker run --gpus all -v /x:/x image bash -c "cd /x; {RUN}"\n', [EIGHT]),
     "in a container, without a shell": (f"docker run --gpus all image {RUN}\n", [EIGHT]),
     "in a container of a job step": (f'srun -N1 docker exec c bash -c "{RUN}"\n', [EIGHT]),
+    "a python whose folder is not known, behind srun": (
+        'LAUNCH="$1/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=8"\nsrun -n 2 bash -c "$LAUNCH $1/pretrain_gpt.py --a 1"\n',
+        [("python -m torch.distributed.run", "pretrain_gpt.py", ["--a", "1"], [16])],
+    ),
     "python alone": ("python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [1])]),
     "python behind something unknown": ("$L python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], ["$L may start several"])]),
     "python with a stated world": ("export WORLD_SIZE=4\npython pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [4])]),
