@@ -7,7 +7,7 @@ from pathlib import Path
 
 from preflight.checking import Checker, merge
 from preflight.cli import output, session
-from preflight.cli.codes import OK
+from preflight.cli.codes import LEVELS, OK
 from preflight.cli.memo import Memo
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope
 from preflight.cli.stream import say
@@ -20,8 +20,6 @@ from preflight.report.told import added
 from preflight.settings import Settings
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
-
-LEVELS = ("error", "warning", "note", "never")
 
 
 class Mode(NamedTuple):

@@ -1,13 +1,14 @@
-"""What a shell offers for a word that is begun: rules, devices, frameworks, formats, schemas."""
+"""What a shell offers for a word that is begun: rules, devices, frameworks, formats."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from preflight import plugins
+from preflight.cli.codes import LEVELS
 
 
-def _begun(words: Iterable[str], incomplete: str) -> list[str]:
+def begun(words: Iterable[str], incomplete: str) -> list[str]:
     """The words that begin so; of several rules that are listed with commas, the last one is completed."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
@@ -15,20 +16,20 @@ def _begun(words: Iterable[str], incomplete: str) -> list[str]:
 
 def rules(incomplete: str) -> list[str]:
     """Ids of rules."""
-    return _begun((rule.id for rule in plugins.load().rules(None)), incomplete)
+    return begun((rule.id for rule in plugins.load().rules(None)), incomplete)
 
 
 def devices(incomplete: str) -> list[str]:
     """Names of devices, in small letters where that is how it begins; aliases where no name begins so."""
     known = plugins.load().devices
     names = [device.name.lower() if incomplete.islower() else device.name for device in known]
-    return _begun(names, incomplete) or _begun((alias for device in known for alias in device.aliases), incomplete)
+    return begun(names, incomplete) or begun((alias for device in known for alias in device.aliases), incomplete)
 
 
 def targets(incomplete: str) -> list[str]:
     """Frameworks, each alone and at its versions."""
     known = [target for dialect in plugins.load().dialects for target in dialect.targets]
-    return _begun(dict.fromkeys([*(target.framework for target in known), *map(str, known)]), incomplete)
+    return begun(dict.fromkeys([*(target.framework for target in known), *map(str, known)]), incomplete)
 
 
 def frameworks(incomplete: str) -> list[str]:
@@ -38,18 +39,9 @@ def frameworks(incomplete: str) -> list[str]:
 
 def formats(incomplete: str) -> list[str]:
     """Output formats."""
-    return _begun(sorted(plugins.load().reporters()), incomplete)
+    return begun(sorted(plugins.load().reporters()), incomplete)
 
 
 def levels(incomplete: str) -> list[str]:
     """What `--fail-on` takes."""
-    from preflight.cli.checked import LEVELS
-
-    return _begun(LEVELS, incomplete)
-
-
-def schemas(incomplete: str) -> list[str]:
-    """Names of schemas."""
-    from preflight.cli.schema import every_name
-
-    return _begun(every_name(), incomplete)
+    return begun(LEVELS, incomplete)

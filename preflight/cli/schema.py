@@ -8,14 +8,20 @@ from typing import Annotated
 
 import typer
 
-from preflight.cli import completion
 from preflight.cli.app import OK
+from preflight.cli.completion import begun
 from preflight.cli.stream import say
 from preflight.dialects.megatron import json_schema as options
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=completion.schemas)]
+
+def offered(incomplete: str) -> list[str]:
+    """Names of schemas that begin so, for the shell."""
+    return begun(every_name(), incomplete)
+
+
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=offered)]
 
 
 def schema(name: Name = None) -> int:
