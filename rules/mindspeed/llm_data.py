@@ -89,6 +89,14 @@ MINDSPEED_LLM.add(
         fixes=(drop(a.history_turns),),
     ),
     refuse(
+        "tokenizer-path-missing",
+        (a.tokenizer_type == "PretrainedFromHF") & a.tokenizer_name_or_path.is_none & ~a.use_checkpoint_args & a.entry_is_known,
+        at=(a.tokenizer_type,),
+        upstream="mindspeed_llm/training/tokenizer/tokenizer.py:36",
+        message="--tokenizer-type PretrainedFromHF needs --tokenizer-name-or-path, the folder of the model",
+        why="the tokenizer is made right after the arguments are read; dies at launch",
+    ),
+    refuse(
         "wandb-name",
         (a.wandb_exp_name != "") & a.wandb_exp_name.is_set & ~a.use_wandb,
         at=(a.wandb_exp_name,),

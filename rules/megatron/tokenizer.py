@@ -1,0 +1,46 @@
+"""What tokenizers are made of: files that must be named, a size that must be said."""
+
+from preflight.constraints.shapes import ConstraintSet, refuse
+from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
+
+MEGATRON = ConstraintSet("megatron")
+TYPE = a.tokenizer_type
+BUILD = "megatron/training/tokenizer/tokenizer.py"
+FROM_FILE = (
+    *("SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer", "TikTokenizer", "HuggingFaceTokenizer", "MultimodalTokenizer"),
+    "SFTTokenizer",
+)
+STATED = all_of(~a.use_checkpoint_args, a.entry_is_known)
+WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"
+
+MEGATRON.add(
+    refuse(
+        "tokenizer-model-missing",
+        all_of(TYPE.is_in(*FROM_FILE), a.tokenizer_model.is_none, a.metadata_path.is_none, STATED),
+        message="--tokenizer-type {tokenizer_type} is read from --tokenizer-model, which is not given",
+        why=WHY,
+        upstream={"0.20.0": "megatron/core/tokenizers/megatron_tokenizer.py:73", "0.12.1": f"{BUILD}:51"},
+        also=(f"{BUILD}:41", f"{BUILD}:46", f"{BUILD}:54"),
+        at=(TYPE,),
+    ),
+    refuse(
+        "tokenizer-vocabulary-missing",
+        all_of(TYPE == "GPT2BPETokenizer", any_of(a.vocab_file.is_none, a.merge_file.is_none), STATED),
+        message="--tokenizer-type GPT2BPETokenizer needs --vocab-file and --merge-file",
+        why=WHY + "; newer releases download them",
+        upstream=f"{BUILD}:37",
+        also=(f"{BUILD}:38",),
+        versions=OLD,
+        at=(TYPE,),
+    ),
+    refuse(
+        "tokenizer-size-missing",
+        all_of(TYPE.is_in("NullTokenizer", "NullMultimodalTokenizer"), a.vocab_size.is_none, STATED),
+        message="--tokenizer-type {tokenizer_type} needs --vocab-size",
+        why=WHY,
+        upstream=f"{BUILD}:66",
+        also=(f"{BUILD}:97",),
+        versions=OLD,
+        at=(TYPE,),
+    ),
+)
