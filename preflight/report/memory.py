@@ -25,6 +25,8 @@ def memory_text(job: Job, look: Look = Look()) -> str:
         lines += _table(estimate, look)
     lines += [f"  {look.paint(_verdict(estimate), COLORS[estimate.verdict])}"]
     lines += [f"    {plain(reason)}" for reason in estimate.unknown if not (estimate.stages and estimate.budget is None)]
+    if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
+        lines.append("    (--world-size says how many devices there are)")
     lines += [f"  {line}".rstrip() for line in _advice(job)]
     return "".join(f"{line}\n" for line in lines)
 

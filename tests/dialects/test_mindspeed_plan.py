@@ -18,6 +18,7 @@ from megatron_reading import SIZES, read
         ("--geglu --output-logit-softcapping 30.0", {"model.gated": True, "model.gate_kept": 1, "loss.capped": True}),
         ("--swiglu", {"model.gated": True, "model.gate_kept": 0, "model.post_norm": False, "loss.capped": False}),
         ("", {"model.gated": False, "model.gate_kept": 0}),
+        ("--swiglu --fc-type up_down", {"model.gated": False, "model.gate_kept": 0}),
         ("--layerwise-disaggregated-training --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4", {"layout.world": 16, "layout.data": 1}),
         (
             "--qk-rope-head-dim 64 --qk-nope-head-dim 128 --multi-head-latent-attention",

@@ -134,7 +134,8 @@ def activation(run: Run) -> None:
     else:
         function, of = "gelu", "activation_func"
     run.derive("activation_func", function, of=of)
-    run.derive("gated_linear_unit", of in ("swiglu", "quick_geglu", "geglu", "gelu_tanh"), of=of)
+    gated = of in ("swiglu", "quick_geglu", "geglu", "gelu_tanh") and run.fc_type != "up_down"
+    run.derive("gated_linear_unit", gated, of=of)
 
 
 STEPS = (ffn, kv_channels, query_groups, experts, expert_ffn, expert_layers, vocabulary, sequence, activation)
