@@ -1,0 +1,51 @@
+"""Weights and paths of the data do not come in pairs.
+
+## What it does
+Checks lists of data that hold numbers: each number must stand before the path that it weighs, and no path may be without
+one. A list of paths alone is a blend by size, and is left alone.
+
+## Why is this bad?
+A list that is not made of pairs is taken for paths throughout: the numbers are looked for as files, and the run dies when
+the data set is built, after the model.
+
+## Example
+    --data-path 0.7 web_text_document books_text_document
+
+Use instead:
+
+    --data-path 0.7 web_text_document 0.3 books_text_document
+
+## References
+Megatron-LM d98e8a6, megatron/core/datasets/utils.py:68, get_blend_from_list; core_v0.12.1 :63
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, rule
+
+UPSTREAM = {"megatron@0.12.1": "megatron/core/datasets/utils.py:63", "megatron": "megatron/core/datasets/utils.py:68"}
+LISTS = ("data_path", "train_data_path", "valid_data_path", "test_data_path")
+_NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
+
+
+@rule(severity=Severity.ERROR, id="megatron/data-weights", frameworks=("megatron",), upstream=tuple(UPSTREAM.values()))
+def check(job: Job) -> Iterator[Finding]:
+    """Numbers among paths, at other places than in front of each."""
+    if job.arguments.open or job.arguments.get("entry_is_known").raw is not True:
+        return
+    for name in LISTS:
+        value = job.arguments.given(name)
+        listed = value.raw if value is not None else None
+        if value is None or not isinstance(listed, list) or len(listed) < 2 or not all(isinstance(entry, str) for entry in listed):
+            continue
+        numbers = [bool(_NUMBER.fullmatch(entry)) for entry in listed]
+        count = sum(numbers)
+        if count and numbers != [True, False] * (len(listed) // 2):
+            flag = job.arguments.spell(name)
+            paths = len(listed) - count
+            said = f"{flag} has {count} number{'s' * (count > 1)} for {paths} path{'s' * (paths != 1)}"
+            message = f"{said}; every path needs its weight in front, or none has one"
+            yield Finding(message, job.place(value), key=value.key, upstream=job.upstream(UPSTREAM))
