@@ -55,7 +55,7 @@ def run(argv: list[str]) -> int:
 
 
 def _check(paths: list[str]) -> int:
-    from preflight.cli.checked import run
+    from preflight.cli.check_files import run
     from preflight.cli.options import Inputs
 
     return run(Inputs(paths=paths))

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from preflight.cli import completion
-from preflight.cli.checked import Mode, run
+from preflight.cli.check_files import Mode, run
 from preflight.cli.codes import LEVELS
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, takes
 

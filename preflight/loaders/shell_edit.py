@@ -21,12 +21,6 @@ def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:
     return [splice for edit in edits for splice in _splices(document, document.launch, edit)]
 
 
-def arguments_of(document: Document) -> tuple[str, ...]:
-    """The words of the launch after its entry; unknown ones as "?" and why."""
-    launch = document.launch
-    return tuple(w.text if w.text is not None else f"?{w.because}" for w in (launch.words if launch is not None else ()))
-
-
 def _splices(document: Document, launch: Launch, edit: Edit) -> list[Splice]:
     if edit.action == "splice":
         if edit.span is None:

@@ -20,7 +20,7 @@ Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py:262,
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.dialects.megatron_hybrid import SYMBOLS, Hybrid, parse_hybrid
+from preflight.dialects.megatron.hybrid_pattern import SYMBOLS, Hybrid, parse_hybrid
 from preflight.rules.megatron.core_reading import read, typed
 
 FILE = "megatron/core/models/hybrid/hybrid_layer_allocation.py"

@@ -21,7 +21,7 @@ MindSpeed 028de58, mindspeed/core/pipeline_parallel/pipeline_model_parallel_layo
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.dialects.megatron_layout import LETTERS, Layout, parse_layout
+from preflight.dialects.megatron.layout_pattern import LETTERS, Layout, parse_layout
 from preflight.rules.megatron.core_reading import read, typed
 
 FILE = "megatron/core/transformer/pipeline_parallel_layer_layout.py"

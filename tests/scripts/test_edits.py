@@ -6,10 +6,11 @@ import difflib
 
 import pytest
 
+from preflight.document import Document
 from preflight.finding import Edit
 from preflight.fixer import splice
 from preflight.loaders.shell import load_script
-from preflight.loaders.shell_edit import arguments_of, splices
+from preflight.loaders.shell_edit import splices
 from preflight.loaders.yaml_edit import CannotEdit
 from preflight.source import Source
 
@@ -71,10 +72,12 @@ def test_an_edit_lands_where_a_person_would_make_it(name: str) -> None:
     assert _flags(before, str(edit.key[0])) == _flags(after, str(edit.key[0]), str(edit.value))
 
 
-def _flags(document: object, *without: str) -> dict[str, list[str]]:
+def _flags(document: Document, *without: str) -> dict[str, list[str]]:
+    """The options of the launch with their values; an unknown word is "?" and why."""
     found: dict[str, list[str]] = {}
     flag = ""
-    for word in arguments_of(document):  # type: ignore[arg-type]
+    assert document.launch is not None
+    for word in (w.text if w.text is not None else f"?{w.because}" for w in document.launch.words):
         if word.startswith("--"):
             flag, _, value = word.partition("=")
             found[flag] = [value] if value else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from preflight.dialects.megatron.convert import BadValue
-from preflight.dialects.megatron.table import FILES, SWITCHES, Flag, Table, table
+from preflight.dialects.megatron.table import FILES, Flag, Table, table
 from preflight.document import Problem, Word
 from preflight.source import Span
 from preflight.spelling import nearest
@@ -135,8 +135,3 @@ def stray_word(word: Word, previous: Word | None) -> Problem:
     """A word that belongs to no option."""
     after = f" after {previous.text}" if previous is not None and previous.text else ""
     return Problem(STRAY_WORD, f"{word.text!r}{after} belongs to no option", word.span, word.uses)
-
-
-def is_switch(flag: Flag) -> bool:
-    """Whether an option takes no value."""
-    return flag.kind in SWITCHES

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from preflight.dialects.megatron.hybrid_pattern import parse_hybrid
+from preflight.dialects.megatron.layout_pattern import parse_layout
 from preflight.dialects.megatron.mindspeed import stated_chunks
 from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
-from preflight.dialects.megatron_hybrid import parse_hybrid
-from preflight.dialects.megatron_layout import parse_layout
 
 OLD = "0.12.1"
 MOST_CHUNKS = 100_000

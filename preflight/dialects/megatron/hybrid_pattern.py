@@ -32,11 +32,6 @@ class Hybrid(NamedTuple):
         """Decoder layers."""
         return sum(map(len, self.segments))
 
-    @property
-    def decoder(self) -> str:
-        """The decoder's layers without the marks between segments."""
-        return "".join(self.segments)
-
 
 @lru_cache
 def parse_hybrid(text: str) -> Hybrid:
