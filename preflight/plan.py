@@ -122,6 +122,7 @@ class Precision:
     gradients: Value = _NOT_GIVEN
     master: Value = _NOT_GIVEN  # master copy in the optimizer; None when there is none
     states: Value = _NOT_GIVEN  # Adam moments
+    second: Value = _NOT_GIVEN  # the second moment, where it differs; None as the first
     fp8: Value = _NOT_GIVEN  # fp8 recipe or None
     fp8_parameters: Value = _NOT_GIVEN
     gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a buffer of their own at full precision

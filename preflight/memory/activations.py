@@ -93,7 +93,9 @@ def expert_mlp(s: Shape) -> Parts:
     parts["dispatched tokens"] = eight * routed * s.hidden
     parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
     parts["activation output"] = eight * routed * e.ffn / s.expert_tensor
-    if not s.gated:
+    if s.gated and s.gate_kept:
+        parts["gate activation"] = s.gate_kept * 2 * routed * e.ffn / s.expert_tensor
+    if not s.gated or s.gate_kept:
         parts["weighted activation"] = 2 * routed * e.ffn / s.expert_tensor
     if e.shared:
         parts["shared experts"] = s.tokens * (2 * s.projections + eight) * e.shared / s.tensor
@@ -120,14 +122,14 @@ def _dropout(s: Shape) -> Parts:
     return {"mlp dropout mask": s.split_tokens * s.hidden} if s.hidden_dropout else {}
 
 
-_ROUTED = ("router", "dispatched tokens", "fc1 output", "activation output", "weighted activation", "shared experts")
+_ROUTED = ("router", "dispatched tokens", "fc1 output", "gate activation", "activation output", "weighted activation", "shared experts")
 _MODULES = {
     "core_attn": ("scores", "softmax statistics"),
     "layernorm": ("norm 1 output", "norm 2 output"),
     "mla_up_proj": ("query key value", "key value up"),
     "mlp": ("fc1 output", "gate output", "up output", "gate activation", "activation output"),
     "activation": ("gate activation", "activation output", "weighted activation"),
-    "moe_act": ("activation output", "weighted activation"),
+    "moe_act": ("gate activation", "activation output", "weighted activation"),
     "moe": _ROUTED,
     "shared_experts": ("shared experts",),
 }

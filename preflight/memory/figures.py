@@ -91,7 +91,7 @@ class Shape:
     parameter_bytes: int
     gradient_bytes: int
     master_bytes: int
-    state_bytes: int
+    state_bytes: float  # of a moment, on average
     fp16: bool
     fp8: bool
     fp8_recipe: str

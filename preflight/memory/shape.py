@@ -124,7 +124,7 @@ def _states(get: Get) -> dict[str, Any]:
         "parameter_bytes": 1 if get("precision.fp8_parameters") else BYTES[get("precision.parameters")],
         "gradient_bytes": BYTES[get("precision.gradients", "fp32")],
         "master_bytes": BYTES[get("precision.master")] if get("precision.master") else 0,
-        "state_bytes": BYTES[get("precision.states", "fp32")],
+        "state_bytes": _moments(get),
         "fp16": get("precision.compute", get("precision.parameters")) == "fp16",
         "fp8": bool(get("precision.fp8")),
         "fp8_recipe": str(get("precision.fp8") or ""),
@@ -141,6 +141,13 @@ def _states(get: Get) -> dict[str, Any]:
         "fsdp": bool(get("optimizer.fsdp")),
         "double_buffer": bool(get("optimizer.double_buffer", False)),
     }
+
+
+def _moments(get: Get) -> float:
+    """Bytes of a moment: two may be kept in different types."""
+    first = BYTES[get("precision.states", "fp32")]
+    second = BYTES[get("precision.second")] if get("precision.second") and get("optimizer.name") == "adam" else first
+    return first if first == second else (first + second) / 2
 
 
 def _loss(get: Get) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _sizes(values: Mapping[str, Value]) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or not int(name not in _MAY_BE_0) <= size <= MOST:
             raise Missing(f"the {words} is {size!r}, no usable size")
     if _raw(values, "precision.parameters") not in BYTES or any(
-        _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states")
+        _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states", "second")
     ):
         raise Missing("a precision is none that is known")
 

@@ -192,3 +192,13 @@ def test_norms_behind_and_a_gate_written_out_keep_more():
 def test_a_cap_on_logits_keeps_its_tanh():
     capped, plain = (loss.kept(shape(make(loss__capped=on))) for on in (True, False))
     assert [one - other for one, other in zip(capped, plain, strict=True)] == [2 * 4096 * 32000] * 2
+
+
+def test_a_gate_without_a_kernel_keeps_its_parts_in_experts_too_unless_they_are_made_again():
+    mixture = {**MIXTURE, "model__top_k": 2, "model__gated": True}
+    fused, apart = (activations.layer(shape(make(**mixture, model__gate_kept=kept)), routed=True) for kept in (0, 2))
+    copies = 2 * (2 * 4096) * 1024
+    assert sum(apart.values()) - sum(fused.values()) == 3 * copies, "two of the gate, and the product before its weight"
+    again = {"recompute__mode": "selective", "recompute__modules": ("moe_act",)}
+    made = [sum(activations.layer(shape(make(**mixture, **again, model__gate_kept=kept)), routed=True).values()) for kept in (0, 2)]
+    assert made[0] == made[1]

@@ -26,6 +26,12 @@ def sizes(index=0, **changes):
     return {term.name: term.high for term in rank(index, **changes).terms}
 
 
+@pytest.mark.parametrize(("first", "second", "both"), [("fp32", None, 8), ("bf16", None, 4), ("bf16", "fp32", 6), ("fp8", "fp16", 3)])
+def test_two_moments_may_be_of_two_types(first, second, both):
+    kept = rank(precision__states=first, precision__second=second)
+    assert sum(term.high for term in kept.terms if term.name == "optimizer states") == both * kept.parameters
+
+
 def test_muon_keeps_one_moment_of_matrices_and_two_of_tables():
     whole, muon = sizes(), sizes(optimizer__name="muon")
     assert whole["optimizer states"] - muon["optimizer states"] == pytest.approx(4 * (parameters.stage(shape(make()), 0).total - 2 * TABLE))

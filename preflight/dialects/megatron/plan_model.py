@@ -23,13 +23,20 @@ FAMILIES = {
 """Entry scripts, or folders of functional tests, of models that are no GPT."""
 
 
+OLD = "0.12.1"
 GATES = {"gelu": 1, "gelu_tanh": 4}
 """What MindSpeed-LLM's gates keep, operator by operator: the GELU's output for the product; written out with tanh, also the tanh, one more
 than it, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in megatron/core/transformer/mlp.py)."""
 
 
 def _gate_kept(run: Run) -> int:
-    return GATES.get(str(run.activation_func), 0) if run.gated_linear_unit else 0
+    """Megatron's gate keeps nothing more unless its kernel is switched off: then the SiLU's output and, since an offset is added to it,
+    the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
+    if not run.gated_linear_unit:
+        return 0
+    if run.activation_func == "silu" and "mindspeed" not in run.versions and not run.bias_swiglu_fusion and not run.use_te_activation_func:
+        return 1 if run.core == OLD else 2
+    return GATES.get(str(run.activation_func), 0)
 
 
 def model(source: Source) -> Model:

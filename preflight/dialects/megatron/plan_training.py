@@ -105,6 +105,7 @@ def precision(source: Source) -> Precision:
         gradients=compute(_gradients, "accumulate_allreduce_grads_in_fp32"),
         master=compute(_master, "main_params_dtype"),
         states=compute(lambda r: "bf16" if _on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32", "exp_avg_dtype"),
+        second=compute(lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not _on(r, "o2_optimizer") else None, "exp_avg_sq_dtype"),
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
         gather_buffer=compute(lambda r: bool(r.fp8 and r.fp8_param_gather and r.fp8_recipe == "mxfp8" and not r.reuse_grad_buf_for_mxfp8_param_ag)),
