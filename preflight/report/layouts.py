@@ -27,6 +27,8 @@ def layouts_text(path: str, result: Result, explain: bool) -> str:
     reasons = [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
     if reasons and (explain or not result.layouts):
         lines += ["left out:", *reasons]
+        if not result.layouts and any(why.startswith("rule ") for why in result.rejected):
+            lines.append("where a rule refuses every layout, something else is wrong: preflight check shows what")
     elif not result.layouts:
         lines.append("no layout of these devices is left to look at; do --fix and --max leave any?")
     return "".join(f"{plain(line)}\n" for line in lines)

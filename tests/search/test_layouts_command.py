@@ -63,3 +63,9 @@ def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(config:
     code, out, _ = ran(capsys, "run.yaml", *few, "-o", "table.txt")
     assert (code, out) == (0, "")
     assert (config.parent / "table.txt").read_text().startswith("run.yaml: ")
+
+
+def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.write_text("".join(line for line in EXAMPLE.read_text().splitlines(keepends=True) if "--lr:" not in line))
+    code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--max", "pipeline=1", "--max", "context=1")
+    assert (code, "rule megatron/required-argument" in out, "preflight check shows what" in out) == (1, True, True)
