@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Finding, Job, Severity, Unverified, rule
 
 UPSTREAM = {"megatron@0.12.1": "megatron/core/datasets/utils.py:63", "megatron": "megatron/core/datasets/utils.py:68"}
 LISTS = ("data_path", "train_data_path", "valid_data_path", "test_data_path")
@@ -32,20 +32,21 @@ _NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 
 @rule(severity=Severity.ERROR, id="megatron/data-weights", frameworks=("megatron",), upstream=tuple(UPSTREAM.values()))
-def check(job: Job) -> Iterator[Finding]:
+def check(job: Job) -> Iterator[Finding | Unverified]:
     """Numbers among paths, at other places than in front of each."""
-    if job.arguments.open or job.arguments.get("entry_is_known").raw is not True:
+    if job.arguments.get("entry_is_known").raw is not True:
         return
     for name in LISTS:
         value = job.arguments.given(name)
-        listed = value.raw if value is not None else None
-        if value is None or not isinstance(listed, list) or len(listed) < 2 or not all(isinstance(entry, str) for entry in listed):
+        if value is None:
             continue
-        numbers = [bool(_NUMBER.fullmatch(entry)) for entry in listed]
-        count = sum(numbers)
-        if count and numbers != [True, False] * (len(listed) // 2):
-            flag = job.arguments.spell(name)
+        listed = value.raw if isinstance(value.raw, list) else []
+        if job.arguments.open or not value.known or not all(isinstance(entry, str) for entry in listed):
+            yield Unverified(value.because or "paths that are not known")
+            continue
+        count = sum(numbers := [bool(_NUMBER.fullmatch(entry)) for entry in listed])
+        if len(listed) > 1 and count and numbers != [True, False] * (len(listed) // 2):
             paths = len(listed) - count
-            said = f"{flag} has {count} number{'s' * (count > 1)} for {paths} path{'s' * (paths != 1)}"
+            said = f"{job.arguments.spell(name)} has {count} number{'s' * (count > 1)} for {paths} path{'s' * (paths != 1)}"
             message = f"{said}; every path needs its weight in front, or none has one"
             yield Finding(message, job.place(value), key=value.key, upstream=job.upstream(UPSTREAM))
