@@ -24,11 +24,11 @@ What breaks, and when: at launch, at the first step, or silently.
 
 ## Example
 
-    data_parallel: 4
+    pipeline_stage: 4
 
 Use instead:
 
-    data_parallel: 2
+    pipeline_stage: 2
 
 ## References
 Framework and version, path/in/repository.py:LINE, function
@@ -42,34 +42,31 @@ from preflight import Finding, Job, Severity, Unverified, known, rule
 @rule(severity=Severity.WARNING)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Look at the plan; stay silent where a value is unknown."""
-    layout = job.plan.layout
-    if (values := known(layout.data, layout.tensor)) is None:
+    layers, pipeline = job.plan.model.layers, job.plan.layout.pipeline
+    if (values := known(layers, pipeline)) is None:
         return
-    data, tensor = values
-    if data < tensor:
-        yield Finding(f"{data} data-parallel ranks are fewer than {tensor} tensor-parallel ones", job.place(layout.data, layout.tensor))
+    if values[1] > values[0]:
+        yield Finding(f"{values[1]} pipeline stages are more than {values[0]} layers", job.place(pipeline, layers))
 '''
 _FIXTURE = """- name: the fault
   file: run.yaml
   text: |
     use_parallel: True
-    parallel_config:
-      data_parallel: 1
-      model_parallel: 2
+    parallel_config: {pipeline_stage: 4}
+    model: {model_config: {type: LlamaConfig, num_layers: 2}}
   found: |
-    run.yaml:3:18: warning: 1 data-parallel ranks are fewer than 2 tensor-parallel ones [{id}]
+    run.yaml:2:35: warning: 4 pipeline stages are more than 2 layers [{id}]
 - name: silent
   file: run.yaml
   text: |
     use_parallel: True
-    parallel_config:
-      data_parallel: 2
-      model_parallel: 2
+    parallel_config: {pipeline_stage: 2}
+    model: {model_config: {type: LlamaConfig, num_layers: 2}}
   found: ""
 - name: silent where a value is unknown
   file: run.sh
   text: |
-    torchrun --nproc-per-node $GPUS pretrain_gpt.py --tensor-model-parallel-size $TP
+    torchrun --nproc-per-node $GPUS pretrain_gpt.py --num-layers 2 --pipeline-model-parallel-size $PP
   found: ""
   unknown: ""
 """

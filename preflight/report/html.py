@@ -77,7 +77,11 @@ def _run(job: Job) -> dict[str, Any] | None:
         "color": {name: index % COLORS for index, name in enumerate(names)},
         "rows": [(name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars]) for name in names],
         "limit": 100 * estimate.budget / width if estimate.budget else None,
-        "layout": [(name, value.raw) for name, value in job.plan.values().items() if name.startswith("layout.") and name[7:] in LAYOUT and value.known],
+        "layout": [
+            (name, value.raw)
+            for name, value in job.plan.values().items()
+            if name.startswith("layout.") and name[7:] in LAYOUT and value.known and value.raw is not None
+        ],
     }
 
 

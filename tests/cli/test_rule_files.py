@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
-from harness import Cli
+import pytest
+from harness import Cli, with_toy
+
+from preflight import builtin, hookimpl, testing
 
 
 def test_pages_of_rules_never_replace_pages_of_others(cli: Cli, tmp_path: Path) -> None:
@@ -17,6 +21,26 @@ def test_pages_of_rules_never_replace_pages_of_others(cli: Cli, tmp_path: Path) 
     assert (tmp_path / "README.md").read_text() == "mine\n"
     (tmp_path / "file").write_text("")
     assert cli("rules", "--write-docs", "file").err.startswith("preflight: file: cannot be written: ")
+
+
+class Written:
+    """A plugin with the rule that was written, and with the dialects that its fixture needs."""
+
+    @hookimpl
+    def preflight_rules(self) -> list[object]:
+        return [import_module("odd_form").check]
+
+    @hookimpl
+    def preflight_dialects(self) -> list[object]:
+        return list(builtin.preflight_dialects())
+
+
+def test_what_new_rule_writes_runs_as_it_is(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rules").mkdir()
+    cli("new-rule", "odd-form")
+    monkeypatch.syspath_prepend(tmp_path / "rules")
+    for case in testing.load("tests/rules/odd_form.yaml"):
+        case.verify(tmp_path, rules=["odd-form"], plugins=with_toy([Written()]))
 
 
 def test_new_rule_writes_a_module_and_a_fixture(cli: Cli, tmp_path: Path) -> None:
