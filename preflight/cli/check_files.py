@@ -74,7 +74,7 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
-    return output.nothing("checked", report.skipped) if nothing else output.exit_code(report, level)
+    return output.nothing("checked", report.skipped, checker) if nothing else output.exit_code(report, level)
 
 
 def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, mode: Mode, level: str) -> int:
@@ -85,7 +85,7 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     single = map(teller.of, session.typed(checker, inputs, command))
     told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
     if not (told.checked or told.unreadable or inputs.allow_unclaimed):
-        return output.nothing("checked", told.skipped)
+        return output.nothing("checked", told.skipped, checker)
     say(shown(told, look))
     output.complain(told.problems)
     return output.code(told.worst, level, crashed=told.crashed, unreadable=told.unreadable)

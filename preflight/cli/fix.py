@@ -53,7 +53,7 @@ def fix(inputs: Inputs, facts: JobFacts, rules: Rules, how: How, diff: Diff = Fa
     errors = tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread)
     report = merge([*(result.report for result in results), Report(errors=errors)])
     if not (report.checked or errors or inputs.allow_unclaimed):
-        return output.nothing("checked", report.skipped)
+        return output.nothing("checked", report.skipped, checker)
     told = "".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff))
     if not report.checked:
         told = ""

@@ -63,7 +63,7 @@ def layouts(
     edited = [_applied(checker.workspace([source]), found, apply, run) for source, found in results if apply]
     output.complain(f"preflight: {plain(str(error))}" for error in errors)
     if not results:
-        return USAGE if errors else output.nothing("searched", skipped)
+        return USAGE if errors else output.nothing("searched", skipped, checker)
     output.deliver(_json(results) if out.output_format == "json" else _text(results, explain), out.output_file)
     for old, new in edited:
         if new.text != old.text:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from preflight.checking import Checker
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
 from preflight.cli.options import Output, Printed
 from preflight.cli.stream import say
@@ -103,11 +104,14 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
     complain(problems(report))
 
 
-def nothing(done: str, skipped: Sequence[str]) -> int:
+def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     """Say why nothing was done, and give the exit code. skipped: what was looked at."""
-    why = "no YAML file or shell script was found" if not skipped else f"{', '.join(skipped[:3])} is no training config that preflight knows"
+    why = "no YAML file or shell script was found"
     if len(skipped) > 1:
         why = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''} are no training configs that preflight knows"
+    elif skipped:
+        why = f"{skipped[0]} is no training config that preflight knows"
+        why += "" if checker.facts.target else "; where it is one, say whose with --target"
     print(f"preflight: nothing was {done}: {why}", file=sys.stderr)
     return USAGE
 

@@ -51,5 +51,5 @@ def show_jobs(options: Options, command: list[str] | None, as_text: Callable[[Jo
         output.deliver(text, out.output_file)
     output.write(report, [], style)
     if not report.jobs and not report.errors:
-        return output.nothing("read", report.skipped)
+        return output.nothing("read", report.skipped, checker)
     return OK if report.jobs and not report.errors else USAGE

@@ -155,6 +155,12 @@ def test_what_another_object_says_never_refuses(gate, text):
 
 
 def test_processes_outweigh_devices_where_both_are_asked_for(gate):
+    assert gate(trainjob(4, devices="numProcPerNode: auto\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")).submission.allocation == (
+        2,
+        8,
+        16,
+        "manifest",
+    )
     assert gate(trainjob(4, devices="numProcPerNode: 6\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")).submission.allocation == (2, 6, 12, "manifest")
 
 
