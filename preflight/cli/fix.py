@@ -47,9 +47,13 @@ def fix(inputs: Inputs, facts: JobFacts, rules: Rules, how: How, diff: Diff = Fa
             if asked or checker.ours(source, error):
                 unread.append(InputError(error.message, error.path or source.name, error.line, error.column))
             continue
+        try:
+            _deliver(source, result, diff, style)
+        except InputError as error:
+            unread.append(error)
+            continue
         results.append(result)
         edited = edited or bool(result.edited)
-        _deliver(source, result, diff, style)
     errors = tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread)
     report = merge([*(result.report for result in results), Report(errors=errors)])
     if not (report.checked or errors or inputs.allow_unclaimed):

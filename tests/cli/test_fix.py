@@ -35,6 +35,16 @@ def test_fix_takes_chosen_rules_only(cli: Cli, files: Path) -> None:
     assert (files / "both.yaml").read_text() == "toy: true\ndata: 4  # dp\ntensor: 2\nname: LOUD\n"
 
 
+def test_a_file_that_cannot_be_written_does_not_keep_others_from_being_fixed(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml", "c.yaml"):
+        (tmp_path / name).write_text(LOUD)
+    (tmp_path / "b.yaml").chmod(0o444)
+    ran = cli("fix", ".")
+    assert (ran.code, ran.err) == (2, "preflight: b.yaml: is read-only; nothing was written\n")
+    assert ran.out == "".join(f"{name}.yaml:2:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n" for name in "ac") + "2 fixed.\n"
+    assert [(tmp_path / name).read_text() == LOUD for name in ("a.yaml", "b.yaml", "c.yaml")] == [False, True, False]
+
+
 def test_fix_turns_stdin_into_stdout(cli: Cli) -> None:
     ran = cli("fix", "-", stdin=LOUD.encode())
     assert ran.out == "toy: true\nname: loud\n"
