@@ -15,7 +15,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
 _WRAPPERS = frozenset(
     "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
-    "docker podman apptainer uv poetry pipenv conda".split()
+    "docker podman apptainer singularity uv poetry pipenv conda".split()
 )
 _RANKED = re.compile(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
 """Variables that a launcher sets for each process that it starts."""

@@ -2,7 +2,8 @@
 
 ## What it does
 Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
-the version asked for is not described: its choices may be others.
+the version asked for is not described: its choices may be others. So it is where nobody said the target, the launch has
+options that no parser described here knows, and the value is like no choice: a fork has choices of its own.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.
@@ -30,5 +31,10 @@ from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, dropped, 
 @rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
-        severity = own_options(job) or (Severity.WARNING if job.asked is not None else None)
+        severity = own_options(job) or (Severity.WARNING if job.asked is not None or (problem.fix is None and _of_a_fork(job)) else None)
         yield finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem))
+
+
+def _of_a_fork(job: Job) -> bool:
+    """Whether nobody said the target and the options are not those of any parser that is described."""
+    return job.arguments.get("target_is_stated").raw is False and any(problem.fix is None for problem in problems(job, "unknown-flag"))

@@ -65,3 +65,11 @@ def test_keys_of_the_first_releases_tell_the_release() -> None:
 def test_a_size_in_the_place_of_a_factor_gives_no_size(factor: str, known: bool) -> None:
     (job,) = preflight.check_text(TELECHAT % factor, name="run.yaml", target="mindformers@1.3.2").jobs
     assert job.arguments.get("shape.ffn").known is known
+
+
+def test_a_launch_whose_entry_is_not_known_is_judged_by_what_is_typed() -> None:
+    sizes = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --tensor-model-parallel-size 3"
+    report = preflight.check_text(f"torchrun --nproc_per_node 6 $2 {sizes} --own 1", name="run.sh", target="megatron@0.20.0")
+    assert {(str(f.severity), f.rule) for f in report.findings} >= {("error", "heads-not-divisible"), ("warning", "unknown-flag")}
+    assert "megatron/required-argument" not in {f.rule for f in report.findings}
+    assert preflight.check_text("torchrun --nproc_per_node 6 $2 --num-layers 24 --lr 1", name="run.sh").skipped == ("run.sh",)

@@ -53,6 +53,18 @@ SCRIPTS = {
         'LAUNCH="$1/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=8"\nsrun -n 2 bash -c "$LAUNCH $1/pretrain_gpt.py --a 1"\n',
         [("python -m torch.distributed.run", "pretrain_gpt.py", ["--a", "1"], [16])],
     ),
+    "a script that is written to a file": (
+        'CMD="pretrain_gpt.py --a 1"\ncat > job.sh <<EOM\n#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n'
+        'srun bash -c "python -u $CMD"\nEOM\nsbatch job.sh\n',
+        [("srun", "pretrain_gpt.py", ["--a", "1"], [8])],
+    ),
+    "a text that is written to a file": ("cat > notes.txt <<EOM\ntorchrun pretrain_gpt.py --a 1\nEOM\n", []),
+    "in another kind of container": (f"srun -n2 singularity exec -B /x image {RUN}\n", [EIGHT]),
+    "an entry that only the caller knows": ("torchrun --nproc_per_node 8 $2 --a 1\n", [("torchrun", "", ["--a", "1"], [8])]),
+    "a name that one branch ends": (
+        'S=""\n[ -n "$A" ] && S="-long"\nARGS="--a 1 --save /x$S/checkpoints"\ntorchrun --nproc_per_node 8 pretrain_gpt.py $ARGS\n',
+        [("torchrun", "pretrain_gpt.py", ["--a", "1", "--save"], [8])],
+    ),
     "python alone": ("python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [1])]),
     "python behind something unknown": ("$L python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], ["$L may start several"])]),
     "python with a stated world": ("export WORLD_SIZE=4\npython pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [4])]),

@@ -100,7 +100,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     names = [str(choice) for choice in fault.choices]
     shown = ", ".join(names) if len(names) <= 12 else ", ".join(names[:12]) + ", …"
     lower = {choice.lower(): choice for choice in names}
-    near = lower.get((word.text or "").lower()) or nearest(word.text or "", names) or ""
+    near = lower.get((word.text or "").lower()) or nearest(word.text or "", names, 0.78) or ""
     hint = f"; did you mean {near}" if near else ""
     fix = _replacing(word, near) if near else None
     return Problem(BAD_CHOICE, f"{name.text} is one of {shown}, not {word.text!r}{hint}", word.span, word.uses, fix, crash=fault.crash)

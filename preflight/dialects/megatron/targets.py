@@ -44,6 +44,9 @@ TELLING = frozenset(
 )
 """Options that tell a launch of this family from any other."""
 
+UNKNOWN_ENTRY = "$"
+"""How the name of an entry begins that only the caller knows."""
+
 OTHER_PARSERS = re.compile(r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert)\.py$")
 
 
@@ -71,13 +74,13 @@ def is_underscored(launch: Launch) -> bool:
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
     """Judge a launch by the name of its entry script and by options that tell."""
-    name = (entry or "").rpartition("/")[2]
+    name = (UNKNOWN_ENTRY if entry is None else entry).rpartition("/")[2]
     if OTHER_PARSERS.search(name):
         return False
     if name in ENTRIES:
         return True
     told = sum((word or "").partition("=")[0] in TELLING for word in words)
-    return name.endswith(".py") and told >= (1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4)
+    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4)
 
 
 def is_model_args(tree: Node) -> bool:

@@ -28,7 +28,7 @@ from preflight.source import Source, Span
 MAX_LAUNCHES = 64
 MAX_CALLS = 12
 _QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
-_SHELLS = frozenset(["sbatch", "bash", "sh"])
+_SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 
@@ -83,10 +83,10 @@ class Commands:
                 assign(self.expander, tree, child)
             return
         plain = tree.text(name)
-        if plain in _QUIET:
-            return
-        if document is not None and plain in _SHELLS:
+        if document is not None and (plain in _SHELLS or plain in _WRITERS):
             self._script_text(tree, document, plain)
+            return
+        if plain in _QUIET:
             return
         if plain.startswith("-") and not before:
             self.broken.append(tree.span(node))
@@ -208,13 +208,15 @@ class Commands:
         self.prefix, self.calls = outer, self.calls - 1
 
     def _script_text(self, tree: Tree, document: Node, name: str) -> None:
-        """A script given as a here-document; sbatch reads #SBATCH lines in it."""
+        """A script given as a here-document, or written to a file that is meant to run; sbatch reads #SBATCH lines in it."""
         body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
         if body is None:
             return
         text = nested([Field(list(heredoc(self.expander, tree, document, body)))])
+        if text is None or (name in _WRITERS and not text.source.text.startswith("#!")):
+            return
         outer, given = self.asked, self.given
-        if name == "sbatch" and text is not None:
+        if name == "sbatch" or (name in _WRITERS and "\n#SBATCH" in text.source.text):
             self.asked, _ = sbatch(text.source)
             self.given = {**given, **variables(self.asked)}
         self._nested(text, apart=True)

@@ -145,9 +145,9 @@ def _is_command(value: Value) -> bool:
 
 
 def _is_group(value: Value) -> bool:
-    """A list of flags, or nothing."""
+    """A list of flags, or nothing. One dash alone begins the end of a name as well."""
     text = next((piece.text for piece in value if piece.text is None or piece.text.strip()), "")
-    return text is not None and (not text or text.lstrip().startswith("-"))
+    return text is not None and (not text or text.lstrip().startswith("--") or (text.lstrip().startswith("-") and " " in text.strip()))
 
 
 def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
