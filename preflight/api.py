@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from preflight.cluster import Cluster, Device
-from preflight.engine import Report, check_documents, find_device
+from preflight.engine import Report, find_device
 from preflight.finding import Finding, Severity
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plan import Plan
@@ -77,7 +77,7 @@ def check_command(
     """Check a command given as a list of words: an entry script and its flags, with or without its launcher."""
     from preflight.loaders.command import load_command
 
-    return check_documents((load_command(argv),), installed(), request(world_size, device, target, env))
+    return Workspace([load_command(argv).source], installed(), request(world_size, device, target, env)).check()
 
 
 def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEstimate:

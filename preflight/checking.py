@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from preflight.cluster import Device
 from preflight.discovery import Named
 from preflight.document import Document
-from preflight.engine import UNUSED, Policy, Report, Unreadable, check_documents, find_device, order
+from preflight.engine import UNUSED, Policy, Report, Unreadable, find_device, order
 from preflight.plugins import Plugins
 from preflight.request import Request, Target
 from preflight.rule import Checkable
@@ -86,9 +86,9 @@ class Checker:
 
     def check_command(self, document: Document) -> Report:
         """Check a command line."""
+        workspace = self.workspace([document.source])
         try:
-            report = check_documents((document,), self.plugins, self.request(None), self.policy)
-            return self._suggested(self.workspace([document.source]), report) if self.suggest else report
+            return self._suggested(workspace, workspace.check())
         except InputError as error:
             return _unreadable(error)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from preflight import check_command
+
 RUN = [sys.executable, "-c", "import sys; from preflight.cli import main; main()"]
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -67,3 +69,13 @@ def test_the_report_does_not_depend_on_order_hash_seed_or_locale(tmp_path: Path)
 
     assert checked("json", paths, PYTHONHASHSEED="1", LC_ALL="C") == checked("json", paths, PYTHONHASHSEED="2") != b""
     assert checked("concise", paths, PYTHONHASHSEED="3") == checked("concise", paths[::-1], PYTHONHASHSEED="4", TZ="Asia/Tokyo") != b""
+
+
+def test_a_command_is_checked_with_the_config_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text((EXAMPLES / "mindformers/run_llama2_7b.yaml").read_text())
+    command = ["msrun", "--worker_num", "16", "--local_worker_num", "8", "run_mindformer.py", "--config", "run.yaml"]
+    done = subprocess.run([*RUN, "check", "-f", "concise", "--", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "run.yaml:56:20: error: 1 micro-batch is fewer than the 2 pipeline stages" in done.stdout
+    assert "too-few-micro-batches" in {finding.rule for finding in check_command(command).findings}

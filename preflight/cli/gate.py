@@ -71,7 +71,8 @@ def gate(
     loaded = plugins.load()
     verify_facts(Facts(device=device), loaded)
     policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, follow, device=device)
-    verdict = judge(Submission(data, name, "manifest" if manifest else "sbatch", given, wish, component), loaded, policies)
+    kind, folder = "manifest" if manifest else "sbatch", Path.cwd() if follow else None
+    verdict = judge(Submission(data, name, kind, given, wish, component, folder=folder), loaded, policies)
     if audit:
         _audit(audit, verdict, who)
     if output_format == "json":

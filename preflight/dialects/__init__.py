@@ -70,10 +70,12 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
 
 
 def beside(document: Document, name: str) -> Path | None:
-    """Where a file named in a document lies: relative to the document; None when the document has no path."""
-    if document.source.path is None or not name:
+    """Where a file named in a document lies: relative to the document, or to where a command is typed; None of a text without a path."""
+    path = document.source.path
+    folder = path.parent if path is not None else Path.cwd() if document.kind == "command" else None
+    if folder is None or not name:
         return None
     try:
-        return (document.source.path.parent / name).resolve()
+        return (folder / name).resolve()
     except (OSError, RuntimeError, ValueError):  # a name too long, a loop of links, a NUL
         return None

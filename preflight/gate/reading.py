@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from preflight.checking import merge
 from preflight.document import Count
@@ -45,18 +46,19 @@ def read(submission: Submission, plugins: Plugins, policy: Policy, *, follow: bo
         jobs = list(load_manifests(source))
         report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])
         return Reading(report, given if given.known else _of_manifest(jobs))
-    workspace = Workspace([_script(source, submission)], plugins, request, policy)
+    workspace = Workspace([_script(source, submission, follow)], plugins, request, policy)
     report = workspace.check()
     return Reading(report, given if given.known else _of_script(report), workspace)
 
 
-def _script(source: Source, submission: Submission) -> Source:
+def _script(source: Source, submission: Submission, follow: bool) -> Source:
     """The source under a name that tells the loader it is a script. Of a component, the #SBATCH lines say that there are others."""
     name = source.name
     if not source.text.startswith("#!") and not name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")):
         name += ".sbatch"
     text = _SBATCH.sub("#SBATCH hetjob", source.text, count=1) if submission.component else source.text
-    return Source(text, name, bom=source.bom)
+    path = submission.folder / PurePath(name).name if follow and submission.folder is not None else None
+    return Source(text, name, path=path, bom=source.bom)
 
 
 def _of_manifest(jobs: Iterable[Manifest]) -> Allocation:

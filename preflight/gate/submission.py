@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from preflight.record import NamedTuple
@@ -49,6 +50,7 @@ class Submission(NamedTuple):
 
     component: the script is one component of a heterogeneous job, so its own #SBATCH lines do not say what the job gets.
     change: the job is queued already, and what it asks for is changed.
+    folder: where the job will run, and files that it names are looked for; None: they are not opened.
     """
 
     data: bytes
@@ -58,3 +60,4 @@ class Submission(NamedTuple):
     override: Override | None = None
     component: bool = False
     change: bool = False
+    folder: Path | None = None

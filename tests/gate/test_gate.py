@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from preflight.gate.text import told
 from preflight.gate.verdict import Policies, Verdict, judge
 from preflight.plugins import load
 
+ROOT = Path(__file__).parents[2]
 SCRIPT = """\
 #!/bin/bash
 #SBATCH -N2
@@ -180,3 +182,16 @@ def test_nothing_beside_the_script_is_opened(gate, tmp_path):
     (tmp_path / "model_config.yaml").write_text("num_layers: 33\n")
     script = f"#!/bin/bash\nsource {tmp_path}/env.sh\ntorchrun pretrain_gpt.py --yaml-cfg {tmp_path}/model_config.yaml\n"
     assert gate(script).code == 0
+
+
+def test_files_that_a_script_names_are_opened_where_the_client_says_so(tmp_path, monkeypatch, capsys):
+    from preflight.cli import run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "configs/run.yaml").write_text((ROOT / "examples/mindformers/run_llama2_7b.yaml").read_text())
+    (tmp_path / "scripts/job.sh").write_text("#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n")
+    assert run(["gate", "--script", "scripts/job.sh", "-f", "text"]) == 0
+    assert run(["gate", "--script", "scripts/job.sh", "-f", "text", "--follow"]) == 1
+    assert "configs/run.yaml:56" in capsys.readouterr().err
