@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from preflight import plugins
 from preflight.cli.codes import LEVELS
+from preflight.report.page import documented
 
 
 def begun(words: Iterable[str], incomplete: str) -> list[str]:
@@ -16,7 +17,7 @@ def begun(words: Iterable[str], incomplete: str) -> list[str]:
 
 def rules(incomplete: str) -> list[str]:
     """Ids of rules."""
-    return begun((rule.id for rule in plugins.load().rules(None)), incomplete)
+    return begun((rule.id for rule in documented(plugins.load().rules(None))), incomplete)
 
 
 def devices(incomplete: str) -> list[str]:

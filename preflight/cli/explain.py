@@ -9,7 +9,7 @@ import typer
 from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
-from preflight.report.page import rule_page
+from preflight.report.page import documented, rule_page
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
 
@@ -23,7 +23,7 @@ def explain(rule: RuleId) -> int:
     """
     from preflight.plugins import load
 
-    known = {item.id: item for item in load().rules(None)}
+    known = {item.id: item for item in documented(load().rules(None))}
     if rule not in known:
         raise InputError(f"there is no rule {rule!r}{did_you_mean(rule, known)}")
     say(rule_page(known[rule]))

@@ -13,7 +13,7 @@ from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.report.coverage import coverage
-from preflight.report.page import GENERATED, pages
+from preflight.report.page import GENERATED, documented, pages
 from preflight.rule import Checkable
 from preflight.settings import Facts
 from preflight.source import InputError
@@ -38,7 +38,7 @@ def rules(
     loaded = load()
     if framework is not None:
         verify_facts(Facts(target=framework), loaded)
-    found = [rule for rule in loaded.rules(None) if framework is None or not rule.frameworks or framework in rule.frameworks]
+    found = [rule for rule in documented(loaded.rules(None)) if framework is None or not rule.frameworks or framework in rule.frameworks]
     if write_docs is not None:
         _write(write_docs, pages(found))
     elif show_coverage:

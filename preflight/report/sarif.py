@@ -17,25 +17,26 @@ from preflight.fixer import text_edits
 from preflight.report.fingerprint import fingerprints
 from preflight.report.look import Look
 from preflight.report.plain import plain
+from preflight.report.unused_suppression import unused_suppression
 from preflight.rule import Checkable
 from preflight.source import Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 HOME = "https://github.com/preflight-llm/preflight"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-UNUSED = "unused-suppression"
 
 
 def render(report: Report, look: Look = Look()) -> str:
     """The report as a SARIF log with one run."""
-    rules = {rule.id: index for index, rule in enumerate(report.rules)}
+    named = [*report.rules, *([unused_suppression] if any(f.rule == unused_suppression.id for f in report.findings) else [])]
+    rules = {rule.id: index for index, rule in enumerate(named)}
     results = [_result(report, finding, print_, rules) for finding, print_ in fingerprints(report.findings)]
     driver = sarif.ToolComponent(
         name="preflight",
         version=preflight.__version__,
         semantic_version=preflight.__version__,
         information_uri=HOME,
-        rules=[_rule(rule) for rule in report.rules],
+        rules=[_rule(rule) for rule in named],
     )
     failures = [sarif.Notification(message=sarif.Message(text=plain(str(error))), level="error") for error in report.errors]
     failures += [sarif.Notification(message=sarif.Message(text=plain(f"rule {c.rule} crashed on {c.path}: {c.error}")), level="error") for c in report.crashes]

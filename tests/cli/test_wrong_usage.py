@@ -35,6 +35,7 @@ from harness import Cli
         ("check crash.yaml --exclude crash.yaml --force-exclude --allow-unclaimed", 0),
         ("check good.yaml missing.yaml", 2),
         ("explain toy-name", 0),
+        ("explain unused-suppression", 0),
         ("rules", 0),
         ("schema", 0),
         ("schema report", 0),

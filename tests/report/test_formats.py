@@ -35,6 +35,12 @@ def test_sarif_names_place_rule_and_fix(report):
     assert change["artifactLocation"]["uri"] == "conf/run%2C1.yaml" and change["replacements"][0]["insertedContent"]["text"] == "2"
 
 
+def test_sarif_describes_the_suppression_that_is_not_needed_as_well(make):
+    run = json.loads(sarif.render(make("toy: true\ndata: 16  # preflight: ignore[toy-name] it is a title\ntensor: 1\n")))["runs"][0]
+    (result,) = run["results"]
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "unused-suppression"
+
+
 def test_fingerprints_outlive_line_shifts(report, make):
     moved = make("# a new line\n" + TEXT)
     prints = [json.loads(sarif.render(r))["runs"][0]["results"][0]["partialFingerprints"] for r in (report, moved)]

@@ -1,0 +1,36 @@
+"""A suppression hides nothing, gives no reason, or names no rule that there is.
+
+## What it does
+Looks at every `# preflight: ignore[rule-id] reason`: it must name rules that there are, give a reason, and hide something. Where
+a rule could not be verified for want of a value, its suppression may be needed, and nothing is said.
+
+## Why is this bad?
+A suppression that hides nothing today hides the next fault in the same place. One without a reason cannot be judged by
+whoever reads it next, and one with a misspelt rule hides nothing although somebody believes it does.
+
+## Example
+
+    data_parallel: 2  # preflight: ignore[device-count]
+
+Use instead:
+
+    data_parallel: 2  # preflight: ignore[device-count] half the node is for the evaluator
+
+## Fix safety
+Safe: a comment is taken away, or the rule in it is spelt as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight.engine import UNUSED
+from preflight.finding import Finding, Severity
+from preflight.job import Job
+from preflight.rule import rule
+
+
+@rule(severity=Severity.WARNING, id=UNUSED)
+def unused_suppression(job: Job) -> Iterator[Finding]:
+    """Nothing: the engine finds it, once all rules have run."""
+    yield from ()
