@@ -151,3 +151,11 @@ def test_a_caller_who_says_the_devices_is_believed() -> None:
     script = f"torchrun --nnodes ${{NNODES:-1}} --nproc-per-node 8 {SIXTEEN}"
     assert said(script, world_size=24)["device-count"].severity is Severity.ERROR
     assert "device-count" not in said(script, world_size=32)
+
+
+@pytest.mark.parametrize(("target", "severity", "says"), [(None, Severity.WARNING, "before 0.20 takes it"), ("megatron@0.20.0", Severity.ERROR, "works")])
+def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(target: str | None, severity: Severity, says: str) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --cross-entropy-loss-fusion --cross-entropy-fusion-impl te"
+    (found,) = (f for f in preflight.check_text(script, name="run.sh", target=target).findings if f.rule == "megatron/te-loss-fusion")
+    assert found.severity is severity
+    assert found.message.endswith(says)

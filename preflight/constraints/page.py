@@ -27,6 +27,8 @@ class Declared(Protocol):
     @property
     def severity(self) -> str: ...
     @property
+    def since(self) -> str: ...
+    @property
     def also(self) -> tuple[str, ...]: ...
     @property
     def fixes(self) -> tuple[Any, ...]: ...
@@ -43,7 +45,8 @@ def page(constraint: Declared) -> str:
         message,
         "",
         "## What it does",
-        f"{'Refuses' if constraint.severity == 'error' else 'Points at'} a run where `{words(constraint.refuse)}`.",
+        f"{'Refuses' if constraint.severity == 'error' else 'Points at'} a run where `{words(constraint.refuse)}`."
+        + (f" A warning where nobody says the release: those before {constraint.since} take it." if constraint.since else ""),
         "",
         "## Why is this bad?",
         constraint.why[:1].upper() + constraint.why[1:] + ("" if constraint.why.endswith(".") else "."),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from preflight.constraints.dated import dated
 from preflight.constraints.evaluator import Condition, Reader, compiled, evaluate, reader
 from preflight.constraints.expressions import Expression, Handle, all_of, total
 from preflight.constraints.repairs import REMOVE as REMOVE
@@ -55,8 +56,8 @@ class Constraint:
     at: where to point, first the place a human would change; by default the handles of `refuse` in order.
     versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
     always: evaluate even when nobody typed any of its arguments (something required is missing).
-    near: fixes of a misspelling, which come before the others.
-    after: ids whose error is the same mistake. layout: another parallel layout would cure it.
+    near: fixes of a misspelling, which come first. after: ids whose error is the same mistake. layout: another layout would cure it.
+    since: the first release that refuses it, where those before it are in use: a warning where nobody says the release.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Constraint:
     also: tuple[str, ...] = ()
     unless_framework: str = ""
     near: tuple[Repair, ...] = ()
+    since: str = ""
     shape: str = "refuse"
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -133,13 +135,15 @@ class Constraint:
         elif broken:
             typed = self._typed(job)
             fixes = tuple(written((*self.near, *(self.fixes or (() if self.layout else self._drops(job)))), job))
+            message, severity = dated(job, self._fill(job), self.framework, self.since)
             yield Finding(
-                self._fill(job),
+                message,
                 span=job.place(*typed),
                 related=tuple(place for value in typed[1:] for place in value.related),
                 key=typed[0].key if typed else (),
                 upstream=self._upstream(job),
                 fix=next(iter(fixes), None),
+                severity=severity,
                 alternatives=fixes[1:],
                 layout=self.layout,
             )

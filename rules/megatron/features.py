@@ -91,6 +91,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.cross_entropy_fusion_impl, a.cross_entropy_loss_fusion),
         fixes=(put(a.cross_entropy_fusion_impl, "native"), drop(a.cross_entropy_loss_fusion)),
+        since="0.20",
         **new(1697),
     ),
     conflicts(

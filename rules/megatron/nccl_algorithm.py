@@ -3,7 +3,7 @@
 ## What it does
 With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 takes Ring, CollnetDirect,
 CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also takes Tree, but one word only, and not
-an unset variable.
+an unset variable. Where nobody says the release, Tree is a warning: releases before 0.19 take it.
 
 ## Why is this bad?
 The order in which gradients are added up would differ between runs; the run is refused at start-up.
@@ -23,6 +23,7 @@ Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env;
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Severity, Unverified, rule
+from preflight.constraints.dated import dated
 from preflight.document import Unknown
 from preflight.rules.megatron.core_reading import core, read, typed
 from preflight.rules.megatron.training_names import ARGUMENTS, DETERMINISM
@@ -43,7 +44,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if isinstance(text, Unknown) or (text is None and job.arguments.open):
         yield Unverified(text.because if isinstance(text, Unknown) else "the environment is not known")
         return
-    old = core(job) == OLD
+    old, trees = core(job) == OLD, text == "Tree"
     words = (*STEADY, "Tree") if old else STEADY
     if text is None:
         message = f"--deterministic-mode needs NCCL_ALGO to be one of {', '.join(words)}, it is not set" if old else ""
@@ -54,4 +55,5 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if message:
         edits = job.arguments.export("NCCL_ALGO", "Ring")
         fix = Fix("set NCCL_ALGO=Ring", edits) if edits else None
-        yield Finding(message, span=job.place(*typed(job, "deterministic_mode")), upstream=job.upstream(PLACES), fix=fix)
+        message, severity = dated(job, message, "megatron", "" if old or not trees else "0.19")
+        yield Finding(message, span=job.place(*typed(job, "deterministic_mode")), upstream=job.upstream(PLACES), fix=fix, severity=severity)
