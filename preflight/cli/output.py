@@ -14,6 +14,7 @@ from preflight.cli.options import Output, Printed
 from preflight.cli.stream import say
 from preflight.engine import Report
 from preflight.finding import Severity
+from preflight.loaders import COMMAND
 from preflight.plugins import PluginError, Plugins
 from preflight.report.look import Look
 from preflight.report.plain import plain
@@ -109,6 +110,8 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     why = "no YAML file or shell script was found"
     if len(skipped) > 1:
         why = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''} are no training configs that preflight knows"
+    elif skipped == (COMMAND,):
+        why = "the command starts no training that preflight knows; a script is named without the shell that runs it"
     elif skipped:
         why = f"{skipped[0]} is no training config that preflight knows"
         why += "" if checker.facts.target else "; where it is one, say whose with --target"
