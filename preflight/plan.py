@@ -45,6 +45,7 @@ class Model:
     qk_nope_dim: Value = _NOT_GIVEN
     qk_rope_dim: Value = _NOT_GIVEN
     v_dim: Value = _NOT_GIVEN
+    padded_dims: Value = _NOT_GIVEN  # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
     # mixture of experts; experts None or 0 when dense
     experts: Value = _NOT_GIVEN
     top_k: Value = _NOT_GIVEN

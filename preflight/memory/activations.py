@@ -57,9 +57,14 @@ def _latent(s: Shape) -> Parts:
     m, tokens, heads = s.latent, s.tokens, s.heads / s.tensor
     qk = m.nope + m.rope
     kept = 3 if s.fp8 else 4
-    return {
+    compressed = {
         "compressed query": kept * s.split_tokens * (m.q_rank or 0),
         "compressed key value": kept * s.split_tokens * m.kv_rank + 4 * tokens * m.rope,
+    }
+    if m.padded:  # padding makes other tensors of them: the up-projection's is gone, attention's output is cut to size
+        wide, value = m.padded
+        return compressed | {"query key value": 2 * tokens * heads * (2 * wide + value), "attention output, padded": 2 * tokens * heads * value}
+    return compressed | {
         "query key value": 2 * tokens * heads * (2 * qk + m.v),
         "key value up": 2 * tokens * heads * (m.nope + m.v),
     }
@@ -124,7 +129,7 @@ def _dropout(s: Shape) -> Parts:
 
 _ROUTED = ("router", "dispatched tokens", "fc1 output", "gate activation", "activation output", "weighted activation", "shared experts")
 _MODULES = {
-    "core_attn": ("scores", "softmax statistics"),
+    "core_attn": ("scores", "softmax statistics", "attention output, padded"),
     "layernorm": ("norm 1 output", "norm 2 output"),
     "mla_up_proj": ("query key value", "key value up"),
     "mlp": ("fc1 output", "gate output", "up output", "gate activation", "activation output"),

@@ -17,6 +17,7 @@ class Latent:
     nope: int
     rope: int
     v: int
+    padded: tuple[int, int] | None = None  # heads of queries and keys, and of values, as attention's kernel gets them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

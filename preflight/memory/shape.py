@@ -170,7 +170,7 @@ def _latent(get: Any) -> Latent | None:
     kv_rank, nope, rope, v = (get(f"model.{name}") for name in ("kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"))
     if None in (kv_rank, nope, rope, v):
         raise Missing("a dimension of the latent attention is not known")
-    return Latent(q_rank=get("model.q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v)
+    return Latent(q_rank=get("model.q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v, padded=get("model.padded_dims"))
 
 
 def _experts(get: Any, layers: int) -> Experts | None:

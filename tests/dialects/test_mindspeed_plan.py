@@ -31,6 +31,28 @@ def test_mindspeed_plan(options: str, expected: dict[str, object]) -> None:
     assert {name: values[name].raw for name in expected} == expected
 
 
+LATENT = "--multi-latent-attention --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128"
+WIDE = "--multi-latent-attention --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 192"
+
+
+@pytest.mark.parametrize(
+    ("options", "padded"),
+    [
+        (f"{LATENT} --use-flash-attn", (256, 256)),
+        (f"{LATENT} --use-flash-attn --padded-base-length 64", (192, 192)),
+        (f"{LATENT} --use-flash-attn --shape-order BNSD", (192, 192)),
+        (f"{LATENT} --use-flash-attn --enable-mla-absorb", (256, 256)),
+        (f"{LATENT} --use-flash-attn --mla-fa-without-pad", None),
+        (f"{LATENT} --use-flash-attn --mla-fa-divide-qk", None),
+        (f"{WIDE} --use-flash-attn", None),
+        (LATENT, None),
+    ],
+)
+def test_how_mindspeed_pads_heads(options: str, padded: tuple[int, int] | None) -> None:
+    assert read(SIZES + options, target="mindspeed-llm").plan.values()["model.padded_dims"].raw == padded
+    assert read(SIZES + options, target="megatron").plan.values()["model.padded_dims"].raw is None
+
+
 GRID = "--tensor-model-parallel-size 4 --tp-2d"
 HYBRID = "--context-parallel-size 4 --context-parallel-algo hybrid_cp_algo --use-flash-attn"
 

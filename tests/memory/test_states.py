@@ -7,7 +7,7 @@ from memory_plans import make
 
 import preflight
 from preflight.cluster import Cluster, Device
-from preflight.memory import parameters
+from preflight.memory import activations, parameters
 from preflight.memory.estimate import stage
 from preflight.memory.peak import fallback_terms
 from preflight.memory.shape import shape
@@ -124,12 +124,25 @@ LATENT = (
 def test_what_may_be_gone_at_the_peak_is_in_the_high_end_only():
     plain, _ = verdict(LATENT, "mindspeed-llm")
     swapped, plan = verdict(LATENT + "--recompute-mla-up-proj --mla-swap-core-attn-out", "mindspeed-llm")
-    assert plan.recompute.doubtful.raw == ("query key value", "key value up", "attention output")
+    assert plan.recompute.doubtful.raw == ("query key value", "key value up", "attention output", "attention output, padded")
     low = {term.name: (term.low, term.high) for term in swapped.worst.terms}
     for term in plain.worst.terms:
         if term.kind == "dynamic":
             gone = term.name.removeprefix("activations: ") in plan.recompute.doubtful.raw
             assert low[term.name] == (0.0 if gone else term.low, term.high)
+
+
+def test_padded_heads_replace_the_projection_and_are_cut_to_size():
+    sizes = {"model__latent": True, "model__q_lora_rank": 256, "model__kv_lora_rank": 128, "model__v_dim": 64}
+    sizes |= {"model__qk_nope_dim": 64, "model__qk_rope_dim": 32, "layout__tensor": 2}
+    plain, padded = (activations.attention(shape(make(**sizes, model__padded_dims=dims))) for dims in (None, (128, 128)))
+    heads = 2 * 4096 * 16  # bytes of one number per token and head
+    assert (plain["query key value"], plain["key value up"]) == (heads * (96 + 96 + 64), heads * (64 + 64))
+    assert (padded["query key value"], padded["attention output, padded"]) == (heads * 3 * 128, heads * 128)
+    assert padded["attention output"] == plain["attention output"] == heads * 64
+    assert "key value up" not in padded
+    recomputed = shape(make(**sizes, model__padded_dims=(128, 128), recompute__mode="selective", recompute__modules=("core_attn",)))
+    assert "attention output, padded" not in activations.layer(recomputed, routed=False)
 
 
 @pytest.mark.parametrize(

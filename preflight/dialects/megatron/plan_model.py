@@ -87,7 +87,23 @@ def _network(source: Source) -> Model:
         qk_nope_dim=compute(lambda r: r.qk_head_dim or r.qk_nope_head_dim, "qk_head_dim"),
         qk_rope_dim=compute(lambda r: r.qk_pos_emb_head_dim or r.qk_rope_head_dim, "qk_pos_emb_head_dim"),
         v_dim=take("v_head_dim"),
+        padded_dims=compute(_padded, "mla_fa_without_pad"),
     )
+
+
+def _padded(run: Run) -> tuple[int, int] | None:
+    """MindSpeed-LLM pads heads for its flash attention, values alone with BNSD (c77308a multi_latent_attention.py:355-359, :661-667)."""
+    if "mindspeed-llm" not in run.versions or not run.multi_latent_attention or not run.use_flash_attn:
+        return None
+    if run.mla_fa_without_pad or run.mla_fa_divide_qk or (run.enable_mla_absorb and run.use_sparse_flash_attn):
+        return None
+    queries, values = (run.qk_head_dim or run.qk_nope_head_dim) + (run.qk_pos_emb_head_dim or run.qk_rope_head_dim), run.v_head_dim
+    if queries == values:
+        return None
+    if run.shape_order == "BNSD":
+        return queries, queries
+    wide = -(-max(queries, values) // run.padded_base_length) * run.padded_base_length
+    return wide, wide
 
 
 def _vocabulary(source: Source) -> Value:

@@ -44,10 +44,11 @@ def _on(run: Run, name: str) -> bool:
     return value.written and value.known and value.raw not in (None, False, 0, "", "disable")
 
 
+_ATTENDED = ("attention output", "attention output, padded")
 _DOUBTFUL: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recompute_mla_up_proj", ("query key value", "key value up")),
-    ("mla_zero_memory", ("compressed query", "compressed key value", "query key value", "key value up", "attention output", "softmax statistics")),
-    ("mla_swap_core_attn_out", ("attention output",)),
+    ("mla_zero_memory", ("compressed query", "compressed key value", "query key value", "key value up", *_ATTENDED, "softmax statistics")),
+    ("mla_swap_core_attn_out", _ATTENDED),
     ("moe_zero_memory", ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
 )
 """What MindSpeed makes again or swaps out inside a layer while other layers are at work, so that some of it is there at the peak (MindSpeed
