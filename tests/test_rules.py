@@ -102,6 +102,7 @@ SHARED = {
     ("pynative/architecture", "pynative/model-type"): "one look into the register, for the class of the config and for that of the network",
     ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-new"): "one list of choices, which grew and shrank with the "
     "releases; the three refuse different words",
+    ("megatron/a2a-groups-over-context", "megatron/a2a-heads-over-context"): "one line looks at the heads of queries and of keys; two settings",
     ("megatron/interleaved-group-out-of-range", "megatron/interleaved-micro-batches-below-stages"): "one bound on a number that is either typed or the "
     "number of stages; what mends it differs",
     ("megatron/interleaved-group-left-over", "megatron/interleaved-micro-batches-left-over"): "the same for what the groups leave over",

@@ -1,0 +1,52 @@
+"""Context parallelism that deals out attention heads: every rank needs as many, and at least one."""
+
+from preflight.constraints.shapes import ConstraintSet, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of
+
+MEGATRON = ConstraintSet("megatron")
+TENSOR, CONTEXT = a.tensor_model_parallel_size, a.context_parallel_size
+PLACE = "transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py:4246"
+DEALT = all_of(
+    a.cp_comm_type.has("a2a"),
+    CONTEXT > 1,
+    TENSOR >= 1,
+    a.transformer_impl == "transformer_engine",
+    a.experimental_attention_variant.is_none,
+)
+WHY = "Transformer Engine exchanges tokens for heads between the ranks; it refuses the first step on every rank"
+
+MEGATRON.add(
+    refuse(
+        "a2a-heads-over-context",
+        all_of(DEALT, a.num_attention_heads % (TENSOR * CONTEXT) != 0),
+        message="--cp-comm-type a2a deals out heads: {num_attention_heads} do not divide over tensor {tensor_model_parallel_size} x context "
+        "{context_parallel_size}",
+        why=WHY,
+        upstream=PLACE,
+        unless_framework="mindspeed",
+        at=(CONTEXT, a.num_attention_heads, a.cp_comm_type),
+        after=("heads-not-divisible", "device-count"),
+        fixes=(drop(a.cp_comm_type),),
+        layout=True,
+    ),
+    refuse(
+        "a2a-groups-over-context",
+        all_of(
+            DEALT,
+            a.group_query_attention,
+            a.num_query_groups.is_set,
+            ~a.multi_latent_attention,
+            a.num_attention_heads % (TENSOR * CONTEXT) == 0,
+            a.num_query_groups % (TENSOR * CONTEXT) != 0,
+        ),
+        message="--cp-comm-type a2a deals out heads: {num_query_groups} query groups do not divide over tensor {tensor_model_parallel_size} x context "
+        "{context_parallel_size}",
+        why=WHY,
+        upstream=PLACE,
+        unless_framework="mindspeed",
+        at=(CONTEXT, a.num_query_groups, a.cp_comm_type),
+        after=("heads-not-divisible", "device-count"),
+        fixes=(drop(a.cp_comm_type),),
+        layout=True,
+    ),
+)
