@@ -15,7 +15,9 @@ from preflight.plan import Plan
 from preflight.plugins import Plugins
 from preflight.plugins import load as load_plugins
 from preflight.request import Request, Target
+from preflight.settings import Facts
 from preflight.source import InputError, Source
+from preflight.verification import verify_facts
 from preflight.workspace import Workspace
 
 
@@ -28,7 +30,8 @@ def installed() -> Plugins:
 def request(
     world_size: int | None = None, device: str | None = None, target: str | Target | None = None, env: Mapping[str, str] | None = None, follow: bool = True
 ) -> Request:
-    """A Request from plain values. target: "mindformers@1.5.0" or a Target."""
+    """A Request from plain values. target: "mindformers@1.5.0" or a Target. Raises InputError for a device or framework that nobody knows."""
+    verify_facts(Facts(world_size, device=device, target=str(target) if target else None), installed())
     wanted = Target.parse(target) if isinstance(target, str) else target
     return Request(world_size=world_size, device=device, target=wanted, environment=dict(env or {}), follow=follow)
 
@@ -58,7 +61,8 @@ def check_text(text: str, *, name: str = "run.yaml", world_size: int | None = No
 
 def unreadable(source: Source, error: InputError, target: str | Target | None = None) -> Report:
     """The report of a text that cannot be parsed: one error at the place, and where the target's framework says the same."""
-    at = source.offset(error.line, error.column) if error.line else 0
+    known = 0 < error.line <= len(source.starts)  # a parser may point behind the last line
+    at = source.offset(error.line, error.column) if known else len(source.text) if error.line else 0
     wanted = Target.parse(target) if isinstance(target, str) else target
     tellers = [dialect.refuses_text for dialect in installed().dialects if hasattr(dialect, "refuses_text")] if wanted else []
     where = next((place for tell in tellers if (place := tell(wanted))), None)
@@ -83,8 +87,6 @@ def check_command(
 def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEstimate:
     """Memory per pipeline stage of a plan. Raises InputError for a device name that is not known."""
     if isinstance(device, str):
-        found = find_device(installed().devices, device)
-        if found is None:
-            raise InputError(f"no device is called {device!r}")
-        device = found
+        verify_facts(Facts(device=device), installed())
+        device = find_device(installed().devices, device)
     return estimate(plan, Cluster(device=device))

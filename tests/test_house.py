@@ -35,7 +35,7 @@ FLOORS = [
     ("hookspecs", "deferred"),
     ("plugins",),
     ("engine", "builtin"),
-    ("workspace", "proof"),
+    ("workspace", "proof", "verification"),
     ("fixer",),
     ("search",),
     ("api", "checking"),

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from preflight import plugins
-from preflight.checking import verify_facts
 from preflight.cli import completion
 from preflight.cli.options import listed
 from preflight.gate import audit as trail
@@ -21,6 +20,7 @@ from preflight.gate.verdict import Policies, Verdict, judge
 from preflight.settings import Facts
 from preflight.source import InputError
 from preflight.spelling import did_you_mean
+from preflight.verification import verify_facts
 
 Script = Annotated[str, typer.Option("--script", metavar="PATH|-", help="The batch script; - reads stdin.")]
 Manifest = Annotated[str | None, typer.Option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.", show_default=False)]

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from preflight.checking import verify_facts
 from preflight.cli import completion
 from preflight.settings import Facts
 from preflight.source import InputError
+from preflight.verification import verify_facts
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from preflight.checking import verify_facts
 from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
@@ -17,6 +16,7 @@ from preflight.report.page import GENERATED, documented, pages
 from preflight.rule import Checkable
 from preflight.settings import Facts
 from preflight.source import InputError
+from preflight.verification import verify_facts
 
 Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks)]
 Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
