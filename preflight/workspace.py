@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from preflight.dialects import beside
+from preflight.dialects import folders
 from preflight.document import Document
 from preflight.engine import Policy, Report, check_documents
 from preflight.loaders import load
@@ -38,11 +38,9 @@ class Workspace:
         return replace(report, looked=tuple(looked)) if looked else report
 
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
-        """Another file that a config names, relative to the config; None when it is missing or must not be opened."""
-        if self.request.follow and document.source.path is not None:
-            self._looked[os.path.join(document.source.path.parent, name)] = None
-        path = beside(document, name) if self.request.follow else None
-        if path is None or not _is_file(path):
+        """Another file that a document names; None when it is missing or must not be opened."""
+        path = self._found(document, name) if self.request.follow and name else None
+        if path is None:
             return None
         shown = display(path)
         if shown in edited:
@@ -51,12 +49,21 @@ class Workspace:
             self._opened[path] = load(Source.read(path, shown))
         return next(iter(self._opened[path]), None)
 
+    def _found(self, document: Document, name: str) -> Path | None:
+        """The first file of that name in the folders of a document; all of them were looked into."""
+        for folder in folders(document):
+            self._looked[os.path.join(folder, name)] = None
+            if (path := _file(folder / name)) is not None:
+                return path
+        return None
 
-def _is_file(path: Path) -> bool:
+
+def _file(path: Path) -> Path | None:
     try:
-        return path.is_file()
-    except OSError:  # a name that is too long
-        return False
+        resolved = path.resolve()
+        return resolved if resolved.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # a name too long, a loop of links, a NUL
+        return None
 
 
 def display(path: Path) -> str:

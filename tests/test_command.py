@@ -79,3 +79,16 @@ def test_a_command_is_checked_with_the_config_that_it_names(tmp_path: Path, monk
     assert done.returncode == 1
     assert "run.yaml:56:20: error: 1 micro-batch is fewer than the 2 pipeline stages" in done.stdout
     assert "too-few-micro-batches" in {finding.rule for finding in check_command(command).findings}
+
+
+@pytest.mark.parametrize("folder", ["scripts/configs", "configs"], ids=["beside the script", "where preflight is called"])
+def test_a_script_is_checked_with_the_config_that_it_names(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "scripts").mkdir(exist_ok=True)
+    (tmp_path / folder / "run.yaml").write_text((EXAMPLES / "mindformers/run_llama2_7b.yaml").read_text())
+    (tmp_path / "scripts/job.sh").write_text("#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n")
+    for _ in range(2):  # the second time from memory
+        done = subprocess.run([*RUN, "check", "scripts/job.sh"], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert (done.returncode, f"{folder}/run.yaml:56:20: error: 1 micro-batch is fewer" in done.stdout) == (1, True), done
+    (tmp_path / folder / "run.yaml").unlink()
+    assert subprocess.run([*RUN, "check", "scripts/job.sh"], capture_output=True, check=False, cwd=tmp_path).returncode == 0

@@ -69,13 +69,10 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
     return claiming[0] if claiming else None
 
 
-def beside(document: Document, name: str) -> Path | None:
-    """Where a file named in a document lies: relative to the document, or to where a command is typed; None of a text without a path."""
-    path = document.source.path
-    folder = path.parent if path is not None else Path.cwd() if document.kind == "command" else None
-    if folder is None or not name:
-        return None
-    try:
-        return (folder / name).resolve()
-    except (OSError, RuntimeError, ValueError):  # a name too long, a loop of links, a NUL
-        return None
+def folders(document: Document) -> tuple[Path, ...]:
+    """Where files lie that a document names: a config means its own folder, a command the one it is typed in; a script may be started
+    from its own folder or, as from the root of a repository, from the one that preflight is called in."""
+    own = (document.source.path.parent,) if document.source.path is not None else ()
+    if document.kind == "command" or (document.kind == "script" and own):
+        return (*own, Path.cwd())
+    return own
