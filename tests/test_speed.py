@@ -14,6 +14,8 @@ import pytest
 
 import preflight
 from preflight import cache, deferred
+from preflight.cli import SWITCHES, _is_plain
+from preflight.cli.options import Inputs
 from preflight.constraints.expressions import Expression
 from preflight.entry_points import _listed, _scanned
 from preflight.finding import Finding
@@ -147,8 +149,21 @@ def test_a_record_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(device)) == device
 
 
-def test_without_options_the_words_are_parsed_to_the_same(tmp_path: Path) -> None:
-    run = [sys.executable, "-m", "preflight", "check"]
-    for paths in ([str(YAML)], [str(YAML), str(SCRIPT)], ["nowhere.yaml"], [str(tmp_path)]):
-        short, long = (subprocess.run([*run, *words], capture_output=True, text=True, cwd=tmp_path) for words in (paths, ["--fail-on=error", *paths]))
-        assert (short.returncode, short.stdout, short.stderr) == (long.returncode, long.stdout, long.stderr)
+@pytest.mark.parametrize("switches", [[], ["--allow-unclaimed"], ["--force-exclude", "--allow-unclaimed"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "paths", [[YAML], [YAML, SCRIPT], ["nowhere.yaml"], ["."], ["excluded.yaml"], []], ids=lambda paths: " ".join(Path(p).name for p in paths)
+)
+def test_without_other_options_the_words_are_parsed_to_the_same(paths: list[str | Path], switches: list[str], tmp_path: Path) -> None:
+    run = [sys.executable, "-m", "preflight", "check", *switches, *map(str, paths)]
+    (tmp_path / "excluded.yaml").write_text("seed: 1\n", encoding="utf-8")
+    (tmp_path / "preflight.toml").write_text('exclude = ["excluded.yaml"]\n', encoding="utf-8")
+    short, long = (subprocess.run([*run, *more], capture_output=True, text=True, cwd=tmp_path) for more in ([], ["--fail-on=error"]))
+    assert (short.returncode, short.stdout, short.stderr) == (long.returncode, long.stdout, long.stderr)
+
+
+def test_the_hooks_need_no_parser() -> None:
+    hooks = [line.split()[1:] for line in (EXAMPLES.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines() if "entry:" in line]
+    checks = [words[1:] for words in hooks if words[1] == "check"]
+    assert checks
+    assert all(_is_plain([*words, "a.yaml"]) for words in checks)
+    assert all(Inputs.__annotations__[field].startswith("Annotated[bool") for field in SWITCHES.values())

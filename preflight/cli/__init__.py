@@ -8,6 +8,9 @@ import sys
 
 FEW_COLLECTIONS = (50_000, 20, 20)  # a check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time
 
+SWITCHES = {"--force-exclude": "force_exclude", "--allow-unclaimed": "allow_unclaimed"}
+"""Switches that the pre-commit hooks give, and the fields that they turn on."""
+
 
 def main() -> None:
     """The `preflight` command; `--version` is answered before anything else is loaded."""
@@ -39,8 +42,10 @@ def _leave(code: int) -> None:
 
 
 def _is_plain(argv: list[str]) -> bool:
-    """Whether it is `check` with nothing but paths: there is nothing to parse, and no need of typer."""
-    return argv[:1] == ["check"] and len(argv) > 1 and not any(word.startswith("-") and word != "-" for word in argv)
+    """Whether it is `check` with nothing but paths and switches of the hooks: there is nothing to parse, and no need of typer."""
+    words = argv[1:]
+    plain = all(word in SWITCHES or word == "-" or not word.startswith("-") for word in words)
+    return argv[:1] == ["check"] and plain and any(word not in SWITCHES for word in words)
 
 
 def run(argv: list[str]) -> int:
@@ -54,8 +59,8 @@ def run(argv: list[str]) -> int:
     return run(argv)
 
 
-def _check(paths: list[str]) -> int:
+def _check(words: list[str]) -> int:
     from preflight.cli.check_files import run
     from preflight.cli.options import Inputs
 
-    return run(Inputs(paths=paths))
+    return run(Inputs([word for word in words if word not in SWITCHES], **{SWITCHES[word]: True for word in words if word in SWITCHES}))
