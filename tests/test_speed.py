@@ -14,8 +14,7 @@ import pytest
 
 import preflight
 from preflight import cache, deferred
-from preflight.cli import SWITCHES, _is_plain
-from preflight.cli.options import Inputs
+from preflight.cli import _is_plain
 from preflight.constraints.expressions import Expression
 from preflight.entry_points import _listed, _scanned
 from preflight.finding import Finding
@@ -166,4 +165,3 @@ def test_the_hooks_need_no_parser() -> None:
     checks = [words[1:] for words in hooks if words[1] == "check"]
     assert checks
     assert all(_is_plain([*words, "a.yaml"]) for words in checks)
-    assert all(Inputs.__annotations__[field].startswith("Annotated[bool") for field in SWITCHES.values())

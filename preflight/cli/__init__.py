@@ -8,8 +8,8 @@ import sys
 
 FEW_COLLECTIONS = (50_000, 20, 20)  # a check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time
 
-SWITCHES = {"--force-exclude": "force_exclude", "--allow-unclaimed": "allow_unclaimed"}
-"""Switches that the pre-commit hooks give, and the fields that they turn on."""
+SWITCHES = FORCE_EXCLUDE, ALLOW_UNCLAIMED = "--force-exclude", "--allow-unclaimed"
+"""What the pre-commit hooks give beside paths."""
 
 
 def main() -> None:
@@ -63,4 +63,5 @@ def _check(words: list[str]) -> int:
     from preflight.cli.check_files import run
     from preflight.cli.options import Inputs
 
-    return run(Inputs([word for word in words if word not in SWITCHES], **{SWITCHES[word]: True for word in words if word in SWITCHES}))
+    paths = [word for word in words if word not in SWITCHES]
+    return run(Inputs(paths, force_exclude=FORCE_EXCLUDE in words, allow_unclaimed=ALLOW_UNCLAIMED in words))
