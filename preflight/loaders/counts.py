@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from preflight.document import Count, Unknown, Word
+from preflight.document import Count, Problem, Unknown, Word
 from preflight.loaders.options import Options
 from preflight.record import NamedTuple
 from preflight.source import Span
@@ -112,3 +112,11 @@ def over(own: Allocation, outer: Allocation) -> Allocation:
     if own.devices is None and own.nodes is not None and merged.per_node is not None:
         merged = merged._replace(devices=product("srun", merged.nodes or own.nodes, merged.per_node))
     return merged
+
+
+def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
+    """More tasks than nodes, where each task runs a launcher that starts all the processes of its node."""
+    if tasks is None or isinstance(tasks.value, Unknown) or isinstance(nodes.value, Unknown) or nodes.placeholder or tasks.value <= nodes.value:
+        return ()
+    message = f"srun starts torchrun {tasks.value} times, which wants to run once on each of {nodes.value} node{'s' * (nodes.value > 1)}"
+    return (Problem("launcher-per-task", message, tasks.span or at, (at,)),)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from preflight.document import Count, Launch, Problem, Unknown, Word, word_of
-from preflight.loaders.counts import Allocation, allocation, count, over, product, quotient
+from preflight.loaders.counts import Allocation, allocation, count, crowded, over, product, quotient
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
 from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, read_options
 from preflight.record import NamedTuple
@@ -133,6 +133,8 @@ class _Taker:
 
         nodes = Count(1, None, name) if "standalone" in options.given else said("nnodes")
         each = said("nproc-per-node")
+        if "srun" in self.fronts:
+            self.problems += crowded(self.asked.tasks, nodes, at)
         return self._made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:

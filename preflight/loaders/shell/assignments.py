@@ -7,9 +7,13 @@ import re
 from preflight.document import Piece
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.fields import UNREAD, Field, Value, fields, text_of, word
+from preflight.loaders.shell.fields import UNREAD, Field, Value, fields, joined, merged, text_of, word
+from preflight.loaders.shell.forms import BARE, EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import Variable, bounded
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.source import Span
+
+_KEY = re.compile(r"\[([^\]]+)\]=")
 
 
 def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, local: bool = False) -> None:
@@ -52,11 +56,11 @@ def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...
     for child in node.named_children:
         if child.type == "comment":
             continue
-        text = tree.text(child)
-        if child.type == "concatenation" and text.startswith("[") and "]=" in text:
-            keys.append(text[1 : text.index("]=")].strip("\"'"))
-            value = expander.value(tree, child)
-            items.append(tuple(value))
+        if (key := _KEY.match(tree.text(child))) is not None:
+            keys.append(key[1].strip("\"'"))
+            place = Span(tree.source, child.start_byte + key.end(), child.end_byte)
+            nodes = [c for c in child.named_children if (c.type in EXPANSIONS or c.type in QUOTES) and c.start_byte >= place.start]
+            items.append(merged(joined(expander.mixed(tree, place, nodes, BARE, True), place)))
             continue
         for field in fields(expander.bits(tree, child)):
             items.append(tuple(field.pieces) if not field.loose else tuple(p._replace(exact=False) for p in field.pieces))

@@ -6,6 +6,7 @@ import re
 
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.fields import Field, fields, text_of
+from preflight.loaders.shell.heredocs import heredoc
 from preflight.loaders.shell.syntax import Node, Tree
 
 _NO_WORDS = frozenset(["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"])
@@ -27,6 +28,8 @@ def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
 def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
     """The output of $(echo …), $(expr …) and $(cat <<EOF …), else None."""
     inner = node.named_children
+    if len(inner) == 1 and inner[0].type == "redirected_statement":
+        return _cat(expander, tree, inner[0])
     if len(inner) != 1 or inner[0].type != "command":
         return None
     words = words_of(expander, tree, inner[0])
@@ -39,6 +42,16 @@ def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
         piece = _expr([str(text) for text in texts[1:]])
         return piece
     return None
+
+
+def _cat(expander: Expander, tree: Tree, node: Node) -> str | None:
+    """The text of `cat <<EOF`."""
+    command, document = node.child_by_field_name("body"), node.child_by_field_name("redirect")
+    if command is None or tree.text(command).strip() != "cat" or document is None or document.type != "heredoc_redirect":
+        return None
+    body = next((child for child in document.named_children if child.type == "heredoc_body"), None)
+    text = text_of(heredoc(expander, tree, document, body)) if body is not None else None
+    return text.rstrip("\n") if text is not None else None
 
 
 def _expr(words: list[str]) -> str | None:
