@@ -8,7 +8,7 @@ from .checks import command, script, tree
 from .choices import Choices
 from .conditions import constraints, evaluator
 from .edits import fixer, proof
-from .gate import gate
+from .gate import gate, manifest
 from .texts import loader, shell, sums, toml
 
 Fuzz = Callable[[Choices], None]
@@ -27,6 +27,7 @@ TARGETS: dict[str, tuple[int, Fuzz]] = {
     "mindformers-pynative": (3, tree("pynative")),
     "fixer": (4, fixer),
     "gate": (2, gate),
+    "manifest": (2, manifest),
     "proof": (1, proof),
 }
 """By name: the share of the time, and what is run."""
