@@ -9,6 +9,7 @@ IDIOMS: dict[str, str] = {
     "quotes that close and reopen": 'LOG="x"\nARGS="--log_dir="msrun_log" --y "$LOG""\nmsrun --worker_num 8 pretrain_gpt.py $ARGS --log_dir="a b"/c\n',
     "escapes in double quotes": 'A="a\\"b\\$c\\\\d\\e"\ntorchrun t.py "$A" "\\`x"\n',
     "escapes outside quotes": "torchrun t.py a\\ b \\$X \\\n  --next\\=1\n",
+    "comments between continued lines": 'torchrun t.py --a 1 `# one` \\\n  `# two` --b 2 \\\n  "x`# three`y" --c\n',
     "named elements": 'T=2\ndeclare -A C=([tp]=$T [pp]="3" ["x y"]=4 [p]=a/b)\ntorchrun t.py ${C[tp]} "${C[pp]}" ${C["x y"]} ${C[p]}/c\n',
     "a here-document as a value": 'X=2\nA=$(cat <<EOF\n--a 1\n--b $X\nEOF\n)\ntorchrun t.py $A "$A"\n',
     "a quoted here-document as a value": "A=$(cat <<'EOF'\n--a $X\nEOF\n)\ntorchrun t.py $A\n",

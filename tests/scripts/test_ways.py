@@ -46,6 +46,7 @@ SCRIPTS = {
     ),
     "on another host": (f'ssh node1 "cd /x && {RUN}" &\n', [EIGHT]),
     "on another host, not a command": ("ssh node1 hostname\n", []),
+    "a script that is sent to another host": (f'for n in a b; do ssh $n "bash -s" <<EOF\ncd /w\n{RUN}\nEOF\ndone\n', [EIGHT, EIGHT]),
     "in a container": (f'docker run --gpus all -v /x:/x image bash -c "cd /x; {RUN}"\n', [EIGHT]),
     "in a container, without a shell": (f"docker run --gpus all image {RUN}\n", [EIGHT]),
     "in a container of a job step": (f'srun -N1 docker exec c bash -c "{RUN}"\n', [EIGHT]),

@@ -28,7 +28,7 @@ from preflight.source import Source, Span
 MAX_LAUNCHES = 64
 MAX_CALLS = 12
 _QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
-_SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh"]), frozenset(["cat", "tee"])
+_SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 

@@ -26,7 +26,7 @@ def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
 
 
 def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
-    """The output of $(echo …), $(expr …) and $(cat <<EOF …), else None."""
+    """The output of $(echo …), $(expr …), $(cat <<EOF …) and a comment in backticks, else None."""
     inner = node.named_children
     if len(inner) == 1 and inner[0].type == "redirected_statement":
         return _cat(expander, tree, inner[0])
@@ -34,6 +34,8 @@ def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
         return None
     words = words_of(expander, tree, inner[0])
     texts = [text_of(field.pieces) for field in words]
+    if texts == ["#"]:
+        return ""
     if not texts or any(text is None for text in texts):
         return None
     if texts[0] == "echo" and not str(texts[1:2]).startswith("['-"):

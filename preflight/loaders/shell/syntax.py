@@ -22,6 +22,8 @@ _PLAIN = re.compile(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
 """A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
 a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
+_COMMENT = re.compile(r"`#[^`\n]*`")
+"""A comment between continued lines: to the grammar it would go on to the end of the line."""
 _UNFILLED = re.compile(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)|(?<=[\s\"'])(<[A-Za-z](?:[\w /-]*\w)?>)(?=[\s\"'])",
     re.MULTILINE,
@@ -74,6 +76,8 @@ def _grammar() -> Any:
 
 def _masked(text: str) -> str:
     """The text with a letter for each variable inside a word. Arithmetic is only looked for where it ends on the line, so that the search does too."""
+    if "`#" in text:
+        text = _COMMENT.sub(lambda m: f"`:{' ' * (len(m[0]) - 3)}`", text)
     if "<" in text:
         text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3]), text)
     if "((" not in text:
