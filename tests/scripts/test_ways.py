@@ -59,6 +59,10 @@ SCRIPTS = {
         'srun bash -c "python -u $CMD"\nEOM\nsbatch job.sh\n',
         [("srun", "pretrain_gpt.py", ["--a", "1"], [8])],
     ),
+    "a script that is written for the tasks of another": (
+        "cat > rank.sh <<'EOM'\n#!/bin/bash\npython pretrain_gpt.py --a 1\nEOM\nsrun bash rank.sh\n",
+        [("python", "pretrain_gpt.py", ["--a", "1"], ["a file that is not read may set WORLD_SIZE"])],
+    ),
     "a text that is written to a file": ("cat > notes.txt <<EOM\ntorchrun pretrain_gpt.py --a 1\nEOM\n", []),
     "in another kind of container": (f"srun -n2 singularity exec -B /x image {RUN}\n", [EIGHT]),
     "an entry that only the caller knows": ("torchrun --nproc_per_node 8 $2 --a 1\n", [("torchrun", "", ["--a", "1"], [8])]),

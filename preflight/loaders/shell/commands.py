@@ -215,12 +215,13 @@ class Commands:
         text = nested([Field(list(heredoc(self.expander, tree, document, body)))])
         if text is None or (name in _WRITERS and not text.source.text.startswith("#!")):
             return
-        outer, given = self.asked, self.given
+        outer, given, foreign = self.asked, self.given, self.state.foreign
+        self.state.foreign = foreign or name in _WRITERS  # whoever runs the file may set anything
         if name == "sbatch" or (name in _WRITERS and "\n#SBATCH" in text.source.text):
             self.asked, _ = sbatch(text.source)
             self.given = {**given, **variables(self.asked)}
         self._nested(text, apart=True)
-        self.asked, self.given = outer, given
+        self.asked, self.given, self.state.foreign = outer, given, foreign
 
     def outside(self, found: Found) -> Found:
         """A launch with every place in a file."""
