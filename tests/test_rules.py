@@ -100,8 +100,8 @@ SHARED = {
     "checkpoint; with both on only the first speaks",
     ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard"): "one call hands every setting of parallel to MindSpore",
     ("pynative/architecture", "pynative/model-type"): "one look into the register, for the class of the config and for that of the network",
-    ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-new"): "one list of choices, which grew and shrank with the "
-    "releases; the three refuse different words",
+    ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-missing", "mindformers/run-mode-new"): "one list of choices, which "
+    "grew and shrank with the releases; the four refuse different words, or none",
     ("megatron/a2a-groups-over-context", "megatron/a2a-heads-over-context"): "one line looks at the heads of queries and of keys; two settings",
     ("megatron/interleaved-group-out-of-range", "megatron/interleaved-micro-batches-below-stages"): "one bound on a number that is either typed or the "
     "number of stages; what mends it differs",

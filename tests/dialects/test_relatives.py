@@ -46,12 +46,12 @@ def test_who_says_the_target_has_the_options_judged() -> None:
 
 
 def test_a_part_of_a_config_needs_no_run_mode() -> None:
-    assert "mindformers/run-mode" not in {finding.rule for finding in preflight.check_text(FRAGMENT, name="runner.yaml").findings}
+    assert "mindformers/run-mode-missing" not in {finding.rule for finding in preflight.check_text(FRAGMENT, name="runner.yaml").findings}
 
 
 @pytest.mark.parametrize("section", ["trainer:\n  type: CausalLanguageModelingTrainer\n", "model:\n  model_config:\n    type: LlamaConfig\n"])
 def test_a_whole_config_needs_one(section: str) -> None:
-    found = [finding for finding in preflight.check_text(section + FRAGMENT, name="run.yaml").findings if finding.rule == "mindformers/run-mode"]
+    found = [finding for finding in preflight.check_text(section + FRAGMENT, name="run.yaml").findings if finding.rule == "mindformers/run-mode-missing"]
     assert [(finding.line, finding.column) for finding in found] == [(1, 1)]
 
 
