@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -115,10 +115,6 @@ class Checker:
             foreign = os.path.isfile(named.path) and (lenient or not named.asked) and bool(error.line)
             return Report(skipped=(named.name,)) if foreign else _unreadable(error)
         return self.check_source(source, asked=named.asked and not lenient)
-
-    def check_files(self, files: Iterable[Named], *, lenient: bool = False) -> Iterator[Report]:
-        """One report per file, as they come."""
-        return (self.check_file(named, lenient=lenient) for named in files)
 
     def ours(self, source: Source, error: InputError) -> bool:
         """Whether a file that cannot be read is a config of a dialect as far as its readable lines tell."""

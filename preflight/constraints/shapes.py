@@ -9,7 +9,7 @@ from typing import Any
 
 from preflight.constraints.dated import dated
 from preflight.constraints.evaluator import Condition, Reader, compiled, evaluate, reader
-from preflight.constraints.expressions import Expression, Handle, all_of, total
+from preflight.constraints.expressions import Expression, Handle, all_of
 from preflight.constraints.repairs import REMOVE as REMOVE
 from preflight.constraints.repairs import Change as Change
 from preflight.constraints.repairs import Repair as Repair
@@ -242,9 +242,3 @@ def in_range(
     broken = ends[0] if len(ends) == 1 else Expression("or", *ends)
     conditions = (value.is_set, broken) if when is None else (when, value.is_set, broken)
     return Constraint(id, all_of(*conditions), message, why, upstream, shape="in range", **more)
-
-
-def at_most_one(id: str, *switches: Expression, message: str, why: str, upstream: Upstream, **more: Any) -> Constraint:
-    """No more than one of the switches."""
-    fixes = tuple(drop(h) for h in reversed(switches) if isinstance(h, Handle))
-    return Constraint(id, total(*switches) > 1, message, why, upstream, shape="at most one", **{"fixes": fixes, **more})
