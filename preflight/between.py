@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from preflight.constraints.versions import numbers
-from preflight.document import Document, Unknown
+from preflight.document import Document, Launch, Unknown
 from preflight.finding import Finding, Severity
 from preflight.record import replace
 from preflight.request import Request, Target
 
 OPTIONS = frozenset(["unknown-flag", "bad-choice", "bad-value", "missing-value", "stray-word"])
 """Rules that compare a command with the options of a release."""
+
+MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
+"""Numbers of nodes to try in place of one."""
 
 
 def missed(asked: Target | None, read_as: Target) -> Target | None:
@@ -50,21 +53,32 @@ def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Findin
     return [_lowered(f, because) if f.severity is Severity.ERROR and ("/" in f.rule or f.rule in OPTIONS) else f for f in found]
 
 
-def elsewhere(document: Document, request: Request) -> Document | None:
-    """A launch as it is where the environment gives the number of nodes that the script has only a default for; None where nothing is assumed."""
-    launch = document.launch
-    if launch is None or not launch.world or not launch.world[0].assumed or request.devices is not None or request.nodes is not None:
-        return None
+def assumed(document: Document, request: Request) -> str:
+    """The variable that gives the number of nodes which a script has only a default for; "" where nothing is assumed."""
+    world = document.launch.world if document.launch is not None else ()
+    return world[0].assumed if world and request.devices is None and request.nodes is None else ""
+
+
+def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
+    """A launch as it is on nodes that nobody knows, and then on some multiples of the default."""
     first = launch.world[0]
-    return replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
+    yield replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
+    for times in MULTIPLES if isinstance(first.value, int) else ():
+        yield replace(document, launch=launch._replace(world=(first._replace(value=first.value * times),), nodes=None))
 
 
-def supposed(found: Sequence[Finding], other: Sequence[Finding], name: str) -> list[Finding]:
-    """What was found with a script's default; what does not hold for any number of nodes is a warning, and hides no error that does."""
-    always = {(f.rule, f.path, f.span.start, f.message): f for f in other if f.severity is Severity.ERROR}
+def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name: str) -> list[Finding]:
+    """What was found with a script's default; what another number of nodes cures is a warning, and hides no error that none does."""
+    always = {(f.rule, f.path, f.span.start, f.message): f for f in next(others, ()) if f.severity is Severity.ERROR}
     said = {(f.rule, f.path, f.span.start, f.message): f for f in found}
+    left = {key[:3] for key, f in said.items() if f.severity is Severity.ERROR and key not in always}
+    cured: set[tuple[str, str, int]] = set()
+    for other in others:
+        cured |= left - {(f.rule, f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
+        if cured == left:
+            break
     because = f"{name} is only given a default here, and with another it may be no error"
-    lowered = (f if f.severity is not Severity.ERROR or key in always else _lowered(f, because) for key, f in said.items())
+    lowered = (_lowered(f, because) if f.severity is Severity.ERROR and key[:3] in cured else f for key, f in said.items())
     return [*lowered, *(f for key, f in always.items() if key not in said)]
 
 

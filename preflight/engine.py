@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from preflight.between import alone, around, doubted, elsewhere, missed, supposed
+from preflight.between import alone, around, assumed, doubted, elsewhere, missed, supposed
 from preflight.cluster import Device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -182,9 +182,9 @@ def _certain(document: Document, found: list[Finding], target: Target, plugins: 
     """What was found, less certain where it holds with a script's default number of nodes only, or as one of the releases around the one asked for."""
     if not any(f.severity is Severity.ERROR for f in found):
         return found
-    if (open := elsewhere(document, request)) is not None and (job := read_job(open, plugins, request, read)) is not None:
-        assert document.launch is not None
-        found = supposed(found, check_job(job, plugins, policy)[0], document.launch.world[0].assumed)
+    if (name := assumed(document, request)) and document.launch is not None:
+        jobs = (read_job(other, plugins, request, read) for other in elsewhere(document, document.launch))
+        found = supposed(found, (check_job(job, plugins, policy)[0] for job in jobs if job is not None), name)
     if request.target is None or request.target == target:
         return found
     near = around(request.target, (target for dialect in plugins.dialects for target in dialect.targets))

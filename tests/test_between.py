@@ -159,3 +159,11 @@ def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(target: 
     (found,) = (f for f in preflight.check_text(script, name="run.sh", target=target).findings if f.rule == "megatron/te-loss-fusion")
     assert found.severity is severity
     assert found.message.endswith(says)
+
+
+def test_what_no_number_of_nodes_cures_stays_an_error() -> None:
+    script = f"torchrun --nnodes ${{NNODES:-1}} --nproc-per-node 8 pretrain_gpt.py {SIZES} --global-batch-size"
+    assert said(f"{script} 12")["batch-not-divisible"].severity is Severity.ERROR
+    assert "batch-not-divisible" not in said(f"{script} 16")
+    many = f"torchrun --nnodes ${{NNODES:-3}} --nproc-per-node 8 pretrain_gpt.py {SIZES} --global-batch-size 32"
+    assert said(many)["batch-not-divisible"].severity is Severity.ERROR
