@@ -63,8 +63,8 @@ def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
     """A launch as it is on nodes that nobody knows, and then on some multiples of the default."""
     first = launch.world[0]
     yield replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
-    for times in MULTIPLES if isinstance(first.value, int) else ():
-        yield replace(document, launch=launch._replace(world=(first._replace(value=first.value * times),), nodes=None))
+    for world in [first.value * times for times in MULTIPLES] if isinstance(first.value, int) else []:
+        yield replace(document, launch=launch._replace(world=(first._replace(value=world),), nodes=None))
 
 
 def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name: str) -> list[Finding]:
