@@ -171,9 +171,10 @@ MEGATRON.add(
     ),
     refuse(
         "variable-length-with-dispatcher",
-        all_of(a.variable_seq_lengths, a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq"), ~a.unaligned_linear),
+        all_of(a.variable_seq_lengths, a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq"), a.num_experts.is_set, ~a.unaligned_linear),
         message="the {moe_token_dispatcher_type} dispatcher cannot route sequences of varying length",
-        why="it exchanges buffers of a fixed size; the model configuration is refused, unless MindSpeed replaces its checks for unaligned linears",
+        why="it exchanges buffers of a fixed size; the model configuration is refused. Without experts MindSpeed hides the setting from that check "
+        "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and for unaligned linears it replaces all of them",
         upstream=both(2979, 1021),
         at=(a.moe_token_dispatcher_type, a.variable_seq_lengths),
         unless_framework="mindspeed-llm",
