@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # installed tools come with bytecode
@@ -35,16 +36,34 @@ BARS = {
 }
 
 
-def cpu(argv: list[str], runs: int, environment: dict[str, str] = COLD, before: Callable[[], object] = lambda: None) -> tuple[float, float]:
-    """Median CPU milliseconds of a process, and its peak memory in MB. before: what is done before each run."""
-    times = []
-    for _ in range(runs):
-        before()
-        child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        _, _, used = os.wait4(child.pid, 0)
-        times.append((used.ru_utime + used.ru_stime) * 1000)
-        peak = used.ru_maxrss / 1024
-    return statistics.median(times), peak
+class Work(NamedTuple):
+    """A process that is measured. before: what is done before each run of it."""
+
+    argv: list[str]
+    runs: int
+    environment: dict[str, str] = COLD
+    before: Callable[[], object] = lambda: None
+
+
+def once(work: Work) -> tuple[float, float]:
+    """CPU milliseconds of a process, and its peak memory in MB."""
+    work.before()
+    child = subprocess.Popen(work.argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=work.environment)
+    _, _, used = os.wait4(child.pid, 0)
+    return (used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024
+
+
+def rounds(works: dict[str, Work]) -> tuple[dict[str, float], dict[str, float]]:
+    """Median milliseconds and peak MB of each work, taken in turns: a machine that slows down slows all of them."""
+    for work in works.values():
+        once(work)
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for number in range(max(work.runs for work in works.values())):
+        for name, work in works.items():
+            if number < work.runs:
+                taken[name].append(once(work))
+    times, peaks = ({name: statistics.median(run[at] for run in runs) for name, runs in taken.items()} for at in (0, 1))
+    return times, peaks
 
 
 def generated(folder: Path) -> tuple[list[str], list[str], str]:
@@ -93,24 +112,20 @@ def measure(corpus: Path | None, runs: int, folder: Path) -> tuple[dict[str, flo
     one = min(mindformers, key=lambda name: abs(Path(name).read_text(encoding="utf-8").count("\n") - 200))
     preflight = [sys.executable, "-m", "preflight"]
     few = max(3, runs // 3)
-    work = {
-        "pass": ([sys.executable, "-c", "pass"], runs),
-        "version": ([*preflight, "--version"], runs),
-        "one yaml": ([*preflight, "check", one], runs),
-        "one script": ([*preflight, "check", launch], runs),
-        "250 yaml": ([*preflight, "check", *mindformers], few),
-        "333 megatron": ([*preflight, "check", *megatron], few),
+    every = [*preflight, "check", *mindformers]
+    works = {
+        "pass": Work([sys.executable, "-c", "pass"], runs),
+        "version": Work([*preflight, "--version"], runs),
+        "one yaml": Work([*preflight, "check", one], runs),
+        "one script": Work([*preflight, "check", launch], runs),
+        "250 yaml": Work(every, few),
+        "333 megatron": Work([*preflight, "check", *megatron], few),
+        "250 yaml re-check": Work(every, runs, ENVIRONMENT, lambda: os.utime(mindformers[0])),
     }
     if lint := shutil.which("yamllint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"):
-        work |= {"yamllint one": ([lint, one], runs), "yamllint 250": ([lint, *mindformers], 3)}
-    times, peaks = {}, {}
-    for name, (argv, count) in work.items():
-        cpu(argv, 1)
-        times[name], peaks[name] = cpu(argv, count)
-    for name, argv, before in (("one yaml again", [*preflight, "check", one], None), ("250 yaml again", [*preflight, "check", *mindformers], None),
-                               ("250 yaml re-check", [*preflight, "check", *mindformers], lambda: os.utime(mindformers[0]))):  # fmt: skip
-        cpu(argv, 1, ENVIRONMENT)
-        times[name], _ = cpu(argv, few, ENVIRONMENT, before or (lambda: None))
+        works |= {"yamllint one": Work([lint, one], runs), "yamllint 250": Work([lint, *mindformers], 3)}
+    times, peaks = rounds(works)
+    times |= rounds({"one yaml again": Work([*preflight, "check", one], few, ENVIRONMENT), "250 yaml again": Work(every, few, ENVIRONMENT)})[0]
     ratios = {
         "version / pass": times["version"] / times["pass"],
         "one yaml / pass": times["one yaml"] / times["pass"],
@@ -135,13 +150,13 @@ def curve(folder: Path) -> None:
         many.mkdir()
         for number in range(count):
             shutil.copy(files[number % len(files)], many / f"{number}.yaml")
-        took, peak = cpu([sys.executable, "-m", "preflight", "check", str(many)], 1)
+        took, peak = once(Work([sys.executable, "-m", "preflight", "check", str(many)], 1))
         print(f"{count:>10} files {took:10.0f} ms {took / count:8.2f} ms a file {peak:8.0f} MB")
     text = Path(files[0]).read_text(encoding="utf-8")
     for size in (0.5, 5):
         path = folder / f"long_{size}.yaml"
         path.write_text(text + "unread:\n" + "".join(f"  key_{number}: {number}\n" for number in range(int(size * 2**20 / 20))), encoding="utf-8")
-        took, peak = cpu([sys.executable, "-m", "preflight", "check", str(path)], 1)
+        took, peak = once(Work([sys.executable, "-m", "preflight", "check", str(path)], 1))
         print(f"{path.stat().st_size / 2**20:>10.1f} MiB   {took:10.0f} ms {took / size:8.0f} ms a MiB  {peak:8.0f} MB")
 
 
