@@ -48,12 +48,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     variants = job.plan.unmodelled
     if WHOLE_QUERY in variants and job.plan.loss.implementation.raw == "pynative":
         return  # the query projection is split, not its heads: pynative/query-projection
-    if job.arguments.get("unaligned_linear").raw is True:
-        return  # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
+    uneven = job.arguments.get("unaligned_linear")  # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
     if (numbers := known(heads, tensor)) is None:
         yield Unverified(heads.because or tensor.because)
         return
-    if numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
+    if numbers[1] <= 1 or numbers[0] % numbers[1] == 0 or uneven.raw is True:
+        return
+    if not uneven.known:
+        yield Unverified(uneven.because)
         return
     yield Finding(
         f"{numbers[0]} attention head{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} tensor parallel ranks",
