@@ -13,6 +13,8 @@ from preflight.source import Span
 _NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|WORLD_?SIZE|SERVERS"
 _PLACEHOLDER = re.compile(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
 
+_OWN_TASK = re.compile(r"SLURM_(LOCALID|PROCID)")
+"""What tells a task from the others of its node."""
 _DEFAULT = re.compile(rf"\$\{{(?P<name>\w*(?:{_NODES})\w*):?-[\"']?$|\b\w*(?:{_NODES})\w*=[\"']?\$\{{(?P<other>\w+):?-[\"']?$", re.IGNORECASE)
 """A number of nodes or ranks that a script gives where the environment, or its caller, gives none."""
 
@@ -115,8 +117,10 @@ def over(own: Allocation, outer: Allocation) -> Allocation:
 
 
 def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
-    """More tasks than nodes, where each task runs a launcher that starts all the processes of its node."""
-    if tasks is None or isinstance(tasks.value, Unknown) or isinstance(nodes.value, Unknown) or nodes.placeholder or tasks.value <= nodes.value:
+    """More tasks than nodes, where each task runs a launcher that starts all the processes of its node; a script may let one task of a node do so."""
+    if tasks is None or isinstance(tasks.value, Unknown) or isinstance(nodes.value, Unknown) or tasks.value <= nodes.value:
+        return ()
+    if nodes.placeholder or nodes.assumed or tasks.assumed or _OWN_TASK.search(at.source.text):
         return ()
     message = f"srun starts torchrun {tasks.value} times, which wants to run once on each of {nodes.value} node{'s' * (nodes.value > 1)}"
     return (Problem("launcher-per-task", message, tasks.span or at, (at,)),)
