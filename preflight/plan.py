@@ -77,7 +77,7 @@ class Layout:
     tensor_x: Value = _NOT_GIVEN  # 2-D tensor parallel, x and y; None without
     tensor_y: Value = _NOT_GIVEN
     stages: Value = _NOT_GIVEN  # tuple over virtual chunks of tuples over pipeline ranks: decoder layers held; layers[v][s]
-    schedule: Value = _NOT_GIVEN  # "1f1b", "interleaved", "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", …
+    schedule: Value = _NOT_GIVEN  # "1f1b", "interleaved", "all-forward" (interleaved), "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", …
     group: Value = _NOT_GIVEN  # micro-batches per virtual-stage group of the interleaved schedule
     sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
     context_method: Value = _NOT_GIVEN
@@ -143,6 +143,7 @@ class Optimizer:
     fsdp: Value = _NOT_GIVEN  # None, "torch-fsdp2", "megatron-fsdp", "pynative"
     double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
     owned: Value = _NOT_GIVEN  # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
+    in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter
     swapped: Value = _NOT_GIVEN  # states lie on the host and visit the device in so many parts during a step; 0 or None when they stay
 
 
@@ -151,7 +152,7 @@ class Loss:
     """What the last stage keeps for the loss, and other switches that memory depends on."""
 
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
-    cross_entropy: Value = _NOT_GIVEN  # "unfused", "native", "te", "mindspore"
+    cross_entropy: Value = _NOT_GIVEN  # "unfused", "unfused-copy", "native", "te", "mindspore"
     logits_fp32: Value = _NOT_GIVEN
     implementation: Value = _NOT_GIVEN  # "transformer_engine", "local", "mindspeed", "mindspore-legacy", "mindspore-mcore", "pynative"
     gradient_fusion: Value = _NOT_GIVEN  # weight gradients accumulate straight into the main gradient buffer

@@ -106,6 +106,7 @@ class Shape:
     offload: float
     owned: str  # states of a whole parameter lie on one rank: "" no, "all", "either" (tables, too, in older versions)
     swapped: int  # parts in which states on the host visit the device during a step; 0: they stay on the device
+    in_place: bool  # Adam is known to make no copy of a parameter
     fsdp: bool  # layers are units whose weights and gradients are whole while they are at work
     double_buffer: bool  # two buffers for such a unit's gradients
     cross_entropy: str

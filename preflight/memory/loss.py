@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from preflight.memory.shape import CUDA, Shape
 
-PER_LOGIT = {"unfused": 6, "native": 10, "te": 2, "mindspore": 8}
-KEPT = {"unfused": 4, "native": 4}
+PER_LOGIT = {"unfused": 6, "unfused-copy": 10, "native": 10, "te": 2, "mindspore": 8}
+KEPT = {"unfused": 4, "unfused-copy": 4, "native": 4}
 
 
 def logits(s: Shape) -> float:
@@ -17,7 +17,7 @@ def logits(s: Shape) -> float:
 
 
 def loss_bytes(s: Shape) -> float:
-    """bf16 logits and what the loss keeps in fp32: unfused 6 bytes a logit, fused natively 10, by Transformer Engine 2; a tanh before it 2."""
+    """bf16 logits and what the loss keeps in fp32, bytes a logit: unfused 6, with a copy 10, fused natively 10, by Transformer Engine 2; a tanh before it 2."""
     return (PER_LOGIT.get(s.cross_entropy, 6) + (2 if s.capped else 0)) * logits(s)
 
 

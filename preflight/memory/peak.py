@@ -75,6 +75,9 @@ def loss_terms(s: Shape) -> list[Term]:
     if put_off := min(s.deferred, s.count):
         size = put_off * (2 * loss.logits(s) + 2 * s.tokens * s.hidden)
         terms.append(_term("deferred output gradients", size, f"{put_off} x (2 T V / t + 2 T h)"))
+    if s.schedule == schedule.ALL_FORWARD and s.count > 1:
+        earlier = (s.count - 1) * (loss.kept_bytes(s) + loss.head_input(s))
+        terms.append(_term("losses of earlier micro-batches", earlier, f"{s.count - 1} x (softmax + 4 S h)"))
     if s.mtp:
         parts = activations.layer(s, s.routed(len(s.experts.layers) - 1 if s.experts else 0))
         terms.append(_term("multi-token prediction", depth_logits + s.mtp * sum(parts.values()), "per depth: a layer, logits, 12 S h"))

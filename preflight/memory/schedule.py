@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from preflight.memory.shape import Shape
 
+ALL_FORWARD = "all-forward"
+"""The interleaved schedule of old where there are as many micro-batches as stages: no backward pass before the last forward pass."""
+
 
 def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
     """Micro-batches whose activations are alive at the worst moment, per virtual chunk of the rank.
@@ -15,7 +18,7 @@ def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
     """
     if s.splits > 1:
         return (min(s.count, (s.splits + s.pipeline - rank - 1) / s.splits),) * s.virtual
-    if s.schedule == "gpipe":
+    if s.schedule in ("gpipe", ALL_FORWARD):
         return (s.count,) * s.virtual
     if s.schedule in ("zero-bubble-v", "dual-pipe-v"):
         return tuple(min(s.count, 2 * s.pipeline - rank if v == 0 else rank + 1) for v in range(s.virtual))

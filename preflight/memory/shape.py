@@ -138,6 +138,7 @@ def _states(get: Get) -> dict[str, Any]:
         "offload": float(get("optimizer.offload", 0.0)),
         "owned": get("optimizer.owned", ""),
         "swapped": get("optimizer.swapped", 0),
+        "in_place": bool(get("optimizer.in_place", False)),
         "fsdp": bool(get("optimizer.fsdp")),
         "double_buffer": bool(get("optimizer.double_buffer", False)),
     }

@@ -77,12 +77,13 @@ def at_step(s: Shape, n: Parameters) -> float:
     """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none smaller
     than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened for the update, one
     parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22 (cbe4363) updates a
-    parameter out of place: an fp32 copy of it; a later one in place, which the arguments do not tell apart."""
+    parameter out of place: an fp32 copy of it; a later one in place, which only the release tells apart."""
     n = n.trained
     if s.swapped:
         return (s.master_bytes + states_per_parameter(s)) * max(sharded(s, n, 1) / s.swapped, piece(s, n))
     if s.implementation == "mindspeed" and s.optimizer == "adam" and s.master_bytes:
-        return (4 if s.state_bytes >= 4 else 12) * piece(s, n)
+        widened = 12 if s.state_bytes < 4 else 0 if s.in_place else 4
+        return widened * piece(s, n)
     return 0.0
 
 

@@ -17,7 +17,18 @@ from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.relayout import relayout
 from preflight.dialects.megatron.run import Run, perform
-from preflight.dialects.megatron.targets import ENTRIES, TARGETS, choose, claims, is_core_config, old_runner, options_of, versions
+from preflight.dialects.megatron.targets import (
+    ENTRIES,
+    TARGETS,
+    choose,
+    claims,
+    core_release,
+    is_core_config,
+    old_runner,
+    options_of,
+    updates_in_place,
+    versions,
+)
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.ranktable import listed_devices, rank_table
 from preflight.document import Count, Document, Launch, Setting, Unknown
@@ -57,7 +68,7 @@ class MegatronDialect:
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
         seed(run, parsed, spelled, cluster)
-        run.derive("target_is_stated", request.target is not None)
+        release(run, target, request.target)
         from_checkpoint(run)
         perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
         arguments = Arguments(
@@ -103,6 +114,13 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def release(run: Run, target: Target, asked: Target | None) -> None:
+    """What the run knows of the release that was asked for."""
+    run.derive("target_is_stated", asked is not None)
+    run.derive("core_release", core_release(target, asked))
+    run.derive("adam_in_place", updates_in_place(asked))
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:

@@ -54,6 +54,8 @@ DERIVED = frozenset(
         "device_architecture",  # CUDA major: 9 Hopper, 10 Blackwell; 0 on other accelerators; unknown without a device
         "entry_is_known",  # the entry script has no options of its own
         "target_is_stated",
+        "core_release",  # of Megatron-LM, of a release that is not described, too
+        "adam_in_place",  # MindSpeed's Adam is known to update in place
         "entry",  # name of the entry script, "" when there is none
     }
 )

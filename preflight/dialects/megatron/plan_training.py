@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.constraints.versions import matches
 from preflight.dialects.megatron.mindspeed import held_layers
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
@@ -139,6 +140,7 @@ def optimizer(source: Source) -> Optimizer:
         fsdp=compute(_fsdp),
         double_buffer=compute(lambda r: bool(r.fsdp_double_buffer)),
         owned=compute(_owned),
+        in_place=compute(lambda r: bool(r.adam_in_place)),
         swapped=compute(lambda r: max(r.swap_optimizer_times, 1) if r.swap_optimizer else 0),
     )
 
@@ -168,7 +170,7 @@ def loss(source: Source) -> Loss:
     mindspeed = "mindspeed" in source.run.versions
     return Loss(
         capped=compute(lambda r: bool(r.output_logit_softcapping), "output_logit_softcapping"),
-        cross_entropy=compute(lambda r: (r.cross_entropy_fusion_impl or "native") if r.cross_entropy_loss_fusion else "unfused", "cross_entropy_loss_fusion"),
+        cross_entropy=compute(_cross_entropy, "cross_entropy_loss_fusion"),
         logits_fp32=default(True),
         implementation=default("mindspeed") if mindspeed else take("transformer_impl"),
         gradient_fusion=take("gradient_accumulation_fusion"),
@@ -179,6 +181,13 @@ def loss(source: Source) -> Loss:
         dispatcher=take("moe_token_dispatcher_type"),
         grouped_gemm=take("moe_grouped_gemm"),
     )
+
+
+def _cross_entropy(run: Run) -> str:
+    """MindSpeed's loss kept a copy of the fp32 logits before MindSpeed-LLM 2.2 (mindspeed/core/tensor_parallel/cross_entropy.py:15 of 2.0.0_core_r0.8.0)."""
+    if run.cross_entropy_loss_fusion:
+        return run.cross_entropy_fusion_impl or "native"
+    return "unfused-copy" if "mindspeed-llm" in run.versions and matches(run.core_release, "<0.12") else "unfused"
 
 
 def _deferred(run: Run) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.constraints.versions import matches
 from preflight.dialects.megatron import plan_model, plan_training
 from preflight.dialects.megatron.mindspeed import held_layers
 from preflight.dialects.megatron.plan_source import Puts, Source
@@ -105,4 +106,8 @@ def _world(run: Run) -> int:
 def _schedule(run: Run) -> str:
     if run.schedules_method == "dualpipev":
         return "dual-pipe-v"
-    return "interleaved" if (run.virtual_pipeline_model_parallel_size or 1) > 1 else "1f1b"
+    if (run.virtual_pipeline_model_parallel_size or 1) == 1:
+        return "1f1b"
+    if matches(run.core_release, "<0.10") and run.num_microbatches == run.pipeline_model_parallel_size:
+        return "all-forward"  # core_v0.8.0 schedules.py:646, gone in core_v0.10.0
+    return "interleaved"

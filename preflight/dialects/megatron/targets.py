@@ -14,6 +14,8 @@ from preflight.request import Request, Target
 TARGETS = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
 BASE = {"mindspeed": "0.12.1", "mindspeed-llm": "0.12.1"}
+OLDER_BASE = "0.8"
+"""What MindSpeed-LLM is built on before 2.2 (install_guide.md of 2.0.0 and 2.1.0; 1.0.0 on 0.6)."""
 
 ENTRIES = {
     "pretrain_gpt.py": "",
@@ -146,3 +148,18 @@ def versions(target: Target) -> dict[str, str]:
         return {"megatron": target.version}
     both = {"megatron": BASE[target.framework], "mindspeed": target.version}
     return both if target.framework == "mindspeed" else {**both, "mindspeed-llm": target.version}
+
+
+def core_release(target: Target, asked: Target | None) -> str:
+    """The release of Megatron-LM that a run is on: that of the release which was asked for, described or not."""
+    if asked is not None and asked.version:
+        if asked.framework == "megatron":
+            return asked.version
+        if asked.framework == "mindspeed-llm" and matches(asked.version, "<2.2"):
+            return OLDER_BASE
+    return versions(target)["megatron"]
+
+
+def updates_in_place(asked: Target | None) -> bool:
+    """Whether Adam is sure to be MindSpeed's of 2025-04-22 (cbe4363) or later: all its branches on Megatron 0.12.1, none on 0.8 has that."""
+    return asked is not None and asked.framework in BASE and asked.version != "" and matches(asked.version, ">=2.2")

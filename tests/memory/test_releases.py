@@ -1,0 +1,56 @@
+"""What a release of MindSpeed-LLM or Megatron that is not described needs otherwise than the described ones."""
+
+from __future__ import annotations
+
+import pytest
+
+import preflight
+from preflight.memory import Stage
+
+RUN = (
+    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 4096 --max-position-embeddings 4096 "
+    "--micro-batch-size 1 --global-batch-size {batch} --bf16 --lr 1e-4 --train-iters 10 --vocab-size 128000 --make-vocab-size-divisible-by 1 "
+    "--tokenizer-type NullTokenizer --untie-embeddings-and-output-weights --use-flash-attn --use-mcore-models {more}"
+)
+VIRTUAL = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
+
+
+def stages(target: str, batch: int = 2, more: str = "") -> tuple[Stage, ...]:
+    report = preflight.check_command(RUN.format(batch=batch, more=more).split(), world_size=2 if more else 1, device="910b", target=target)
+    memory = report.jobs[0].memory
+    assert memory.stages, memory.unknown
+    return memory.stages
+
+
+def term(stage: Stage, name: str) -> float:
+    return sum(term.high for term in stage.terms if term.name == name)
+
+
+@pytest.mark.parametrize(("release", "bytes_per_logit"), [("1.0.0", 10), ("2.1.0", 10), ("2.2.0", 6), ("26.1.0", 6)])
+def test_the_loss_kept_a_copy_of_the_logits_before_2_2(release, bytes_per_logit):
+    (stage,) = stages(f"mindspeed-llm@{release}")
+    assert term(stage, "logits and loss") == pytest.approx(bytes_per_logit * 4096 * 128000, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("target", "together"), [("mindspeed-llm@2.0.0", True), ("mindspeed-llm@2.2.0", False), ("megatron@0.9", True), ("megatron@0.10", False)]
+)
+def test_as_many_micro_batches_as_stages_ran_all_forward_first(target, together):
+    last = stages(target, batch=2, more=VIRTUAL)[-1]
+    assert (term(last, "losses of earlier micro-batches") > 0) is together
+
+
+def test_more_micro_batches_than_stages_never_did():
+    few, many = (stages("mindspeed-llm@2.0.0", batch=batch, more=VIRTUAL)[-1] for batch in (2, 8))
+    assert term(many, "losses of earlier micro-batches") == 0
+    assert term(few, "activations: fc1 output") > term(many, "activations: fc1 output")
+
+
+def test_a_stated_release_tells_whether_adam_copies_a_parameter():
+    """Activations are few, so that the copy of the embedding would be the peak."""
+    first = {
+        target: stages(target, more=f"{VIRTUAL} --seq-length 64")[-1].allocated_peak
+        for target in ("mindspeed-llm", "mindspeed-llm@2.3.0", "mindspeed-llm@2.0.0")
+    }
+    assert first["mindspeed-llm"] - first["mindspeed-llm@2.3.0"] > 4 * 128000 * 1024 * 0.5
+    assert first["mindspeed-llm@2.0.0"] >= first["mindspeed-llm"]
