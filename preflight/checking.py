@@ -97,7 +97,7 @@ class Checker:
         try:
             return self._suggested(workspace, workspace.check())
         except InputError as error:
-            return _unreadable(error) if asked or self.ours(source, error) else Report(skipped=(source.name,))
+            return _unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
 
     def fix(self, source: Source, *, unsafe: bool = False) -> Fixed:
         """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read."""
@@ -116,11 +116,11 @@ class Checker:
             return Report(skipped=(named.name,)) if foreign else _unreadable(error)
         return self.check_source(source, asked=named.asked and not lenient)
 
-    def ours(self, source: Source, error: InputError) -> bool:
-        """Whether a file that cannot be read is a config of a dialect as far as its readable lines tell."""
-        from preflight.salvage import claimed_in_part
+    def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
+        """Whether a file that cannot be read is a config: because the caller says so, or of a dialect as far as its readable lines tell."""
+        from preflight.salvage import claimed_in_part, is_template
 
-        return claimed_in_part(source, error, self.plugins.dialects, self.request(source.path))
+        return not is_template(source) and (asked or claimed_in_part(source, error, self.plugins.dialects, self.request(source.path)))
 
     def _chooser(self) -> Any:
         if not self.settings.per_file:

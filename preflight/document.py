@@ -157,14 +157,14 @@ class Comment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One config as typed: a YAML tree, or one launch of a script or command line (`run` counts them in a script).
+    """One config as typed: a YAML tree, or one launch of a script, a command line or a Kubernetes manifest (`run` counts them in a file).
 
     also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
     texts: every text among the keys and scalars of the tree, once.
     """
 
     source: Source
-    kind: Literal["yaml", "script", "command"]
+    kind: Literal["yaml", "script", "command", "manifest"]
     tree: Node | None = None
     launch: Launch | None = None
     comments: tuple[Comment, ...] = ()

@@ -20,7 +20,6 @@ from preflight.source import InputError, Source
 from preflight.workspace import Workspace
 
 MAX_ROUNDS = 10
-_EDITORS = {"yaml": "preflight.loaders.yaml_edit", "script": "preflight.loaders.shell_edit", "command": "preflight.loaders.command_edit"}
 State = Literal["fixed", "no mechanical fix", "not proven", "needs --unsafe", "advice only"]
 
 
@@ -193,8 +192,8 @@ def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -
         document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
         if document is None:
             raise CannotEdit("there is no file to write it to")
-        module = _EDITORS[document.kind]
-        changes: list[Splice] = import_module(module).splices(document, tuple(edits))
+        editor = "shell" if document.kind == "script" else document.kind
+        changes: list[Splice] = import_module(f"preflight.loaders.{editor}_edit").splices(document, tuple(edits))
         found.setdefault(name, []).extend(changes)
     return found
 

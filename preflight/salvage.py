@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from preflight.dialects import Dialect, claim
 from preflight.document import Document
-from preflight.loaders import load
+from preflight.loaders import MANIFEST, load
 from preflight.request import Request
 from preflight.source import InputError, Source
 
@@ -28,6 +28,11 @@ def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialec
         except InputError:
             return False
     return False
+
+
+def is_template(source: Source) -> bool:
+    """A manifest that Helm or its like has yet to fill in: what is YAML only then is nobody's fault now."""
+    return MANIFEST in source.text and _TEMPLATE.search(source.text) is not None
 
 
 def _readable(source: Source, error: InputError) -> Iterator[tuple[Document, ...]]:

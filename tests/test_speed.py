@@ -40,7 +40,15 @@ HEAVY = (
     "ast",
     "importlib.resources",
 )
-OTHERS = ("preflight.dialects.megatron.dialect", "preflight.fixer", "preflight.search", "preflight.gate", "preflight.testing")
+OTHERS = (
+    "preflight.dialects.megatron.dialect",
+    "preflight.fixer",
+    "preflight.gate",
+    "preflight.loaders.manifest",
+    "preflight.loaders.shell",
+    "preflight.search",
+    "preflight.testing",
+)
 PROGRAM = """
 import sys
 from preflight.cli import run

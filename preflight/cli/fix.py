@@ -44,7 +44,7 @@ def fix(inputs: Inputs, facts: JobFacts, rules: Rules, how: How, diff: Diff = Fa
         try:
             result = checker.fix(source, unsafe=unsafe)
         except InputError as error:
-            if asked or checker.ours(source, error):
+            if checker.ours(source, error, asked=asked):
                 unread.append(InputError(error.message, error.path or source.name, error.line, error.column))
             continue
         try:

@@ -108,7 +108,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
         try:
             found = every_run(checker.workspace([source]), limits, _progress if sys.stderr.isatty() else None)
         except InputError as error:
-            if asked or checker.ours(source, error):
+            if checker.ours(source, error, asked=asked):
                 errors.append(error)
             continue
         if found[0].unknown == NO_CONFIG:

@@ -73,6 +73,6 @@ def folders(document: Document) -> tuple[Path, ...]:
     """Where files lie that a document names: a config means its own folder, a command the one it is typed in; a script may be started
     from its own folder or, as from the root of a repository, from the one that preflight is called in."""
     own = (document.source.path.parent,) if document.source.path is not None else ()
-    if document.kind == "command" or (document.kind == "script" and own):
+    if document.kind == "command" or (document.kind in ("script", "manifest") and own):
         return (*own, Path.cwd())
     return own

@@ -1,4 +1,4 @@
-"""Text to documents. YAML by its shape, scripts by name or first line, commands as a list of words."""
+"""Text to documents. YAML by its shape, Kubernetes manifests by what they are, scripts by name or first line, commands as a list of words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from preflight.source import Source
 SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 YAML_SUFFIXES = (".yaml", ".yml")
 COMMAND = "command line"
+MANIFEST = "apiVersion"
+"""What no manifest is without."""
 
 
 def is_script(source: Source) -> bool:
@@ -20,7 +22,7 @@ def is_script(source: Source) -> bool:
 
 
 def load(source: Source) -> tuple[Document, ...]:
-    """The documents of a file: one for YAML, one per launch for a script. Raises InputError."""
+    """The documents of a file: one for YAML, one per launch for a script or a manifest. Raises InputError."""
     if source.name == COMMAND and source.path is None:
         from preflight.loaders.command import reload_command
 
@@ -29,6 +31,10 @@ def load(source: Source) -> tuple[Document, ...]:
         from preflight.loaders.shell import load_script
 
         return load_script(source)
+    if MANIFEST in source.text:
+        from preflight.loaders.manifest import load_manifest
+
+        return load_manifest(source)
     from preflight.loaders.yaml import load_yaml
 
     return (load_yaml(source),)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from preflight.document import Count, Document, Launch, Node, Unknown, Word
+from preflight.document import Comment, Count, Document, Launch, Node, Piece, Unknown, Word, walk, word_of
+from preflight.loaders import MANIFEST
+from preflight.loaders.comments import yaml_comments
+from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import command_name, take_apart
 from preflight.loaders.pods import Job, Number, Pod, pods
-from preflight.loaders.shell import load_script
-from preflight.loaders.yaml import load_yaml
-from preflight.record import NamedTuple
-from preflight.source import Source
+from preflight.loaders.yaml import MARK, load_yaml
+from preflight.record import NamedTuple, replace
+from preflight.source import Source, Span
 
 _SHELLS = ("bash", "sh", "ash", "dash", "zsh")
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _REFERENCE = re.compile(r"\$\((\w+)\)")
+_FILLED = re.compile(rf"{TEMPLATE.pattern}|\$\{{?[A-Za-z_]\w*\}}?|<[A-Za-z][^<>\n]*>|%\w+%")
+"""What Helm, envsubst or a person puts into a word before Kubernetes sees it, which expands only $(NAME)."""
+_CONTROL = re.compile(r"\{\{-?\s*(?:if|else|range|with|end|define|template|include|block)\b|\{%")
+"""A template that decides about lines: what is left of them is not known."""
 _STATED = {"torch": ("nnodes", "nproc"), "msrun": ("worker",), "mpi": ("n",)}
 
 
@@ -28,25 +33,74 @@ class _Asked(NamedTuple):
     per_node: int | None
 
 
+class Part(NamedTuple):
+    """A launch of a manifest; of one in an inline script, also that script, and the launch in the places of the script."""
+
+    document: Document
+    script: Inline | None = None
+    inner: Document | None = None
+
+
 class Manifest(NamedTuple):
-    """One job of a file. kind: "PyTorchJob"; documents: the launches in its containers; None where a count cannot be known."""
+    """One job of a file. kind: "PyTorchJob"; parts: the launches in its containers; None where a count cannot be known."""
 
     kind: str
     name: str
-    documents: tuple[Document, ...]
+    parts: tuple[Part, ...]
     nodes: int | None = None
     devices_per_node: int | None = None
     world: int | None = None
 
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The launches as they are checked."""
+        return tuple(part.document for part in self.parts)
+
 
 def load_manifests(source: Source) -> Iterator[Manifest]:
     """The training jobs of a file of one or more YAML documents. Raises InputError where one is not YAML."""
+    return _manifests(_trees(source))
+
+
+def load_manifest(source: Source) -> tuple[Document, ...]:
+    """The launches of a manifest, counted through its jobs; one document without a launch where it has none. Raises InputError."""
+    trees = _trees(source) if not _CONTROL.search(source.text) else []
+    found = [document for manifest in _manifests(trees) for document in manifest.documents]
+    if not found:
+        foreign = bool(trees) and all(tree.get(MANIFEST) is not None for tree in trees)
+        return (Document(source, "manifest"),) if foreign else (load_yaml(source),)
+    said = tuple(_comments(source, trees)) if MARK in source.text else ()
+    return tuple(replace(one, comments=(*said, *one.comments), run=run, runs=len(found)) for run, one in enumerate(found))
+
+
+def part_of(document: Document) -> Part:
+    """A launch of a manifest with what it was read from."""
+    return [part for manifest in load_manifests(document.source) for part in manifest.parts][document.run]
+
+
+def _manifests(trees: Iterable[Node]) -> Iterator[Manifest]:
+    return (_manifest(job, tree) for tree in trees if (job := pods(tree)) is not None)
+
+
+def _trees(source: Source) -> list[Node]:
+    """The YAML documents of a file, each in its place."""
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(source.text))]
+    trees = []
     for start, end in zip(starts, [*starts[1:], len(source.text)], strict=True):
         start += 3 if source.text.startswith("---", start) else 0
-        tree = load_yaml(_only(source, start, end)).tree
-        if tree is not None and (job := pods(tree)) is not None:
-            yield _manifest(job, tree)
+        tree = load_yaml(source, _only(source, start, end)).tree
+        if tree is not None:
+            trees.append(tree)
+    return trees
+
+
+def _comments(source: Source, trees: Iterable[Node]) -> Iterator[Comment]:
+    """Comments outside of scripts; one above a value covers all of that value."""
+    whole = Node("sequence", tuple(trees), source.span(0, len(source.text)))
+    ends = {source.position(node.span.start).line: node.span.end for _, node, _ in walk(whole) if node.kind == "scalar"}
+    for comment in yaml_comments(source, whole):
+        end = ends.get(comment.covers.line, 0) if comment.alone else 0
+        yield comment._replace(covers=comment.covers._replace(end=max(comment.covers.end, end + 1)))
 
 
 def _manifest(job: Job, tree: Node) -> Manifest:
@@ -59,10 +113,15 @@ def _manifest(job: Job, tree: Node) -> Manifest:
     world = sum(total or 0 for total in totals) if totals and None not in totals else None
     span = next((pod.replicas.span for pod in with_devices if pod.replicas), tree.span)
     asked = _Asked(Count(Unknown("the manifest's devices") if world is None else world, span, job.kind), nodes, per_node)
-    documents = [document for pod in job.pods for document in _documents(pod, asked)]
+    parts = [_launched(part, _counted, asked) for pod in job.pods for part in _parts(pod)]
     if job.entrypoint is not None:
-        documents += [replace(found, launch=_alone(found.launch)) for found in load_script(_script(job.entrypoint)) if found.launch is not None]
-    return Manifest(job.kind, str(name.value) if name else "", tuple(documents), nodes, per_node, world)
+        parts += [_launched(part, _alone) for part in _script(job.entrypoint, {})]
+    return Manifest(job.kind, str(name.value) if name else "", tuple(parts), nodes, per_node, world)
+
+
+def _launched(part: Part, counted: Callable[..., Launch], *asked: _Asked) -> Part:
+    assert part.document.launch is not None
+    return part._replace(document=replace(part.document, launch=counted(part.document.launch, *asked)))
 
 
 def _sum(counts: list[Number | None]) -> int | None:
@@ -70,25 +129,29 @@ def _sum(counts: list[Number | None]) -> int | None:
     return sum(known) if known and len(known) == len(counts) else None
 
 
-def _documents(pod: Pod, asked: _Asked) -> Iterator[Document]:
+def _parts(pod: Pod) -> Iterator[Part]:
     for container in pod.containers:
         environment = {name: _word(value, {}) for name, value in _environment(container)}
         words = [_word(node, environment) for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
         nodes = [node for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
-        for document in _launches(words, nodes, environment):
-            if document.launch is not None:
-                yield replace(document, launch=_counted(document.launch, asked))
+        yield from _launches(words, nodes, environment)
 
 
-def _launches(words: list[Word], nodes: list[Node], environment: dict[str, Word]) -> tuple[Document, ...]:
+def _launches(words: list[Word], nodes: list[Node], environment: dict[str, Word]) -> Iterator[Part]:
     """What a container runs: the launches of an inline script, or the one command."""
     if not words:
-        return ()
+        return
     at = next((i for i, word in enumerate(words[1:3], 1) if re.fullmatch(r"-[a-z]*c", word.text or "")), 0)
     if command_name(words[0]) in _SHELLS and at and len(nodes) > at + 1:
-        return load_script(_script(nodes[at + 1]), {name: word.text for name, word in environment.items() if word.text is not None})
-    taken = take_apart(words, environment)
-    return (Document(words[0].span.source, "command", launch=taken.launch, problems=taken.problems),) if taken is not None else ()
+        yield from _script(nodes[at + 1], {name: word.text for name, word in environment.items() if word.text is not None})
+    elif (taken := take_apart(words, environment)) is not None:
+        yield Part(Document(words[0].span.source, "manifest", launch=taken.launch, problems=taken.problems))
+
+
+def _script(node: Node, environment: Mapping[str, str]) -> Iterator[Part]:
+    if (found := inline(node, environment)) is not None:
+        for document, inner in zip(outside(found), found.documents, strict=True):
+            yield Part(document, found, inner)
 
 
 def _environment(container: Node) -> Iterator[tuple[str, Node]]:
@@ -101,30 +164,25 @@ def _environment(container: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _word(node: Node, environment: dict[str, Word]) -> Word:
-    """A scalar as a word; $(NAME) is what the manifest says of it, else unknown."""
-    text = str(node.value) if not isinstance(node.value, bool) else node.span.text
+    """A scalar as a word; $(NAME) is what the manifest says of it, else unknown, like what a template will put in."""
+    text, inner = str(node.value) if not isinstance(node.value, bool) else node.span.text, int(node.style in ("'", '"'))
+    span = Span(node.span.source, node.span.start + inner, node.span.end - inner)
+    typed = text == span.text
+    if (filled := _FILLED.search(text)) is not None:
+        pieces = without(_FILLED, Piece(text, span)) if typed else [Piece(None, node.span, exact=False, because=filled[0])]
+        return word_of(tuple(pieces))
     for name in _REFERENCE.findall(text):
         value = environment.get(name)
         if value is None or value.text is None:
             return Word(None, node.span, because=f"$({name})", editable=False)
         text = text.replace(f"$({name})", value.text)
-    return Word(text, node.span, editable=node.span.text == text)
+    return Word(text, span, editable=True) if typed and text == span.text else Word(text, node.span, editable=False)
 
 
-def _script(node: Node) -> Source:
-    """An inline script. Of a literal block the places in the manifest stay true; any other text stands for itself."""
-    source, text = node.span.source, node.span.text
-    if node.style == "|" and "<<" not in text:
-        return _only(source, node.span.start + text.index("\n") + 1 if "\n" in text else node.span.end, node.span.end)
-    if text == node.value:
-        return _only(source, node.span.start, node.span.end)
-    return Source(str(node.value), source.name)
-
-
-def _only(source: Source, start: int, end: int) -> Source:
-    """The source with everything outside a stretch blanked, so that offsets and lines stay what they are."""
+def _only(source: Source, start: int, end: int) -> str:
+    """The text with everything outside a stretch blanked, so that offsets and lines stay what they are."""
     blank = re.compile(r"[^\n]")
-    return Source(blank.sub(" ", source.text[:start]) + source.text[start:end] + blank.sub(" ", source.text[end:]), source.name, path=source.path)
+    return blank.sub(" ", source.text[:start]) + source.text[start:end] + blank.sub(" ", source.text[end:])
 
 
 def _counted(launch: Launch, asked: _Asked) -> Launch:

@@ -60,11 +60,25 @@ def pods(tree: Node) -> Job | None:
         return Job(kind, tuple(_rayjob(tree)), tree.get("spec", "entrypoint"))
     if kind == "JobSet":
         return Job(kind, tuple(_jobset(tree)))
+    if kind == "Job" and api.startswith("batch/"):
+        return Job(kind, tuple(_batch(tree)))
+    if kind == "Pod" and api == "v1":
+        return Job(kind, (Pod(Number(1, tree.span), *_containers(tree, "spec", "containers")),))
     return None
 
 
 def _pod(spec: Node, elastic: bool = False) -> Pod:
     return Pod(None if elastic else _count(spec.get("replicas"), spec), *_template(spec, "template"))
+
+
+def _batch(tree: Node) -> Iterator[Pod]:
+    """Pods of a plain Job train together where they have an index that tells one from the others."""
+    spec = tree.get("spec")
+    if spec is None:
+        return
+    mode, number = spec.get("completionMode"), _count(spec.get("parallelism"), spec)
+    together = number is not None and (number.value == 1 or (mode is not None and mode.value == "Indexed"))
+    yield Pod(number if together else None, *_template(spec, "template"))
 
 
 def _jobset(tree: Node) -> Iterator[Pod]:
@@ -119,7 +133,11 @@ def _rayjob(tree: Node) -> Iterator[Pod]:
 
 def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]]:
     """Devices and containers of a pod's template."""
-    listed = parent.get(*path, "spec", "containers")
+    return _containers(parent, *path, "spec", "containers")
+
+
+def _containers(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]]:
+    listed = parent.get(*path)
     containers = listed.items if listed else ()
     total, span = 0, parent.span
     for container in containers:

@@ -21,12 +21,12 @@ _ELSEWHERE = _REMOTE | {"docker", "podman", "nerdctl", "kubectl", "enroot"}
 
 
 class Nested(NamedTuple):
-    """The text, the pieces it is made of, where each begins in it, and where the text is used."""
+    """The text, the pieces it is made of, where each begins in it, and where the text is used, if elsewhere than it stands."""
 
     source: Source
     pieces: tuple[Piece, ...]
     starts: tuple[int, ...]
-    place: Span
+    used: tuple[Span, ...] = ()
 
     def origins(self, piece: Piece) -> list[Piece]:
         """The pieces that a piece of this text came from."""
@@ -35,13 +35,13 @@ class Nested(NamedTuple):
             origin = self.pieces[first]
             text = origin.because if origin.text is None and piece.text is not None else piece.text
             because = origin.because if origin.text is None else piece.because
-            return [Piece(text, origin.span, (*origin.uses, self.place, *piece.uses), False, because, piece.maybe or origin.maybe)]
+            return [Piece(text, origin.span, (*origin.uses, *self.used, *piece.uses), False, because, piece.maybe or origin.maybe)]
         found: list[Piece] = []
         for at in range(first, len(self.pieces)):
             start, origin = self.starts[at], self.pieces[at]
             if start >= piece.span.end and found:
                 break
-            uses = (*origin.uses, self.place, *piece.uses) if origin.uses or piece.uses else ()
+            uses = (*origin.uses, *self.used, *piece.uses) if origin.uses or piece.uses else ()
             if origin.text is None:
                 found.append(origin._replace(uses=uses))
                 continue
@@ -120,7 +120,7 @@ def nested(words: list[Field]) -> Nested | None:
         return None
     place = pieces[0].uses[-1] if pieces[0].uses else pieces[0].span
     source = Source("".join(parts), place.source.name)
-    return Nested(source, tuple(pieces), tuple(starts), place)
+    return Nested(source, tuple(pieces), tuple(starts), (place,))
 
 
 def string_at(words: Sequence[Field]) -> tuple[int, int] | None:

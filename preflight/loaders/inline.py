@@ -1,0 +1,144 @@
+"""A script or a command line that stands in a YAML scalar: read by itself, its words traced back to where they were typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from preflight.document import Comment, Document, Node, Piece, Problem
+from preflight.loaders.launchers import Taken
+from preflight.loaders.shell import load_script
+from preflight.loaders.shell.fields import Field
+from preflight.loaders.shell.nested import Nested, Texts, nested
+from preflight.record import NamedTuple, replace
+from preflight.source import Span
+
+TEMPLATE = re.compile(r"\{\{.*?\}\}")
+"""What Helm and its like put a value into."""
+_BLANK = " \t\r\n"
+_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", " ": " "}
+
+
+class Inline(NamedTuple):
+    """A script in a scalar: its documents, in the places of the script, and what leads from there to the file."""
+
+    documents: tuple[Document, ...]
+    text: Nested
+    node: Node
+
+
+def inline(node: Node, environment: Mapping[str, str]) -> Inline | None:
+    """The launches of a script in a scalar; None where it has none, or is too long."""
+    text = nested([Field([part for piece in _pieces(node) for part in without(TEMPLATE, piece)])])
+    if text is None:
+        return None
+    documents = tuple(document for document in load_script(text.source, environment) if document.launch is not None)
+    return Inline(documents, text._replace(used=()), node) if documents else None
+
+
+def outside(found: Inline) -> Iterator[Document]:
+    """The launches with every place in the file."""
+    texts = Texts()
+    texts.add(found.text)
+    for document in found.documents:
+        assert document.launch is not None
+        taken = texts.taken(Taken(document.launch))
+        problems = tuple(_problem(found.text, texts, problem) for problem in document.problems)
+        said = tuple(_comment(found.text, comment) for comment in document.comments)
+        source = found.node.span.source
+        yield replace(document, source=source, kind="manifest", launch=taken.launch, problems=problems, comments=said)
+
+
+def outer(text: Nested, span: Span) -> Span | None:
+    """The stretch of the file that is this stretch of the text; None where they are not spelled alike."""
+    first, last = (text.origins(Piece("", Span(span.source, at, at)))[0].span for at in (span.start, span.end))
+    whole = Span(first.source, first.start, last.end)
+    return whole if [line.strip() for line in whole.text.splitlines()] == [line.strip() for line in span.text.splitlines()] else None
+
+
+def _problem(text: Nested, texts: Texts, problem: Problem) -> Problem:
+    fix = None
+    if problem.fix is not None and problem.fix[1].source is text.source:
+        title, span, written = problem.fix
+        place = outer(text, span)
+        fix = (title, place, written) if place is not None and "\n" not in written else None
+    return problem._replace(span=texts.span(problem.span), related=tuple(map(texts.span, problem.related)), fix=fix)
+
+
+def _comment(text: Nested, comment: Comment) -> Comment:
+    """A suppression covers lines, and the end of the text where it goes on to there."""
+
+    def at(offset: int) -> int:
+        return text.origins(Piece("", Span(text.source, offset, offset)))[0].span.start
+
+    file, end = text.pieces[0].span.source, min(comment.covers.end, len(text.source.text))
+    covers = Span(file, at(comment.covers.start), at(max(end - 1, 0)) + 1)
+    return Comment(Span(file, at(comment.span.start), at(comment.span.end - 1) + 1), comment.alone, covers)
+
+
+def without(placeholder: re.Pattern[str], piece: Piece) -> Iterator[Piece]:
+    """A piece without what will be put into it: that is unknown."""
+    text, at = piece.text or "", 0
+    for match in placeholder.finditer(text):
+        if match.start() > at:
+            yield piece.cut(at, match.start())
+        yield piece.cut(match.start(), match.end())._replace(text=None, because=match[0])
+        at = match.end()
+    if at < len(text) or not text:
+        yield piece.cut(at, len(text))
+
+
+def _pieces(node: Node) -> list[Piece]:
+    """The value of a scalar as stretches that are spelled as they read, line by line; one inexact piece where that cannot be told."""
+    value, raw, style = str(node.value), node.span.text, node.style
+    begin = raw.find("\n") + 1 if style in ("|", ">") else int(style in ("'", '"'))
+    end = len(raw) - int(style in ("'", '"'))
+    found, here, at = list[Piece](), begin, 0
+
+    def put(start: int, stop: int, text: str) -> None:
+        span = Span(node.span.source, node.span.start + start, node.span.start + stop)
+        found.append(Piece(text, span, exact=span.text == text))
+
+    while at < len(value):
+        sign, typed = value[at], raw[here : min(here + 1, end)]
+        if style == '"' and typed == "\\":
+            follows = raw[here + 1 : here + 2]
+            if follows in ("\n", "\r"):
+                here = _past_blanks(raw, here + 1, end)
+            elif _ESCAPES.get(follows) == sign:
+                put(here, here + 2, sign)
+                here, at = here + 2, at + 1
+            else:
+                return [Piece(value, node.span, exact=False)]
+        elif style == "'" and raw[here : here + 2] == "''" and sign == "'":
+            put(here, here + 2, sign)
+            here, at = here + 2, at + 1
+        elif sign == typed:
+            size = _alike(value, at, raw, here, end, style)
+            put(here, here + size, value[at : at + size])
+            here, at = here + size, at + size
+        elif sign in _BLANK:
+            stop = _past_blanks(raw, here, end) if sign == " " else here
+            put(here, stop, sign)
+            here, at = stop, at + 1
+        elif typed and typed in _BLANK:
+            here = _past_blanks(raw, here, end)
+        else:
+            return [Piece(value, node.span, exact=False)]
+    return found
+
+
+def _alike(value: str, at: int, raw: str, here: int, end: int, style: str) -> int:
+    """How many characters are the same, up to the end of the line or what may be an escape."""
+    size, stops = 0, "\\" if style == '"' else "'" if style == "'" else ""
+    while at + size < len(value) and here + size < end and value[at + size] == raw[here + size] and (not size or value[at + size] not in stops):
+        size += 1
+        if value[at + size - 1] == "\n":
+            break
+    return size
+
+
+def _past_blanks(raw: str, here: int, end: int) -> int:
+    while here < end and raw[here] in _BLANK:
+        here += 1
+    return here

@@ -1,0 +1,217 @@
+"""Kubernetes manifests as any other config: checked, shown, fixed and suppressed at their own lines."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import preflight
+from preflight.cli import run
+from preflight.source import Source
+
+LIST = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: pretrain}
+spec:
+  template:
+    spec:
+      containers:
+        - name: trainer
+          command:
+            - torchrun
+            - --nproc-per-node=8
+            - pretrain_gpt.py
+            - --num-layers
+            - "32"
+            - --hidden-size
+            - "4096"
+            - --num-attention-heads
+            - "32"
+            - --seq-length
+            - "4096"
+            - --max-position-embeddings
+            - "2048"  # as many as tokens
+            - --micro-batch-size
+            - "1"
+            - --recompute-granularity
+            - full
+            - --lr=1e-4
+            - --train-iters=1000
+            - --bf16
+          resources: {limits: {nvidia.com/gpu: 8}}
+"""
+FLOW = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: pretrain}
+spec:
+  containers:
+    - name: trainer
+      command: [torchrun, --nproc-per-node, '8', pretrain_gpt.py]
+      args: [--num-layers, '32', --hidden-size, '4096', --num-attention-heads, '32', --seq-length, '4096', --lr, '1e-4',
+             --max-position-embeddings, '2048', --micro-batch-size, '1', --recompute-granularity, full, --train-iters, '9', --bf16]
+      resources: {limits: {nvidia.com/gpu: 8}}
+"""
+SCRIPT = """\
+# preflight runs on this in continuous integration
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: data}
+---
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: pretrain}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            command: ["bash", "-c"]
+            args:
+            - |
+              set -e
+              cat > /tmp/hosts <<EOF
+              none
+              EOF
+              MODEL="--num-layers 32 --hidden-size 4096 --num-attention-heads 32"
+              torchrun --nproc-per-node 8 pretrain_gpt.py $MODEL \\
+                --seq-length 4096 --max-position-embeddings 2048 \\
+                --micro-batch-size 1 --bf16 --recompute-granularity full \\
+                --lr 1e-4 --train-iters 5
+            resources: {limits: {nvidia.com/gpu: 8}}
+"""
+FOLDED = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: pretrain}
+spec:
+  template:
+    spec:
+      containers:
+      - name: trainer
+        command: [sh, -c]
+        args:
+        - >-
+          torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32
+          --seq-length 4096 --max-position-embeddings 2048 --micro-batch-size 1 --bf16
+          --recompute-granularity full --lr 1e-4 --train-iters 5
+        resources: {limits: {nvidia.com/gpu: 8}}
+"""
+QUOTED = FOLDED.replace(">-", '"').replace("--train-iters 5", '--train-iters 5"')
+KINDS = {"list": LIST, "flow": FLOW, "literal": SCRIPT, "folded": FOLDED, "quoted": QUOTED}
+FAULTS = {"megatron/positions-below-sequence": "2048", "megatron/recompute-full-without-layers": "full"}
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+
+    def called(*words: str, stdin: str = "") -> tuple[int, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = run([*words])
+        return code, capsys.readouterr().out
+
+    return called
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_findings_stand_where_the_manifest_says_it(kind: str) -> None:
+    text = KINDS[kind]
+    found = {finding.rule: finding for finding in preflight.check_text(text, name="job.yaml").findings}
+    source = Source(text, "job.yaml")
+    for rule, typed in FAULTS.items():
+        finding = found[rule]
+        assert source.line(finding.line)[finding.column - 1 :].startswith(typed)
+        assert (finding.path, finding.span.source.text) == ("job.yaml", text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_fixed_is_changed_in_its_place_and_nothing_else(kind: str, call, tmp_path: Path) -> None:
+    text = KINDS[kind]
+    (tmp_path / "job.yaml").write_text(text)
+    call("fix", "--unsafe", "job.yaml")
+    after = (tmp_path / "job.yaml").read_text()
+    assert not {f.rule for f in preflight.check_text(after, name="job.yaml").findings} & {*FAULTS, "megatron/recompute-full-without-method"}
+    was, now = (Counter(re.findall(r"[^\s,\"'\[\]]+", part)) for part in (text.replace("2048", "4096"), after))
+    assert not was - now
+    assert set(now - was) <= {"--recompute-num-layers", "1", "--recompute-method", "uniform", "-", "\\"}
+
+
+def test_an_option_comes_in_as_items_of_the_list(call, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(LIST)
+    call("fix", "job.yaml")
+    added = """\
+            - --bf16
+            - --recompute-num-layers
+            - "1"
+            - --recompute-method
+            - "uniform"
+          resources"""
+    assert added in (tmp_path / "job.yaml").read_text()
+
+
+@pytest.mark.parametrize("kind", ["list", "folded", "literal"])
+def test_a_finding_is_suppressed_by_a_comment(kind: str) -> None:
+    comment = "# preflight: ignore[megatron/positions-below-sequence] it is rotary"
+    line = {"list": '            - "2048"', "folded": "        - >-", "literal": "              torchrun"}[kind]
+    indent = line[: len(line) - len(line.lstrip())]
+    text = KINDS[kind].replace(line, f"{indent}{comment}\n{line}")
+    rules = {finding.rule for finding in preflight.check_text(text, name="job.yaml").findings}
+    assert "megatron/recompute-full-without-layers" in rules
+    assert not rules & {"megatron/positions-below-sequence", "unused-suppression"}
+
+
+def test_folders_stdin_show_and_memory_take_them_too(call, tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "job.yaml").write_text(LIST)
+    assert call("check", "jobs", "-f", "concise")[1].startswith("jobs/job.yaml:")
+    assert call("check", "-", "--stdin-filename", "a/job.yaml", "-f", "concise", stdin=LIST)[1].startswith("a/job.yaml:")
+    assert "TP 1 · PP 1 · CP 1 on 8 devices" in call("show", "jobs/job.yaml")[1]
+    assert "GiB" in call("memory", "jobs/job.yaml")[1]
+
+
+OTHERS = {
+    "objects": "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: v1\nkind: Service\n",
+    "no training": LIST[: LIST.index("            - torchrun")] + "            - sleep\n            - infinity\n",
+    "no command": LIST[: LIST.index("          command:")],
+    "Helm": "{{- if .Values.on }}\n" + LIST + "{{- end }}\n",
+    "Helm, broken YAML": LIST.replace('"2048"', "{{ .Values.positions }}").replace("name: pretrain", "name: {{ .Release.Name }}"),
+    "Helm, readable": FOLDED.replace("--bf16", "{{- if .Values.bf16 }} --bf16 {{- end }}"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_manifests_and_templates_are_skipped(name: str, call, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(OTHERS[name])
+    assert call("check", "job.yaml") == (2, "")
+    assert call("check", "--allow-unclaimed", "job.yaml")[0] == 0
+    (tmp_path / "ours.yaml").write_text(LIST)
+    assert call("check", ".", "--exit-zero")[0] == 0
+    assert call("check", "job.yaml", "ours.yaml", "--exit-zero")[0] == 0
+
+
+def test_a_value_that_a_template_puts_in_is_unknown() -> None:
+    text = FOLDED.replace("--num-attention-heads 32", "--num-attention-heads {{ .Values.heads }} --tensor-model-parallel-size {{ .Values.tensor }}")
+    report = preflight.check_text(text, name="job.yaml")
+    assert {finding.rule for finding in report.findings if finding.severity == "error"} == {*FAULTS, "megatron/recompute-full-without-method"}
+    listed = LIST.replace('"32"', "${LAYERS}").replace('"4096"', "<tokens>")
+    assert {finding.rule for finding in preflight.check_text(listed, name="job.yaml").findings} == {
+        "megatron/recompute-full-without-layers",
+        "megatron/recompute-full-without-method",
+    }
+
+
+def test_pods_of_a_plain_job_count_where_an_index_tells_them_apart() -> None:
+    def world(more: str) -> object:
+        text = LIST.replace("spec:\n  template:", f"spec:\n{more}  template:", 1).replace("--nproc-per-node=8", "--nnodes=$(NODES)")
+        return preflight.check_text(text, name="job.yaml").jobs[0].plan.layout.world.raw
+
+    assert world("  parallelism: 2\n  completionMode: Indexed\n") == 16
+    assert not isinstance(world("  parallelism: 2\n"), int)
