@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -36,3 +37,43 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about a word that is not known: "; did you mean 'select'?", or nothing."""
     close = nearest(word, known)
     return f"; did you mean {close!r}?" if close else ""
+
+
+def slip_of(name: str, known: Iterable[str]) -> str | None:
+    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, or one of its words a letter off.
+
+    A name with one word more or less, or with another number, is another class.
+    """
+    words = _words(name)
+    return next((other for other in known if _flat(other) == _flat(name) or _doubled(name, other) or _one_word_off(words, _words(other))), None)
+
+
+def _flat(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _doubled(longer: str, shorter: str) -> bool:
+    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter and longer[i] == longer[i - 1] for i in range(1, len(longer)))
+
+
+def _words(name: str) -> list[str]:
+    """ "MFLossMonitor" → mf, loss, monitor."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def _one_word_off(words: list[str], known: list[str]) -> bool:
+    odd = [(one, other) for one, other in zip(words, known, strict=False) if one != other]
+    return len(words) == len(known) and len(odd) == 1 and _one_letter_off(*odd[0])
+
+
+def _one_letter_off(word: str, known: str) -> bool:
+    """A letter too many, missing or swapped with the next; in longer words also another one."""
+    if not word.isalpha() or len(known) < 4:
+        return False
+    if _one_letter_more(word, known) or _one_letter_more(known, word):
+        return True
+    differ = [i for i, (one, other) in enumerate(zip(word, known, strict=False)) if one != other]
+    if len(word) != len(known) or not differ:
+        return False
+    swapped = len(differ) == 2 and word[differ[0]] == known[differ[1]] and word[differ[1]] == known[differ[0]]
+    return swapped or (len(differ) == 1 and len(known) > 5)
