@@ -15,7 +15,7 @@ import preflight
 from preflight.api import installed
 from preflight.memory.estimate import stage
 from preflight.request import Request, Target
-from preflight.search.attempt import attempts
+from preflight.search.attempt import Attempts
 from preflight.search.fit import required
 from preflight.search.grid import Space, grid, sizes
 from preflight.search.layouts import search
@@ -50,7 +50,7 @@ def measure(world: int) -> None:
     fast = time.perf_counter() - start
     slow = loop(where, columns, job) * len(columns["tensor"]) / SAMPLE
     start = time.perf_counter()
-    found = search(job, job.arguments.relayout, attempts(workspace, report, job))
+    found = search(job, job.arguments.relayout, Attempts(workspace, report, job))
     whole = time.perf_counter() - start
     print(f"{world} devices: {found.considered} layouts in {fast:.2f} s, {slow / fast:.0f} times as fast as a loop ({slow:.0f} s); ", end="")
     print(f"with the proof of the {len(found.layouts)} that are shown {whole:.2f} s; best {found.layouts[0].sizes if found.layouts else found.rejected}")

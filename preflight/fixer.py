@@ -12,7 +12,7 @@ from preflight.document import Document
 from preflight.engine import Report
 from preflight.finding import Edit, Finding, Fix, Safety, Severity
 from preflight.loaders import load
-from preflight.loaders.yaml_edit import CannotEdit, Splice
+from preflight.loaders.yaml_edit import CannotEdit, Splice, splice
 from preflight.proof import prove
 from preflight.record import NamedTuple
 from preflight.refusal import NotProven
@@ -51,19 +51,22 @@ def fix(
     """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
 
     wanted: whether findings of a rule on a path are to be fixed; the proof looks at all of them.
-    suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done.
+    suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done, and again when one of its
+    own is: each run of a file has its layout.
     """
     result = Fixed(report=workspace.check())
     refused: dict[tuple[str, ...], str] = {}
+    asked: tuple[Finding, ...] | None = None
     for number in range(MAX_ROUNDS):
         pending = [f for f in result.report.findings if _applicable(f, unsafe) and wanted(f.rule, f.path) and _identity(f) not in refused]
         if pending and _round(workspace, result, pending, refused, unsafe):
             continue
-        suggested = suggest(_edited(workspace, result), result.report) if suggest is not None and number + 1 < MAX_ROUNDS else result.report
-        suggest = None
+        if suggest is None or result.report.findings == asked or number + 1 == MAX_ROUNDS:
+            break
+        suggested = suggest(_edited(workspace, result), result.report)
         if suggested.findings == result.report.findings:
             break
-        result.report = suggested
+        result.report, asked = suggested, suggested.findings
         refused.clear()
     for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
         result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), unsafe))
@@ -142,10 +145,13 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
     return None
 
 
-def apply(findings: Sequence[Finding], report: Report, sources: dict[str, Source], *, partial: bool = False) -> tuple[dict[str, Source], list[Finding]]:
+def apply(
+    findings: Sequence[Finding], report: Report, sources: dict[str, Source], *, partial: bool = False, proven: bool = True
+) -> tuple[dict[str, Source], list[Finding]]:
     """The edited sources of the fixes of findings, each proven by itself to change only what it means to.
 
     partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
+    proven: False where the texts are only looked at, and proven later if anybody wants them.
     """
     documents = _documents(report)
     planned: dict[str, list[Splice]] = {}
@@ -173,7 +179,8 @@ def apply(findings: Sequence[Finding], report: Report, sources: dict[str, Source
     for name, part in planned.items():
         old = part[0][0].source
         new = Source(splice(old.text, part), name, path=old.path, bom=old.bom)
-        prove(load(old), edits[name], new)
+        if proven:
+            prove(load(old), edits[name], new)
         edited[name] = new
     return edited, taken
 
@@ -203,15 +210,6 @@ def _overlap(one: Splice, other: Splice) -> bool:
     if a.start == a.end and b.start == b.end:
         return False
     return (a.start < b.end and b.start < a.end) or a.start == b.start
-
-
-def splice(text: str, changes: Sequence[Splice]) -> str:
-    """The text with stretches replaced; insertions at one place keep their order."""
-    parts, at = [], 0
-    for span, new in sorted(changes, key=lambda change: (change[0].start, change[0].end)):
-        parts += [text[at : span.start], new]
-        at = span.end
-    return "".join([*parts, text[at:]])
 
 
 def _better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:

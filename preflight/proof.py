@@ -70,10 +70,12 @@ def same(left: Any, right: Any) -> bool:
 
 def _comments(text: str) -> Counter[str]:
     """Comments as ruamel.yaml's scanner sees them, which shares no code with ours."""
+    found: Counter[str] = Counter()
+    if "#" not in text:
+        return found
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    found: Counter[str] = Counter()
     try:
         for token in YAML().scan(text):
             for part in _flat(getattr(token, "_comment", None)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from preflight.dialects import folders
@@ -28,7 +28,11 @@ class Workspace:
     def check(self, edited: Mapping[str, Source] | None = None) -> Report:
         """Check every source. Raises InputError where one cannot be read."""
         edited = edited or {}
-        documents = [document for source in self.sources for document in load(edited.get(source.name, source))]
+        return self.judge([document for source in self.sources for document in load(edited.get(source.name, source))], edited)
+
+    def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
+        """Check documents of the sources, as they were loaded or as they would be. Raises InputError where what they name cannot be read."""
+        edited = edited or {}
 
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)

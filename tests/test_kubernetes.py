@@ -157,6 +157,14 @@ def test_an_option_comes_in_as_items_of_the_list(call, tmp_path: Path) -> None:
     assert added in (tmp_path / "job.yaml").read_text()
 
 
+def test_each_pod_gets_its_layout(call, tmp_path: Path) -> None:
+    master = SCRIPT[SCRIPT.index("    Master:") :].replace("--lr 1e-4", "--lr 1e-4 --tensor-model-parallel-size 3")
+    text = SCRIPT[: SCRIPT.index("    Master:")] + master + master.replace("Master", "Worker")
+    (tmp_path / "job.yaml").write_text(text)
+    assert call("fix", "--unsafe", "job.yaml")[0] == 0
+    assert (tmp_path / "job.yaml").read_text().count("--tensor-model-parallel-size 3") == 0
+
+
 @pytest.mark.parametrize("kind", ["list", "folded", "literal"])
 def test_a_finding_is_suppressed_by_a_comment(kind: str) -> None:
     comment = "# preflight: ignore[megatron/positions-below-sequence] it is rotary"

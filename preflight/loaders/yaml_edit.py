@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from preflight.document import Document, Entry, Node
 from preflight.finding import Edit, Key
@@ -15,6 +16,15 @@ Splice = tuple[Span, str]
 
 class CannotEdit(Exception):
     """An edit that has no unambiguous place in the text; the message says why."""
+
+
+def splice(text: str, changes: Sequence[Splice]) -> str:
+    """The text with stretches replaced; insertions at one place keep their order."""
+    parts, at = [], 0
+    for span, new in sorted(changes, key=lambda change: (change[0].start, change[0].end)):
+        parts += [text[at : span.start], new]
+        at = span.end
+    return "".join([*parts, text[at:]])
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

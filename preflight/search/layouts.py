@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,8 +31,17 @@ MOST_RANKED = 1000
 SURELY = 1.02
 """A layout that needs so much more than there is, is not tried on the document."""
 MOST_SETTINGS = 3
-Try = Callable[[tuple[Edit, ...]], "tuple[Job, tuple[Finding, ...]] | str"]
-"""Applies edits in memory and checks again: the new job and its findings, or why the edits cannot be made."""
+
+
+class Try(Protocol):
+    """Makes edits and checks again: the new job and its findings, or why the edits cannot be made."""
+
+    def __call__(self, edits: tuple[Edit, ...]) -> tuple[Job, tuple[Finding, ...]] | str:
+        """In memory, and only the errors."""
+
+    def proven(self, edits: tuple[Edit, ...]) -> tuple[Job, tuple[Finding, ...]] | str:
+        """On the text, which is proven to change in nothing else."""
+
 
 Progress = Callable[[int, int], None]
 
@@ -171,18 +180,25 @@ class _Proof:
             rejected[why] += 1
             return
         self.tried += 1
-        tried = self.attempt(edits)
+        why, job = "", None
+        for attempt in (self.attempt, self.attempt.proven):
+            job, why = self.judged(attempt(edits))
+            if job is None:
+                break
+        if job is not None:
+            self.keep(row, wanted, edits, job)
+        else:
+            rejected[why] += 1
+
+    def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
+        """The job, if the rules find no error and every rank fits; else why not."""
         if isinstance(tried, str):
-            rejected[tried] += 1
-            return
+            return None, tried
         job, findings = tried
         errors = sorted({f.rule for f in findings if f.severity is Severity.ERROR and (f.layout or (f.rule, f.message) not in self.limits.others)})
         if errors:
-            rejected[f"rule {errors[0]}"] += 1
-        elif not self.fits(job):
-            rejected["does not fit in memory"] += 1
-        else:
-            self.keep(row, wanted, edits, job)
+            return None, f"rule {errors[0]}"
+        return (job, "") if self.fits(job) else (None, "does not fit in memory")
 
     def counted(self, wanted: Sizes) -> Sizes | None:
         """With the cheapest recomputation of each stage; None where all layers are not enough."""

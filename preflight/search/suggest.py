@@ -9,7 +9,7 @@ from itertools import takewhile
 from preflight.engine import Report
 from preflight.finding import Edit, Finding, Fix, Key, Safety, Severity
 from preflight.job import Job
-from preflight.search.attempt import attempts
+from preflight.search.attempt import Attempts
 from preflight.search.layouts import Found, search
 from preflight.search.near import distance
 from preflight.search.space import Limits
@@ -39,7 +39,7 @@ def suggest(workspace: Workspace, report: Report) -> Report:
 
 def _without(workspace: Workspace, report: Report, job: Job, findings: list[Finding]) -> None:
     """Where a setting is refused and says nothing of what is trained, its default is a way out."""
-    attempt = attempts(workspace, report, job)
+    attempt = Attempts(workspace, report, job)
     was = Counter((f.rule, f.message) for f in report.findings if f.severity is Severity.ERROR)
     for i, finding in enumerate(findings):
         key = tuple(takewhile(lambda part: isinstance(part, str), finding.key))
@@ -49,6 +49,7 @@ def _without(workspace: Workspace, report: Report, job: Job, findings: list[Find
             continue
         edits = (Edit("remove", key, run=job.documents[0].run),)
         tried = attempt(edits)
+        tried = tried if isinstance(tried, str) else attempt.proven(edits)
         now = Counter() if isinstance(tried, str) else Counter((f.rule, f.message) for f in tried[1] if f.severity is Severity.ERROR)
         if not isinstance(tried, str) and not now - was and now[finding.rule, finding.message] < was[finding.rule, finding.message]:
             findings[i] = replace(finding, fix=Fix(f"remove {key[-1]}, so that its default holds", edits))
@@ -65,7 +66,7 @@ def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tu
     relayout, now = job.arguments.relayout, current(job)
     assert relayout is not None
     limits = Limits(show=1 + ALTERNATIVES, near=now, others=others)
-    attempt = attempts(workspace, report, job)
+    attempt = Attempts(workspace, report, job)
     found = search(job, relayout, attempt, limits).layouts
     if not found and not job.plan.batch.total.written and not job.plan.layout.data_stated:
         found = search(job, relayout, attempt, limits._replace(free=True)).layouts

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from preflight.plugins import Plugins, load
 from preflight.request import Request, Target
-from preflight.search.attempt import attempts
+from preflight.search.attempt import Attempts
 from preflight.search.layouts import Progress, Result, search
 from preflight.search.space import Limits
 from preflight.source import Source
@@ -54,7 +54,7 @@ def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = 
             found.append(Result(unknown=f"layouts of {job.target} cannot be written"))
         else:
             others = frozenset((f.rule, f.message) for f in report.findings if f.path != job.documents[0].source.name or len(report.jobs) > 1)
-            found.append(search(job, job.arguments.relayout, attempts(workspace, report, job), limits._replace(others=others), progress))
+            found.append(search(job, job.arguments.relayout, Attempts(workspace, report, job), limits._replace(others=others), progress))
     return tuple(found) or (Result(unknown=NO_CONFIG),)
 
 

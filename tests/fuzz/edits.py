@@ -47,5 +47,5 @@ def proof(choices: Choices) -> None:
         edit = Edit(action, choices.of(places[:200]), value)  # type: ignore[arg-type]
         with contextlib.suppress(import_module("preflight.loaders.yaml_edit").CannotEdit):
             splices = import_module("preflight.loaders.yaml_edit").splices(old[0], (edit,))
-            new = import_module("preflight.fixer").splice(text, splices)
+            new = import_module("preflight.loaders.yaml_edit").splice(text, splices)
             prove(old, (edit,), Source(new, "run.yaml"))

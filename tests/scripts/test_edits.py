@@ -8,10 +8,9 @@ import pytest
 
 from preflight.document import Document
 from preflight.finding import Edit
-from preflight.fixer import splice
 from preflight.loaders.shell import load_script
 from preflight.loaders.shell_edit import splices
-from preflight.loaders.yaml_edit import CannotEdit
+from preflight.loaders.yaml_edit import CannotEdit, splice
 from preflight.source import Source
 
 SCRIPT = """#!/bin/bash

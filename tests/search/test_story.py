@@ -13,7 +13,7 @@ import preflight
 from preflight.api import installed
 from preflight.memory.shape import Shape, shape
 from preflight.request import Request, Target
-from preflight.search.attempt import attempts
+from preflight.search.attempt import Attempts
 from preflight.search.counts import fewest, seconds
 from preflight.search.layouts import Result, search
 from preflight.search.space import Limits
@@ -165,7 +165,7 @@ def found(memory: str) -> Result:
     job = report.jobs[0]
     assert job.arguments.relayout is not None
     limits = Limits({"pipeline": 2, "tensor": 1, "context": 1, "micro": 2, "virtual": 1}, show=3)
-    return search(job, job.arguments.relayout, attempts(workspace, report, job), limits)
+    return search(job, job.arguments.relayout, Attempts(workspace, report, job), limits)
 
 
 def test_the_search_comes_to_the_accounts_end() -> None:
@@ -198,7 +198,7 @@ def test_uneven_virtual_stages_are_written_chunk_by_chunk() -> None:
     job = report.jobs[0]
     assert job.arguments.relayout is not None
     limits = Limits({"pipeline": 2, "virtual": 2, "tensor": 1, "context": 1, "micro": 2}, show=1)
-    best = search(job, job.arguments.relayout, attempts(workspace, report, job), limits).layouts[0]
+    best = search(job, job.arguments.relayout, Attempts(workspace, report, job), limits).layouts[0]
     changes = {str(edit.key[-1]): edit.value for edit in best.edits}
     assert best.sizes.chunks is not None and sum(map(sum, best.sizes.chunks)) == 39
     offset = changes["offset"]
