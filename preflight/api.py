@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 
 from preflight.cluster import Cluster, Device
-from preflight.engine import Report, find_device
+from preflight.device_names import find_device
+from preflight.engine import Report
 from preflight.finding import Finding, Severity
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plan import Plan

@@ -46,5 +46,8 @@ class Cluster:
     measured: float = 0.0
     """Bytes that a run on this cluster was measured to need beyond its estimate."""
 
+    named: Value = field(default_factory=lambda: unknown("the device is not named"))
+    """Where the job itself names the device, if that is how it is known."""
+
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""

@@ -117,7 +117,7 @@ class Launch(NamedTuple):
 
     launcher: "" when only the entry is given, else "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
     world: every source that states the total number of processes or devices, the one to believe first;
-    nodes, per_node: the same for nodes and devices per node, where somebody says them.
+    nodes, per_node: the same for nodes and devices per node, where somebody says them; device: the word for the accelerator.
     open: positional parameters such as "$@" may add any flag, so the absence of a flag is not known.
     """
 
@@ -130,6 +130,7 @@ class Launch(NamedTuple):
     open: bool = False
     nodes: Count | None = None
     per_node: Count | None = None
+    device: Word | None = None
 
 
 class Problem(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from preflight.between import alone, around, assumed, doubted, elsewhere, missed, supposed
-from preflight.cluster import Device
+from preflight.device_names import find_device, likely_device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
 from preflight.document import Document
@@ -96,21 +96,13 @@ class Report:
         return not any(f.severity is Severity.ERROR and f.rule == OUT_OF_MEMORY for f in self.findings)
 
 
-def find_device(devices: Sequence[Device], name: str) -> Device | None:
-    """A device by its name or an alias, letter case and punctuation aside."""
-    wanted = "".join(c for c in name.lower() if c.isalnum())
-    for device in devices:
-        if wanted in ("".join(c for c in known.lower() if c.isalnum()) for known in (device.name, *device.aliases)):
-            return device
-    return None
-
-
 def read_job(document: Document, plugins: Plugins, request: Request, read: Read) -> Job | None:
     """Translate a document, or None when no dialect claims it. Raises InputError."""
     dialect = claim(document, plugins.dialects, request)
     if dialect is None:
         return None
-    reading = dialect.read(document, Surroundings(request, read, lambda name: find_device(plugins.devices, name)))
+    surroundings = Surroundings(request, read, lambda name: find_device(plugins.devices, name), lambda name: likely_device(plugins.devices, name))
+    reading = dialect.read(document, surroundings)
     return Job(*reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from preflight.engine import find_device
+from preflight.device_names import find_device
 from preflight.plugins import Plugins
 from preflight.request import Target
 from preflight.rule import Checkable

@@ -49,6 +49,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(
         f"{where} {need} of {budget / GIB:.1f} GiB{'' if sure else f', at least {low:.1f}'} ({parts} GiB)",
         span=job.place(job.plan.batch.micro, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.model.layers),
+        related=tuple(place._replace(label=str(job.cluster.named.raw)) for place in job.cluster.named.related),
         severity=Severity.ERROR if sure else Severity.WARNING,
         layout=True,
     )

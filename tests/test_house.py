@@ -26,7 +26,7 @@ FLOORS = [
     ("value", "suppression"),
     ("sizes",),
     ("cluster", "arguments", "plan", "loaders"),
-    ("devices",),
+    ("devices", "device_names"),
     ("dialects", "memory"),
     ("job", "salvage"),
     ("settings", "constraints"),

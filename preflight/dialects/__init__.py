@@ -19,12 +19,14 @@ class Surroundings(NamedTuple):
     """What a dialect may look at beside the document.
 
     read: opens another file that the config names (a path relative to the document), or None when it is missing or
-    must not be opened. device: finds an accelerator by name or alias, None when the name is not known.
+    must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same of
+    a word that a job uses for what it asks of its cluster.
     """
 
     request: Request
     read: Callable[[Document, str], Document | None]
     device: Callable[[str], Device | None]
+    likely: Callable[[str], Device | None] = lambda name: None
 
 
 class Reading(NamedTuple):

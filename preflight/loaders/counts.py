@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from preflight.document import Count, Problem, Unknown, Word
 from preflight.loaders.options import Options
@@ -49,17 +48,14 @@ def quotient(source: str, total: Count, part: Count) -> Count | None:
 
 
 class Allocation(NamedTuple):
-    """What a scheduler is asked for; None: not said. tasks: processes; devices: cards in all."""
+    """What a scheduler is asked for; None: not said. tasks: processes; devices: cards in all; device: which cards."""
 
     devices: Count | None = None
     tasks: Count | None = None
     nodes: Count | None = None
     per_node: Count | None = None
     tasks_per_node: Count | None = None
-
-    def known(self) -> Iterable[Count]:
-        """The numbers that are said, by field order."""
-        return (c for c in self if c is not None)
+    device: Word | None = None
 
 
 _CARDS = re.compile(r"(?:gres[:/])?(?:gpu|npu|cuda|ascend)\w*(?:[:=](?P<type>[^:,=\d(][^:,=(]*))?(?:[:=](?P<count>\d+))?", re.IGNORECASE)
@@ -77,6 +73,18 @@ def _cards(word: Word, source: str, bare: bool) -> Count | None:
         if match := _CARDS.fullmatch(token.partition("(")[0].strip()):
             total, found = total + int(match["count"] or 1), True
     return Count(total, word.span, source) if found else None
+
+
+def _device(options: Options) -> Word | None:
+    """The type of card that is asked for: "h100" of "gpu:h100:8" and "h100:8"; None where there is none, or several."""
+    found = []
+    for name in ("gres", "gpus-per-node", "gpus", "gpus-per-task", "gpus-per-socket"):
+        word = options.word(name)
+        for token in (word.text or "").split(",") if word is not None else ():
+            match = _CARDS.fullmatch(token.partition("(")[0].strip()) if name == "gres" else re.fullmatch(r"(?P<type>[A-Za-z][^:]*)(?::\d+)?", token.strip())
+            if match is not None and match["type"] and word is not None:
+                found.append(word._replace(text=match["type"], editable=False, pieces=()))
+    return found[0] if len({word.text for word in found}) == 1 else None
 
 
 def allocation(options: Options, source: str) -> Allocation:
@@ -103,12 +111,12 @@ def allocation(options: Options, source: str) -> Allocation:
         devices = product(source, tasks, cards)
     elif devices is None and per_node is not None and nodes is not None:
         devices = product(source, nodes, per_node)
-    return Allocation(devices, tasks, nodes, per_node, tasks_per_node)
+    return Allocation(devices, tasks, nodes, per_node, tasks_per_node, _device(options))
 
 
 def over(own: Allocation, outer: Allocation) -> Allocation:
     """srun's own options over those of the job."""
-    merged = Allocation(*(a if a is not None else b for a, b in zip(own, outer, strict=True)))
+    merged = outer._replace(**{name: said for name, said in own._asdict().items() if said is not None})
     if own.tasks is None and merged.nodes is not None and merged.tasks_per_node is not None and (own.nodes or own.tasks_per_node):
         merged = merged._replace(tasks=product("srun", merged.nodes, merged.tasks_per_node))
     if own.devices is None and own.nodes is not None and merged.per_node is not None:

@@ -114,7 +114,7 @@ class _Taker:
         entry = _entry(rest[0])
         return Launch(
             launcher or (self.fronts[-1] if self.fronts else ""), self.before + options, entry, rest[1:], self.environment, world, self.open,
-            nodes or self.asked.nodes, per_node or self.asked.per_node,
+            nodes or self.asked.nodes, per_node or self.asked.per_node, self.asked.device,
         )  # fmt: skip
 
     def _tasks(self) -> tuple[Count, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.document import Comment, Count, Document, Launch, Node, Piece, Unknown, Word, walk, word_of
 from preflight.loaders import MANIFEST
@@ -26,11 +26,12 @@ _STATED = {"torch": ("nnodes", "nproc"), "msrun": ("worker",), "mpi": ("n",)}
 
 
 class _Asked(NamedTuple):
-    """The devices of a job in all, its nodes, the devices of each."""
+    """The devices of a job in all, its nodes, the devices of each, and which they are."""
 
     world: Count
     nodes: int | None
     per_node: int | None
+    device: Word | None = None
 
 
 class Part(NamedTuple):
@@ -112,7 +113,7 @@ def _manifest(job: Job, tree: Node) -> Manifest:
     totals = [pod.replicas.value * pod.devices.value if pod.replicas and pod.devices else None for pod in with_devices]
     world = sum(total or 0 for total in totals) if totals and None not in totals else None
     span = next((pod.replicas.span for pod in with_devices if pod.replicas), tree.span)
-    asked = _Asked(Count(Unknown("the manifest's devices") if world is None else world, span, job.kind), nodes, per_node)
+    asked = _Asked(Count(Unknown("the manifest's devices") if world is None else world, span, job.kind), nodes, per_node, _device(with_devices))
     parts = [_launched(part, _counted, asked) for pod in job.pods for part in _parts(pod)]
     if job.entrypoint is not None:
         parts += [_launched(part, _alone) for part in _script(job.entrypoint, {})]
@@ -122,6 +123,13 @@ def _manifest(job: Job, tree: Node) -> Manifest:
 def _launched(part: Part, counted: Callable[..., Launch], *asked: _Asked) -> Part:
     assert part.document.launch is not None
     return part._replace(document=replace(part.document, launch=counted(part.document.launch, *asked)))
+
+
+def _device(pods: Sequence[Pod]) -> Word | None:
+    """Which cards the pods ask their cluster for, where all ask for the same."""
+    words = [_word(pod.device, {}) if pod.device is not None else None for pod in pods]
+    names = {word.text if word is not None else None for word in words}
+    return words[0] if len(names) == 1 else None
 
 
 def _sum(counts: list[Number | None]) -> int | None:
@@ -187,6 +195,7 @@ def _only(source: Source, start: int, end: int) -> str:
 
 def _counted(launch: Launch, asked: _Asked) -> Launch:
     """The job's devices beside what the launcher itself states; what a launcher takes from defaults, the operator sets."""
+    launch = launch._replace(device=asked.device)
     names, typed = _stated(launch)
     if names and typed == names and not _open(launch):
         return launch._replace(world=(*launch.world, asked.world))

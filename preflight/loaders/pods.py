@@ -10,6 +10,15 @@ from preflight.record import NamedTuple
 from preflight.source import Span
 
 _DEVICES = re.compile(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")
+_PRODUCT = (
+    "node.kubernetes.io/npu.chip.name",
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator",
+    "accelerator-type",
+    "accelerator",
+)
+"""Labels of nodes that say which accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them; the one that says most first."""
 _REPLICAS = {
     "PyTorchJob": ("spec", "pytorchReplicaSpecs"),
     "AscendJob": ("spec", "replicaSpecs"),
@@ -25,11 +34,12 @@ class Number(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """Equal pods. None: a count that is not written as a number."""
+    """Equal pods. None: a count that is not written as a number. device: what its nodes are chosen by, where that names the accelerator."""
 
     replicas: Number | None
     devices: Number | None
     containers: tuple[Node, ...]
+    device: Node | None = None
 
 
 class Job(NamedTuple):
@@ -63,7 +73,7 @@ def pods(tree: Node) -> Job | None:
     if kind == "Job" and api.startswith("batch/"):
         return Job(kind, tuple(_batch(tree)))
     if kind == "Pod" and api == "v1":
-        return Job(kind, (Pod(Number(1, tree.span), *_containers(tree, "spec", "containers")),))
+        return Job(kind, (Pod(Number(1, tree.span), *_spec(tree, "spec")),))
     return None
 
 
@@ -123,17 +133,38 @@ def _rayjob(tree: Node) -> Iterator[Pod]:
     elastic = scaled is not None and scaled.value is not False
     groups = cluster.get("workerGroupSpecs")
     if (head := cluster.get("headGroupSpec")) is not None:
-        yield Pod(Number(1, head.span), _template(head, "template")[0], ())
+        devices, _, device = _template(head, "template")
+        yield Pod(Number(1, head.span), devices, (), device)
     for group in groups.items if groups else ():
         replicas, hosts = group.get("replicas"), _count(group.get("numOfHosts"), group)
         number = _count(replicas, group) if replicas is not None and not elastic else None
         both = number._replace(value=number.value * hosts.value) if number and hosts else None
-        yield Pod(both, _template(group, "template")[0], ())
+        devices, _, device = _template(group, "template")
+        yield Pod(both, devices, (), device)
 
 
-def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]]:
-    """Devices and containers of a pod's template."""
-    return _containers(parent, *path, "spec", "containers")
+def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...], Node | None]:
+    """Devices and containers of a pod's template, and which devices."""
+    return _spec(parent, *path, "spec")
+
+
+def _spec(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...], Node | None]:
+    return (*_containers(parent, *path, "containers"), _device(parent.get(*path)))
+
+
+def _device(spec: Node | None) -> Node | None:
+    """The label that says most about the accelerator of the nodes that a pod takes."""
+    if spec is None:
+        return None
+    selector = spec.get("nodeSelector")
+    found = {entry.key.value: entry.value for entry in selector.entries} if selector is not None else {}
+    terms = spec.get("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+    if terms is not None and len(terms.items) == 1 and (asked := terms.items[0].get("matchExpressions")) is not None:
+        for part in asked.items:
+            key, operator, values = (part.get(name) for name in ("key", "operator", "values"))
+            if key and operator and values and operator.value == "In" and len(values.items) == 1:
+                found[key.value] = values.items[0]
+    return next((found[name] for name in _PRODUCT if name in found), None)
 
 
 def _containers(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...]]:

@@ -43,7 +43,8 @@ def _head(job: Job) -> Iterator[str]:
         yield f"stages      {_shown(layout.stages.raw)} layers"
     yield f"batch       micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP {_number(layout.data)} = {_number(batch.total)}"
     device = job.cluster.device
-    yield f"device      {device.name if device else 'not said (--device)'}"
+    where = f"   ({named.path}:{named.line})" if (named := job.cluster.named.span) is not None else ""
+    yield f"device      {device.name if device else 'not said (--device)'}{where}"
 
 
 def _parameters(job: Job) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from preflight.arguments import Arguments
-from preflight.cluster import Cluster, Device
+from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, sizes, switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
@@ -31,6 +31,7 @@ from preflight.dialects.megatron.targets import (
 )
 from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.ranktable import listed_devices, rank_table
+from preflight.dialects.which import which
 from preflight.document import Count, Document, Launch, Setting, Unknown
 from preflight.record import replace
 from preflight.request import Request, Target
@@ -133,7 +134,7 @@ def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
 def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:
     """The devices of the run: as the caller says, else as its launcher starts them, else unknown."""
     request, launch = surroundings.request, document.launch
-    device: Device | None = surroundings.device(request.device) if request.device else None
+    device, named = which(document, surroundings)
     said = tuple(_count(count) for count in launch.world) if launch is not None else ()
     if ranks is not None:
         said = (*said, listed_devices(ranks, document))
@@ -146,7 +147,7 @@ def machine(document: Document, surroundings: Surroundings, ranks: Document | No
         per_node = Value(request.devices_per_node, Origin.WRITTEN, note="stated by the caller")
     elif launch is not None and launch.per_node is not None:
         per_node = _count(launch.per_node)
-    return Cluster(device, count, per_node, said=said)
+    return Cluster(device, count, per_node, said=said, named=named)
 
 
 def _stated(request: Request, launch: Launch | None) -> int | None:

@@ -12,6 +12,7 @@ from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.kinds import VERSIONS, kind_of
 from preflight.dialects.ranktable import listed_devices, rank_table
+from preflight.dialects.which import which
 from preflight.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.finding import Edit
 from preflight.plan import Plan
@@ -66,6 +67,9 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
 
         reading = read_graph(config, around, overrides(launch, document.run))
     cluster = _cluster(reading.cluster, launch, surroundings.request, listed)
+    if cluster.device is None:
+        device, where = which(document, surroundings)
+        cluster = replace(cluster, device=device, named=where)
     return reading._replace(documents=(document, *reading.documents, *([ranks] if ranks is not None else [])), cluster=cluster)
 
 
