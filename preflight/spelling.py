@@ -40,12 +40,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
-    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, or one of its words a letter off.
+    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped, or one of its words a letter off.
 
     A name with one word more or less, or with another number, is another class.
     """
     words = _words(name)
-    return next((other for other in known if _flat(other) == _flat(name) or _doubled(name, other) or _one_word_off(words, _words(other))), None)
+    return next(
+        (other for other in known if _flat(other) == _flat(name) or _doubled(name, other) or _swapped(name, other) or _one_word_off(words, _words(other))), None
+    )
 
 
 def _flat(name: str) -> str:
@@ -72,8 +74,13 @@ def _one_letter_off(word: str, known: str) -> bool:
         return False
     if _one_letter_more(word, known) or _one_letter_more(known, word):
         return True
-    differ = [i for i, (one, other) in enumerate(zip(word, known, strict=False)) if one != other]
-    if len(word) != len(known) or not differ:
-        return False
-    swapped = len(differ) == 2 and word[differ[0]] == known[differ[1]] and word[differ[1]] == known[differ[0]]
-    return swapped or (len(differ) == 1 and len(known) > 5)
+    return _swapped(word, known) or (len(word) == len(known) > 5 and len(_differ(word, known)) == 1)
+
+
+def _swapped(name: str, known: str) -> bool:
+    at = _differ(name, known)
+    return len(name) == len(known) and len(at) == 2 and at[1] == at[0] + 1 and name[at[0]] == known[at[1]] and name[at[1]] == known[at[0]]
+
+
+def _differ(name: str, known: str) -> list[int]:
+    return [i for i, (one, other) in enumerate(zip(name, known, strict=False)) if one != other]

@@ -20,6 +20,8 @@ KNOWN = ("CausalLanguageModelingTrainer", "CosineWithWarmUpLR", "AdamW", "LlamaF
         ("MFLosMonitor", "MFLossMonitor"),
         ("LlamaForCasualLM", "LlamaForCausalLM"),
         ("text_clasification", "text_classification"),
+        ("LlamaForCausalML", "LlamaForCausalLM"),
+        ("AdaWm", "AdamW"),
         ("AdamX", None),
         ("Adan", None),
         ("MyAdamW", None),

@@ -4,7 +4,7 @@
 Compares the types of the sections that a run is built of with the classes that MindFormers, its research models and MindSpore
 have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`, `runner_wrapper`, `callbacks`,
 `train_dataset_task` and its `data_loader`; of a legacy config `model.arch` and `model.model_config`. Only a slip of the pen
-is told: other capitals, a letter doubled, or one word a letter off. Any other unknown name may be a class of your own, and so
+is told: other capitals, a letter doubled, two swapped, or one word a letter off. Any other unknown name may be a class of your own, and so
 may every name in a section with `auto_register`, or where `--register_path` is given.
 
 ## Why is this bad?

@@ -1,0 +1,78 @@
+"""Numbers that no check looks at before the first step, out of the range in which they mean something."""
+
+from preflight.constraints.shapes import ConstraintSet, put, refuse
+from preflight.finding import Safety, Severity
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import TRAINING, each
+
+MEGATRON = ConstraintSet("megatron")
+TRAINS = ~a.skip_train
+UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "uniform")
+EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
+ATTENTION = "megatron/core/transformer/dot_product_attention.py"
+ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
+DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"
+
+MEGATRON.add(
+    refuse(
+        "recompute-layers-not-positive",
+        all_of(UNIFORM, a.recompute_num_layers.is_set, a.recompute_num_layers <= 0),
+        message="uniform recomputation goes on by --recompute-num-layers {recompute_num_layers} layers, and so never comes to the last one",
+        why="the first forward pass does not end: the job hangs until its time is over",
+        at=(a.recompute_num_layers,),
+        fixes=(put(a.recompute_num_layers, 1),),
+        upstream={"0.20.0": "megatron/core/recompute.py:166", "0.12.1": "megatron/core/transformer/transformer_block.py:382"},
+    ),
+    refuse(
+        "log-interval-zero",
+        all_of(TRAINS, a.log_interval == 0),
+        message="--log-interval 0: the first step divides by it",
+        why="the run stops after the first step; to log rarely, give a large number",
+        at=(a.log_interval,),
+        fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
+        **each(3539, 1511, TRAINING),
+    ),
+    refuse(
+        "hidden-dropout-out-of-range",
+        any_of(a.hidden_dropout < 0, a.hidden_dropout > 1),
+        message="--hidden-dropout {hidden_dropout} is no probability",
+        why=DROPOUT,
+        at=(a.hidden_dropout,),
+        **each(90, 82, EMBEDDING),
+    ),
+    refuse(
+        "attention-dropout-out-of-range",
+        any_of(a.attention_dropout < 0, a.attention_dropout > 1),
+        message="--attention-dropout {attention_dropout} is no probability",
+        why=DROPOUT,
+        at=(a.attention_dropout,),
+        **each(114, 94, ATTENTION),
+    ),
+    refuse(
+        "rotary-percent-above-one",
+        all_of(a.position_embedding_type == "rope", a.rotary_percent > 1),
+        message="--rotary-percent {rotary_percent} counts as 1: it is a share, not per cent, and all of each head is rotated",
+        why="another model than was meant is trained, and nothing says so",
+        severity=Severity.WARNING,
+        at=(a.rotary_percent,),
+        **each(73, 70, ROTARY),
+    ),
+    refuse(
+        "learning-rate-above-one",
+        all_of(TRAINS, a.optimizer == "adam", a.lr > 1),
+        message="--lr {lr}: Adam moves every weight by about that much a step; a sign may be missing, as in 3e-4",
+        why="the loss is lost at the end of the warm-up, if not before",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        upstream="https://arxiv.org/abs/1412.6980",
+    ),
+    refuse(
+        "adam-beta-out-of-range",
+        all_of(TRAINS, a.optimizer == "adam", any_of(a.adam_beta1 < 0, a.adam_beta1 >= 1, a.adam_beta2 < 0, a.adam_beta2 >= 1)),
+        message="Adam's betas {adam_beta1} and {adam_beta2} must be at least 0 and below 1",
+        why="the averages of gradients grow instead of fading, or never change",
+        severity=Severity.WARNING,
+        at=(a.adam_beta1, a.adam_beta2),
+        upstream="https://arxiv.org/abs/1412.6980",
+    ),
+)
