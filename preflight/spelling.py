@@ -45,8 +45,9 @@ def slip_of(name: str, known: Iterable[str]) -> str | None:
     A name with one word more or less, or with another number, is another class.
     """
     words = _words(name)
+    tests = (_swapped, _doubled)
     return next(
-        (other for other in known if _flat(other) == _flat(name) or _doubled(name, other) or _swapped(name, other) or _one_word_off(words, _words(other))), None
+        (other for other in known if _flat(other) == _flat(name) or any(test(name, other) for test in tests) or _one_word_off(words, _words(other))), None
     )
 
 

@@ -64,7 +64,7 @@ MEGATRON.add(
         why="the loss is lost at the end of the warm-up, if not before",
         severity=Severity.WARNING,
         at=(a.lr,),
-        upstream="https://arxiv.org/abs/1412.6980",
+        upstream="https://arxiv.org/abs/1412.6980v9#section-2.1",
     ),
     refuse(
         "adam-beta-out-of-range",
