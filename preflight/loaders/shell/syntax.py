@@ -25,7 +25,9 @@ a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 _COMMENT = re.compile(r"`#[^`\n]*`")
 """A comment between continued lines: to the grammar it would go on to the end of the line."""
 _UNFILLED = re.compile(
-    r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)|(?<=[\s\"'])(<[A-Za-z](?:[\w /-]*\w)?>)(?=[\s\"'])",
+    r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)"
+    r"|(?<=[\s\"'])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"');&|]|\Z)"
+    r"|(?<=[=/])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"'/._;&|)-]|\Z)",
     re.MULTILINE,
 )
 """A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar, which would take the next line with it."""
@@ -79,7 +81,7 @@ def _masked(text: str) -> str:
     if "`#" in text:
         text = _COMMENT.sub(lambda m: f"`:{' ' * (len(m[0]) - 3)}`", text)
     if "<" in text:
-        text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3]), text)
+        text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3] or m[4]), text)
     if "((" not in text:
         return _PLAIN.sub("%", text)
     parts = []
