@@ -69,7 +69,7 @@ def run(
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
-    targets, style = output.formats(out, checker.plugins), _look(out)
+    targets, style = output.formats(out, checker.plugins), _look(out)._replace(fails="error" if level == "never" else level)
     report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:

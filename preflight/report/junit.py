@@ -1,4 +1,4 @@
-"""JUnit XML: a test case per file, a failure per error or warning."""
+"""JUnit XML: a test case per file, a failure per finding that fails the check."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from preflight.report.plain import plain
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """One suite; notes go to the output of their file's case and do not fail it."""
+    """One suite; findings that do not fail the check go to the output of their file's case."""
     suite = TestSuite("preflight")
     paths = dict.fromkeys([*report.checked, *(finding.path for finding in report.findings)])
     for path in paths:
         case = TestCase(plain(path), classname="preflight")
         found = [finding for finding in report.findings if finding.path == path]
-        case.result = [Failure(line(f), f.rule) for f in found if f.severity is not Severity.NOTE]
-        notes = [line(f) for f in found if f.severity is Severity.NOTE]
-        if notes:
-            case.system_out = "\n".join(notes)
+        failing = [f for f in found if f.severity is not None and f.severity.rank >= Severity(look.fails).rank]
+        case.result = [Failure(line(f), f.rule) for f in failing]
+        if others := [line(f) for f in found if f not in failing]:
+            case.system_out = "\n".join(others)
         suite.add_testcase(case)
     for error in report.errors:
         case = TestCase(plain(error.path), classname="preflight")

@@ -9,6 +9,7 @@ import pytest
 from preflight.engine import check_documents
 from preflight.loaders import load
 from preflight.report import github, gitlab, html, junit, markdown, sarif
+from preflight.report.look import Look
 from preflight.request import Request
 from preflight.source import Source
 
@@ -55,6 +56,15 @@ def test_junit_is_read_by_junitparser(report, tmp_path):
     path.write_text(junit.render(report))
     suite = next(iter(JUnitXml.fromfile(str(path))))
     assert (suite.tests, suite.failures) == (1, 1)
+
+
+def test_a_junit_case_fails_by_what_fails_the_check(make):
+    warned = make("toy: true\ndata: 16  # preflight: ignore[toy-name] it is a title\ntensor: 1\n")
+    assert [finding.severity for finding in warned.findings] == ["warning"]
+    for fails, failures in (("error", 0), ("warning", 1), ("note", 1)):
+        xml = junit.render(warned, Look(fails=fails))
+        assert xml.count("<failure") == failures
+        assert xml.count("unused-suppression") == 1 + failures  # its type is the rule, too
 
 
 def test_github_escapes_its_properties(report):
