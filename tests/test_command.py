@@ -92,3 +92,57 @@ def test_a_script_is_checked_with_the_config_that_it_names(tmp_path: Path, folde
         assert (done.returncode, f"{folder}/run.yaml:56:20: error: 1 micro-batch is fewer" in done.stdout) == (1, True), done
     (tmp_path / folder / "run.yaml").unlink()
     assert subprocess.run([*RUN, "check", "scripts/job.sh"], capture_output=True, check=False, cwd=tmp_path).returncode == 0
+
+
+OPTIONS = (
+    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 "
+    "--bf16 --lr 1e-4 --train-iters 5"
+)
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    text = f'TP=$1; shift\ntorchrun --nproc-per-node ${{GPUS:-8}} pretrain_gpt.py {OPTIONS} --tensor-model-parallel-size $TP "$@"\n'
+    (tmp_path / "run.sh").write_text(text, encoding="utf-8")
+    return tmp_path / "run.sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "devices"),
+    [
+        ("bash run.sh 4", 8),
+        ("sh run.sh 4", 8),
+        ("./run.sh 4", 8),
+        ("bash -x run.sh 4 --sequence-parallel", 8),
+        ("env GPUS=4 bash run.sh 4", 4),
+        ("GPUS=4 ./run.sh 4", 4),
+        ("nohup bash run.sh 4", 8),
+        ("srun -N 2 bash run.sh 4", 8),
+        ("bash {script} 4", 8),
+    ],
+)
+def test_a_command_is_followed_into_the_script_that_it_runs(command: str, devices: int, script: Path) -> None:
+    report = check_command(command.format(script=script).split())
+    assert report.plan is not None
+    assert (report.plan.layout.tensor.raw, report.plan.layout.world.raw) == (4, devices)
+    assert report.checked == ("command line",) and str(script) in {str(Path(name).absolute()) for name in report.looked}
+
+
+def test_what_is_wrong_in_a_script_that_a_command_runs_stands_in_the_script(script: Path) -> None:
+    (script.parent / "fixed.sh").write_text(script.read_text().replace("$TP", "3"))
+    (fault,) = (f for f in check_command(["bash", "fixed.sh", "1"]).findings if f.rule == "device-count")
+    assert (fault.path, fault.line) == ("fixed.sh", 2)
+    (typed,) = (f for f in check_command(["bash", "run.sh", "3"]).findings if f.rule == "device-count")
+    assert (typed.path, typed.column) == ("command line", 13)
+
+
+def test_a_text_that_a_shell_is_given_is_followed() -> None:
+    report = check_command(["bash", "-c", f"cd /work && torchrun --nproc-per-node 8 pretrain_gpt.py {OPTIONS} --tensor-model-parallel-size 3"])
+    assert "device-count" in {finding.rule for finding in report.findings}
+
+
+@pytest.mark.parametrize("command", ["bash nothing.sh", "ls -l", "bash", "bash -c"])
+def test_a_command_without_training_is_unclaimed(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert check_command(command.split()).skipped == ("command line",)

@@ -111,7 +111,7 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     if len(skipped) > 1:
         why = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''} are no training configs that preflight knows"
     elif skipped == (COMMAND,):
-        why = "the command starts no training that preflight knows; a script is named without the shell that runs it"
+        why = "the command starts no training that preflight knows, nor does a script that it names"
     elif skipped:
         why = f"{skipped[0]} is no training config that preflight knows"
         why += "" if checker.facts.target else "; where it is one, say whose with --target"

@@ -24,9 +24,9 @@ def is_script(source: Source) -> bool:
 def load(source: Source) -> tuple[Document, ...]:
     """The documents of a file: one for YAML, one per launch for a script or a manifest. Raises InputError."""
     if source.name == COMMAND and source.path is None:
-        from preflight.loaders.command import reload_command
+        from preflight.loaders.command import load_commands
 
-        return (reload_command(source),)
+        return load_commands(source)
     if is_script(source):
         from preflight.loaders.shell import load_script
 

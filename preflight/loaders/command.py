@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from preflight.document import Document, Launch, Word
 from preflight.loaders.launchers import take_apart
@@ -27,9 +28,22 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
     return Document(source, "command", launch=taken.launch, problems=taken.problems)
 
 
-def reload_command(source: Source) -> Document:
-    """The Document of a command whose text was edited. Raises InputError when the quoting is broken."""
+def load_commands(source: Source) -> tuple[Document, ...]:
+    """The launches of a command as a shell would take it: its own, or those of the script that it runs. Raises InputError when the quoting is broken."""
     try:
-        return load_command(shlex.split(source.text), source.name)
+        document = load_command(shlex.split(source.text), source.name)
     except ValueError as error:
         raise InputError(f"is not a command: {error}", source.name) from None
+    if document.launch is not None and document.launch.launcher not in ("", "bash"):
+        return (document,)
+    from preflight.loaders.shell import load_script
+
+    launches = [one for one in load_script(Source(source.text, source.name, path=Path.cwd() / source.name)) if one.launch is not None]
+    followed = [one for one in launches if one.launch is not None and one.launch.launcher != "bash"]
+    return tuple(followed) if len(followed) > 1 or (followed and _elsewhere(followed[0], document)) else (document,)
+
+
+def _elsewhere(found: Document, typed: Document) -> bool:
+    """Whether a launch is not simply the command, but in a script or a text that it runs."""
+    assert found.launch is not None and typed.launch is not None
+    return found.launch.entry.text != typed.launch.entry.text

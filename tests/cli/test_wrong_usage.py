@@ -93,7 +93,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("fix -f json good.yaml", "there is no option '-f' (try `preflight fix --help`)"),
         ("fix foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, say whose with --target"),
         ("fix missing.yaml", "missing.yaml: does not exist"),
-        ("check -- bash run.sh", "nothing was checked: the command starts no training that preflight knows; a script is named without the shell that runs it"),
+        ("check -- bash run.sh", "nothing was checked: the command starts no training that preflight knows, nor does a script that it names"),
         ("check foreign.yaml --target toy", "nothing was checked: foreign.yaml is no training config that preflight knows"),
         ("check foreign.yaml other.yaml", "nothing was checked: foreign.yaml, other.yaml are no training configs that preflight knows"),
     ],

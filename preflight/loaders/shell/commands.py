@@ -159,6 +159,10 @@ class Commands:
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)
+        for name, given in taken.launch.environment.items():  # NAME=value in front of the command
+            there = other.state.variables.get(name)
+            if there is None or word(Field(list(there.scalar)), there.place) != given:
+                other.state.put(name, Variable((_value(given),), False, given.span, exported=True))
         other.expander.arguments = [_value(w) for w in taken.launch.words]
         other.expander.work = self.expander.work
         other.run(parse(inner))

@@ -1,9 +1,10 @@
-"""Other scripts that a script names: opened only where they lie in its folder or below."""
+"""Other scripts that a script names: opened only where they lie in its folder or below; what somebody types in a command, anywhere."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from preflight.loaders import COMMAND
 from preflight.source import InputError, Source
 
 MAX_FILES = 20
@@ -25,13 +26,14 @@ class Files:
         folder = self.source.path.parent
         self.looked[str(folder / name)] = None
         try:
-            path = (folder / name).resolve()
-            if not path.is_relative_to(folder.resolve()) or not path.is_file() or path.stat().st_size > MAX_BYTES or path == self.source.path.resolve():
+            path, here = (folder / name).resolve(), folder.resolve()
+            below = path.is_relative_to(here)
+            if not (below or self.source.name == COMMAND) or not path.is_file() or path.stat().st_size > MAX_BYTES or path == self.source.path.resolve():
                 return None
             if path not in self.opened:
                 if len(self.opened) >= MAX_FILES:
                     return None
-                self.opened[path] = Source.read(path, str(Path(self.source.name).parent / path.relative_to(folder.resolve())))
+                self.opened[path] = Source.read(path, str(Path(self.source.name).parent / path.relative_to(here)) if below else str(path))
         except (InputError, OSError, ValueError):
             return None
         return self.opened[path]
