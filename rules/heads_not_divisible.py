@@ -44,18 +44,19 @@ SPARSE, WHOLE_QUERY = ("dsa", "mindformers/pynative/base_models/gpt/parallelize.
 @rule(severity=Severity.ERROR, after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     heads, layout = job.plan.model.heads, job.plan.layout
-    tensor = layout.tensor_x if known(layout.tensor_x) else layout.tensor  # 2-D tensor parallelism splits heads in one direction
+    uneven = job.arguments.get("unaligned_linear")  # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
+    plane = job.arguments.get("tp_2d")  # 2-D tensor parallelism splits heads in one direction
+    tensor = layout.tensor_x if plane.raw is True else layout.tensor
     variants = job.plan.unmodelled
     if WHOLE_QUERY in variants and job.plan.loss.implementation.raw == "pynative":
         return  # the query projection is split, not its heads: pynative/query-projection
-    uneven = job.arguments.get("unaligned_linear")  # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
     if (numbers := known(heads, tensor)) is None:
         yield Unverified(heads.because or tensor.because)
         return
     if numbers[1] <= 1 or numbers[0] % numbers[1] == 0 or uneven.raw is True:
         return
-    if not uneven.known:
-        yield Unverified(uneven.because)
+    if not (uneven.known and plane.known):
+        yield Unverified(uneven.because or plane.because)
         return
     yield Finding(
         f"{numbers[0]} attention head{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} tensor parallel ranks",

@@ -33,12 +33,13 @@ from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    count, stages = job.plan.batch.count, job.plan.layout.pipeline
-    if not job.plan.layout.data_stated or job.plan.inference.enabled.raw is True:
+    count, stages, serving = job.plan.batch.count, job.plan.layout.pipeline, job.plan.inference.enabled
+    if not job.plan.layout.data_stated or serving.raw is True:
         return
-    if (numbers := known(count, stages)) is None:
-        yield Unverified(count.because or stages.because)
+    if known(count, stages, serving) is None:
+        yield Unverified(count.because or stages.because or serving.because)
         return
+    numbers = (count.raw, stages.raw)
     if numbers[1] <= 1 or numbers[0] >= numbers[1]:
         return
     edits = count.becomes(numbers[1])

@@ -38,13 +38,13 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     given = typed(job, NAME)
     if job.arguments.get("perform_rl_step").raw is True:
         return
-    values = read(job, NAME, "seq_length", "skip_train")
+    values = read(job, NAME, "seq_length", "skip_train", "perform_rl_step")
     factors = (job.plan.batch.micro, job.plan.layout.data, job.arguments.get("gtp_weight_remat_size"))
     numbers = known(*factors)
     if isinstance(values, Unverified) or numbers is None:
         yield values if isinstance(values, Unverified) else Unverified(next((v.because for v in factors if not v.known), ""))
         return
-    schedule, sequence, skipped = values
+    schedule, sequence, skipped, _ = values
     unit = numbers[0] * numbers[1] * numbers[2]
     if skipped or unit < 1 or fault_of(str(schedule), sequence):
         return

@@ -44,7 +44,7 @@ NEEDED = (
     Needed(("num_attention_heads",), 2005, 991),
     Needed(("max_position_embeddings",), 2005, 991),
     Needed(("seq_length", "encoder_seq_length"), 1350, 692),
-    Needed(("lr",), 148, 62, SCHEDULER),
+    Needed(("lr", "skip_train"), 148, 62, SCHEDULER),
 )
 MANY = 4
 PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED))
@@ -62,7 +62,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         unknown = next((value for value in values if isinstance(value, Unknown)), None)
         if unknown is not None:
             yield Unverified(unknown.because)
-        elif all(value is None for value in values) and not (needed.names == ("lr",) and job.arguments.get("skip_train").raw):
+        elif all(value is None or value is False for value in values):
             flag = job.arguments.spell(needed.names[0])
             line = _split_first(job, needed, old) or (needed.old if old else needed.new)
             message, place = f"{flag} is not given and has no default", f"{needed.file}:{line}"

@@ -27,7 +27,7 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, Co
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, Unverified, Value, rule
 from preflight.arguments import REMOVE
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.mcore import SECTIONS, Clash
@@ -36,10 +36,12 @@ _FILE = "mindformers/parallel_core/transformer_config_utils.py"
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
-def check(job: Job) -> Iterator[Finding]:
+def check(job: Job) -> Iterator[Finding | Unverified]:
     new = matches(job.target.version, ">=2")
     for clash in job.arguments.get("clashes").raw:
-        if new and clash.same:
+        if new and clash.same is None:
+            yield Unverified(f"whether {clash.one} and {clash.other} agree")
+        if new and clash.same is not False:
             continue
         if clash.default is not None:
             yield from _against_class(job, clash, 687 if new else 485)
@@ -49,7 +51,7 @@ def check(job: Job) -> Iterator[Finding]:
         if typed is None:
             continue
         fix = Fix(f"remove {clash.other}", other.becomes(REMOVE), Safety.UNSAFE) if other is not None and one is not None else None
-        values = f" ({one.raw} and {other.raw})" if one is not None and other is not None else ""
+        values = f" ({one.raw} and {other.raw})" if one is not None and other is not None and one.known and other.known else ""
         message = f"{clash.one} and {clash.other} set the same field, {clash.target}{values}"
         related = one.related if one is not None and other is not None else ()
         yield Finding(message, job.place(typed), related, fix, key=typed.key, upstream=f"{_FILE}:{687 if new else 485}")
@@ -61,7 +63,8 @@ def _against_class(job: Job, clash: Clash, line: int) -> Iterator[Finding]:
     if typed is None:
         return
     fix = Fix(f"rename it to {clash.one}", (Edit("rename", typed.key, clash.one),), Safety.SAFE)
-    message = f"{clash.other} {typed.raw} sets the same field as {clash.one}, which the model itself sets to {clash.default}; write {clash.one}"
+    shown = f" {typed.raw}" if typed.known else ""
+    message = f"{clash.other}{shown} sets the same field as {clash.one}, which the model itself sets to {clash.default}; write {clash.one}"
     yield Finding(message, job.place(typed), (), fix, key=typed.key, upstream=f"{_FILE}:{line}")
 
 

@@ -54,7 +54,7 @@ def check(job: Job) -> Iterator[Finding]:
             continue
         if sort.name == "parallel_config.vocab_emb_dp":
             value = value.derived(job.arguments.get(sort.name).raw, "")
-        if not fits(sort.sort, value.raw, version):
+        if value.known and not fits(sort.sort, value.raw, version):
             yield _finding(job, sort, value)
 
 

@@ -43,8 +43,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if (noop := arguments.given("noop_layers")) is None or arguments.get("schedules_method").raw == "dualpipev":
         return
-    values = (noop, arguments.get("num_layers"), arguments.get("num_layers_per_virtual_pipeline_stage"))
-    if (sizes := known(*values)) is None:
+    values = (noop, arguments.get("num_layers"), arguments.get("num_layers_per_virtual_pipeline_stage"), arguments.get("schedules_method"))
+    if (sizes := known(*values[:3])) is None or not values[3].known:
         if unknown := next((value for value in values if not value.known), None):
             yield Unverified(unknown.because)
         return

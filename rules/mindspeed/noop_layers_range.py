@@ -32,11 +32,12 @@ FILE = "mindspeed/features_manager/pipeline_parallel/noop_layers.py"
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Layer numbers must exist."""
     value = job.arguments.given("noop_layers")
-    if value is None or job.arguments.get("automated_pipeline").raw is True:
+    automated = job.arguments.get("automated_pipeline")
+    if value is None or automated.raw is True:
         return
     layers = job.arguments.get("num_layers")
-    if (both := known(value, layers)) is None:
-        yield Unverified(value.because or layers.because)
+    if (both := known(value, layers)) is None or not automated.known:
+        yield Unverified(value.because or layers.because or automated.because)
         return
     text, count = both
     numbers = entries(text)

@@ -57,16 +57,18 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     elif not disaggregated and len(listed) != pipeline:
         message = f"--num-layer-list has {len(listed)} numbers for {pipeline} pipeline stages"
         yield Finding(message, job.place(value), stages.related, key=value.key, upstream=LENGTH if len(listed) % pipeline == 0 else EVEN, layout=True)
-    elif (counted := _counted(job)) % pipeline:
+    elif (counted := _counted(job)) is None:
+        yield Unverified("whether embedding and loss count as layers")
+    elif counted % pipeline:
         message = f"--num-layer-list does not go with counting embedding or loss as layers: {pipeline} + {counted} do not divide over {pipeline} stages"
         yield Finding(message, job.place(value), stages.related, key=value.key, upstream=EVEN)
     elif sum(listed) != count:
         yield Finding(f"--num-layer-list adds up to {sum(listed)}, the model has {count} layers", job.place(value), layers.related, key=value.key, upstream=SUM)
 
 
-def _counted(job: Job) -> int:
-    """How many further layers Megatron counts, where it looks at a plain pipeline."""
+def _counted(job: Job) -> int | None:
+    """How many further layers Megatron counts, where it looks at a plain pipeline; None when that is not known."""
     if any(job.arguments.get(name).raw is not None for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")):
         return 0
-    flags = (job.arguments.get(f"account_for_{part}_in_pipeline_split") for part in ("embedding", "loss"))
-    return sum(flag.raw is True for flag in flags)
+    flags = [job.arguments.get(f"account_for_{part}_in_pipeline_split") for part in ("embedding", "loss")]
+    return sum(flag.raw is True for flag in flags) if all(flag.known for flag in flags) else None

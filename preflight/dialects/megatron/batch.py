@@ -47,7 +47,7 @@ def microbatches(run: Run) -> None:
     if run.step_batch_size_schedule is not None:  # rounded down without a word, even to nothing
         run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")
         return
-    if run.decrease_batch_size_if_needed:
+    if batch % size and run.decrease_batch_size_if_needed:
         batch = batch // size * size
     if batch % size or batch < size:
         raise NotKnown(f"a global batch of {batch} is not a multiple of {size}")

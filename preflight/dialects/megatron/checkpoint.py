@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.run import NotKnown, Run
+from preflight.dialects.megatron.run import Run
 
 FORCED = frozenset(
     [
@@ -86,14 +86,17 @@ PARALLEL = frozenset(
 
 def from_checkpoint(run: Run) -> None:
     """Make unknown whatever the checkpoint may say."""
-    try:
-        if not run.use_checkpoint_args:
-            return
-        names = FORCED | {name for name in FILLED if run.written.get(name) is None}
-        if run.use_mp_args_from_checkpoint_args:
-            names |= PARALLEL
-    except NotKnown:
+    if not _typed(run, "use_checkpoint_args"):
         return
+    names = FORCED | {name for name in FILLED if run.written.get(name) is None}
+    if _typed(run, "use_mp_args_from_checkpoint_args"):
+        names |= PARALLEL
     for name in names:
         if name in run.table.defaults or name in PARALLEL:
             run.lose(name, "--use-checkpoint-args takes it from the checkpoint")
+
+
+def _typed(run: Run, name: str) -> bool:
+    """Whether a switch is on, or may be: on one branch of a condition."""
+    given = run.written.get(name)
+    return given is not None and given.raw is not False

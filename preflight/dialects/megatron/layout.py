@@ -47,7 +47,7 @@ def total_model_size(run: Run) -> None:
 def data_parallel_size(run: Run) -> None:
     """What remains of the ranks."""
     world, model = run.world_size, run.total_model_size
-    if run.layerwise_disaggregated_training and world % model:
+    if world > 0 and world % model and run.layerwise_disaggregated_training:
         world = model
     if world < 1 or world % model:
         raise NotKnown(f"{world} ranks are not a multiple of {model}")

@@ -56,7 +56,7 @@ def layout(source: Source) -> Layout:
     """How the run is spread."""
     take, compute = source.take, source.compute
     return Layout(
-        world=compute(_world) if source.run.value("layerwise_disaggregated_training").raw is True else source.run.value("world_size"),
+        world=compute(_world) if source.run.value("layerwise_disaggregated_training").raw not in (None, False) else source.run.value("world_size"),
         data=source.run.value("data_parallel_size"),
         tensor=take("tensor_model_parallel_size"),
         pipeline=take("pipeline_model_parallel_size"),
@@ -92,15 +92,15 @@ def _exchanged(run: Run) -> int:
 
 def _total(source: Source) -> Value:
     """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that really runs."""
-    if source.run.value("decrease_batch_size_if_needed").raw is True:
-        return source.compute(lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size, "global_batch_size")
+    if source.run.value("decrease_batch_size_if_needed").raw not in (None, False):
+        return source.compute(lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size * r.gtp_weight_remat_size, "global_batch_size")
     return source.take("global_batch_size")
 
 
 def _world(run: Run) -> int:
     """Layer-wise disaggregated training counts as many ranks as one copy of the model needs."""
     ranks: int = run.world_size
-    return ranks if ranks % run.total_model_size == 0 else int(run.total_model_size)
+    return int(run.total_model_size) if ranks % run.total_model_size and run.layerwise_disaggregated_training else ranks
 
 
 def _schedule(run: Run) -> str:

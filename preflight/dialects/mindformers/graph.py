@@ -21,7 +21,7 @@ from preflight.dialects.mindformers.relayout import relayout
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import table
 from preflight.dialects.mindformers.typed import written
-from preflight.document import Document
+from preflight.document import Document, Unknown
 from preflight.finding import Edit
 from preflight.plan import Model
 from preflight.record import replace
@@ -56,7 +56,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
     versions = {"mindformers": version}
-    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), versions=versions, keeps=keeps)
+    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), open=bool(run.open), versions=versions, keeps=keeps)
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
@@ -86,7 +86,8 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
         model = shape.legacy(run)
         layers = run.number("model.model_config.num_layers")
         if run.model == "DeepseekV3Config" and layers is not None:
-            layers += run.number("model.model_config.mtp_depth") or 0
+            depth = run.raw("model.model_config.mtp_depth")
+            layers = None if isinstance(depth, Unknown) else layers + (run.number("model.model_config.mtp_depth") or 0)
     if layers is not None:
         run.derive("pipeline_layers", layers, of="model.model_config.num_layers")
     run.derive("clashes", clashes)

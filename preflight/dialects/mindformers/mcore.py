@@ -10,7 +10,7 @@ from typing import Any
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import folder
-from preflight.document import Document, Node
+from preflight.document import Document, Node, Unknown
 from preflight.record import NamedTuple
 from preflight.value import Origin, Value
 
@@ -18,12 +18,15 @@ SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 
 
 class Clash(NamedTuple):
-    """Two spellings of one setting. same: they agree. default: the first is not typed, the model's own class brings it, with this value."""
+    """Two spellings of one setting. same: they agree, None where that is not known.
+
+    default: the first is not typed, the model's own class brings it, with this value.
+    """
 
     target: str
     one: str
     other: str
-    same: bool
+    same: bool | None
     default: Any = None
 
 
@@ -74,6 +77,8 @@ def below(run: Run, document: Document, surroundings: Surroundings) -> Document 
 
 def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     """Put every value under "mcore.<field>"; returns the settings that are given twice."""
+    if (said := run.written.get(f"{_MODEL}model_type")) is not None and not said.known:
+        run.absent = said.because or "model_type is not known"
     known = names(run.table.version, model_type(run, config), run.table.mcore)
     for name, raw in _defaults(run, known, config):
         field = known.targets.get(name, name)
@@ -89,10 +94,10 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
             continue
         before = spelled.get(target, name)
         if before != name:
-            clashes.append(Clash(target, before, name, run.effective[f"mcore.{target}"].raw == value.raw))
+            clashes.append(Clash(target, before, name, _same(run.effective[f"mcore.{target}"].raw, value.raw)))
         elif (brought := own.get(target, name)) != name and brought not in typed:
             default = run.table.mcore_models[known.config][brought]
-            clashes.append(Clash(target, brought, name, default == value.raw, default))
+            clashes.append(Clash(target, brought, name, _same(default, value.raw), default))
         spelled[target] = name
         run.effective[f"mcore.{target}"] = value
     if known.latent:
@@ -100,8 +105,14 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     return tuple(clashes)
 
 
+def _same(one: object, other: object) -> bool | None:
+    return None if isinstance(one, Unknown) or isinstance(other, Unknown) else one == other
+
+
 def _defaults(run: Run, known: Names, config: Node | None) -> Iterator[tuple[str, Any]]:
-    """Values that the model's own config class brings."""
+    """Values that the model's own config class brings; what is not read may say others."""
+    if run.absent or run.open:
+        return
     yield from run.table.mcore_models.get(known.config, {}).items()
     yield from known.given.items()
 

@@ -25,6 +25,10 @@ _TRAINER = "mindformers/trainer/base_trainer.py"
 _RESET = {"1.0.0": 228, "1.2.0": 234, "1.3.2": 265, "1.5.0": 262, "1.7.0": 278, "2.1.0": 291}
 _ACCUMULATION = {"1.0.0": 250, "1.2.0": 256, "1.3.2": 286, "1.5.0": 290, "1.7.0": 306, "2.1.0": 319}
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "micro_batch_num")
+_LATER = {"context_parallel": 1, "expert_parallel": 1, "use_seq_parallel": False}
+"""What else release 2 resets, and to what."""
+_VOCABULARY = "parallel_config.vocab_emb_dp"
+_STEPS = "runner_config.gradient_accumulation_steps"
 _BATCH = ("runner_config.batch_size", "parallel_config.data_parallel", "micro_batch_interleave_num")
 
 
@@ -36,19 +40,35 @@ def derive_parallel(run: Run, world: int | None) -> None:
     run.derive("world_size", Unknown("the number of devices is not given") if world is None else world)
     mode = run.raw("parallel_mode")
     if isinstance(mode, Unknown):
+        if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # else it is refused
+            _lose(run, mode)
         return
     where = f"{_TRAINER}:{_RESET[run.table.version]}"
-    if mode not in AUTOMATIC and not (matches(run.table.version, ">=2") and run.raw("run_mode") == "predict"):
+    new, purpose = matches(run.table.version, ">=2"), run.raw("run_mode")
+    if mode not in AUTOMATIC and new and isinstance(purpose, Unknown):
+        _lose(run, purpose)
+    elif mode not in AUTOMATIC and not (new and purpose == "predict"):
         cause = "use_parallel is False" if mode == "stand_alone" else f"parallel_mode is {mode}"
         for name in _DEGREES:
             run.switch(f"parallel_config.{name}", 1, cause, where)
-        if matches(run.table.version, ">=2"):
-            for name, after in (("context_parallel", 1), ("expert_parallel", 1), ("use_seq_parallel", False)):
+        if new:
+            for name, after in _LATER.items():
                 run.switch(f"parallel_config.{name}", after, cause, where)
     _pipeline(run, mode)
     _accumulation(run, mode)
     run.derive("ulysses_degree", _ulysses(run))
     run.derive("global_batch_size", _global_batch(run, mode, world))
+
+
+def _lose(run: Run, because: Unknown) -> None:
+    """What the mode decides is not known without it: degrees may count as 1, and interleaving may be off."""
+    for name in (*_DEGREES, *_LATER):
+        if run.raw(f"parallel_config.{name}") != _LATER.get(name, 1):
+            run.lose(f"parallel_config.{name}", because.because)
+    for name in ("pipeline_interleave", "ulysses_degree", "global_batch_size", *((_STEPS,) if run.raw(_STEPS) != 1 else ())):
+        run.lose(name, because.because)
+    if _VOCABULARY in run.written:
+        run.lose(_VOCABULARY, because.because)
 
 
 def _mode(run: Run) -> str | Unknown:
@@ -69,13 +89,15 @@ def _pipeline(run: Run, mode: str) -> None:
     on = bool(asked) and mode != "stand_alone" if not isinstance(asked, Unknown) else Unknown("pipeline_interleave is not known")
     run.derive("pipeline_interleave", on, of="parallel.pipeline_config.pipeline_interleave")
     pipeline = run.number("parallel_config.pipeline_stage")
-    if pipeline is not None and pipeline > 1 and "parallel_config.vocab_emb_dp" in run.written:
-        run.switch("parallel_config.vocab_emb_dp", False, "pipeline_stage is more than 1", "mindformers/core/parallel_config.py:62")
+    if not run.value("parallel_config.pipeline_stage").known and _VOCABULARY in run.written:
+        run.lose(_VOCABULARY, "pipeline_stage is not known")
+    elif pipeline is not None and pipeline > 1 and _VOCABULARY in run.written:
+        run.switch(_VOCABULARY, False, "pipeline_stage is more than 1", "mindformers/core/parallel_config.py:62")
 
 
 def _accumulation(run: Run, mode: str) -> None:
     """gradient_accumulation_steps counts only without a pipeline, and only in the automatic modes."""
-    name, pipeline = "runner_config.gradient_accumulation_steps", run.number("parallel_config.pipeline_stage")
+    name, pipeline = _STEPS, run.number("parallel_config.pipeline_stage")
     where = f"{_TRAINER}:{_ACCUMULATION[run.table.version]}"
     if run.raw(name) is None:
         run.derive(name, 1, "null")
@@ -103,7 +125,7 @@ def _global_batch(run: Run, mode: str, world: int | None) -> Any:
     """Samples per step; an output of the layout, never an input."""
     numbers = [run.number(name) for name in _BATCH]
     pipeline, micro = run.number("parallel_config.pipeline_stage"), run.number("parallel_config.micro_batch_num")
-    steps = run.number("runner_config.gradient_accumulation_steps")
+    steps = run.number(_STEPS)
     batch = numbers[0]
     if batch is None or pipeline is None or micro is None or steps is None:
         return Unknown("a factor of the global batch is not a whole number")

@@ -68,6 +68,12 @@ class Run:
         else:
             self.effective[name] = Value(raw, Origin.DERIVED, base.setting if base else None, note) if base else derived(raw, note)
 
+    def lose(self, name: str, because: str) -> None:
+        """Make a value unknown; one that was typed keeps its place."""
+        base = self.written.get(name)
+        lost = Unknown(because)
+        self.effective[name] = base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+
     def switch(self, name: str, after: object, cause: str, upstream: str) -> None:
         """The framework changes a setting without asking."""
         before = self.value(name)
