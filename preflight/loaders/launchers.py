@@ -23,7 +23,7 @@ _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distribute
 
 
 class Taken(NamedTuple):
-    """A launch, the problems that its command line shows by itself, and the launchers that stand in front of it ("srun")."""
+    """A launch, the problems that its command line shows by itself, and what starts it: launchers in front of it ("srun"), or a variable."""
 
     launch: Launch
     problems: tuple[Problem, ...] = ()
@@ -56,7 +56,7 @@ class _Taker:
                 words = self._front(name, words)
             else:
                 launch = self._launch(name, words)
-                return Taken(launch, self.problems, tuple(self.fronts)) if launch is not None else None
+                return Taken(launch, self.problems, (*self.fronts, *filter(None, [self.hidden]))) if launch is not None else None
         return None
 
     def _assign(self, word: Word) -> None:

@@ -20,6 +20,12 @@ _GIVEN = re.compile(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
 _FLAG = re.compile(r"(?<![\w-])--[\w.-]+")
+_SPREADS = re.compile(
+    r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|xargs)\b"
+    r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
+)
+"""What starts a command on other nodes, or tells one of several apart."""
+_SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
@@ -52,6 +58,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         if not _GIVEN.fullmatch(name):
             message = f"${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
             yield Problem("unset-variable", message, span)
+    yield from _on_one_node(found, commands)
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
@@ -141,6 +148,22 @@ def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
             alone = re.fullmatch(r"[ \t]*\w+=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)[ \t]*(?:#.*)?", tree.source.line(place.line))
             fix = ("export it", place._replace(end=place.start), "export ") if alone else None
             yield Problem("not-exported", f"{name} is assigned but not exported, so the launched processes do not see it", place, (), fix, (name,))
+
+
+def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
+    """A launcher for several nodes that a batch job starts on the first alone. Whatever hints at another way to start it counts."""
+    launch, nodes = found.taken.launch, commands.asked.nodes
+    wanted = launch.nodes
+    if nodes is None or nodes.span is None or wanted is None or found.taken.fronts or "torch" not in launch.launcher:
+        return
+    if not isinstance(nodes.value, int) or not isinstance(wanted.value, int) or min(nodes.value, wanted.value) < 2 or wanted.assumed:
+        return
+    texts = [source.text for source in (commands.files.source, *commands.files.opened.values())]
+    given = [word.because for word in launch.launcher_words if word.text is None]
+    if commands.state.foreign or commands.prefix or given or any(_SPREADS.search(_SAID.sub("", text)) for text in texts):
+        return
+    message = f"sbatch runs this script on one of its {nodes.value} nodes, and nothing starts torchrun on the others: it waits for them"
+    yield Problem("launcher-on-one-node", message, launch.launcher_words[0].span, (nodes.span,))
 
 
 def _placeholder(word: Word) -> Iterator[Problem]:
