@@ -11,7 +11,7 @@ from preflight.loaders.shell import load_script
 from preflight.loaders.shell.fields import Field
 from preflight.loaders.shell.nested import Nested, Texts, nested
 from preflight.record import NamedTuple, replace
-from preflight.source import Span
+from preflight.source import InputError, Span
 
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 """What Helm and its like put a value into."""
@@ -28,11 +28,14 @@ class Inline(NamedTuple):
 
 
 def inline(node: Node, environment: Mapping[str, str]) -> Inline | None:
-    """The launches of a script in a scalar; None where it has none, or is too long."""
+    """The launches of a script in a scalar; None where it has none, is too long, or is no script once templates are taken out."""
     text = nested([Field([part for piece in _pieces(node) for part in without(TEMPLATE, piece)])])
     if text is None:
         return None
-    documents = tuple(document for document in load_script(text.source, environment) if document.launch is not None)
+    try:
+        documents = tuple(document for document in load_script(text.source, environment) if document.launch is not None)
+    except InputError:
+        return None
     return Inline(documents, text._replace(used=()), node) if documents else None
 
 

@@ -47,7 +47,8 @@ def loader(choices: Choices) -> None:
 
 
 def shell(choices: Choices) -> None:
-    well_formed(load_script(Source(pieces(choices, SHELL), "run.sh")))
+    with contextlib.suppress(InputError):
+        well_formed(load_script(Source(pieces(choices, SHELL), "run.sh")))
 
 
 def sums(choices: Choices) -> None:

@@ -43,7 +43,7 @@ SCRIPTS = {
     "parentheses": "(" * 100_000,
     "substitutions": "torchrun pretrain_gpt.py " + "$(" * 100_000,
     "braces": "{ " * 100_000,
-    "quotes": "\"'" * 50_000,
+    "quotes": '"\'"' * 30_000,
     "ifs": "if x; then " * 100_000,
     "arithmetic": f"A=$(({'(' * 50_000}1{')' * 50_000}))\n{COMMAND}\n",
     "power": f"A=$((9**9**9))\n{COMMAND} --global-batch-size $A\n",

@@ -148,7 +148,9 @@ class _Parser:
 
     def stray(self, word: Word) -> None:
         previous = self.words[self.at - 2] if self.at > 1 else None
-        if previous is not None and _same_placeholder(previous, word):
+        option = next((other for other in self.words[self.at - 2 :: -1] if (other.text or "").startswith("--")), None) if self.at > 1 else None
+        apart = option is not None and option.uses != word.uses
+        if previous is not None and _same_placeholder(previous, word) and (apart or (_is_prose(previous) and _is_prose(word))):
             self.blank(previous)
             return
         self.fault(word, stray_word(word, previous))
@@ -180,6 +182,11 @@ def _from_to(first: Span, last: Span) -> Span:
     if first.source is not last.source or last.end < first.start:
         return first
     return Span(first.source, first.start, last.end)
+
+
+def _is_prose(word: Word) -> bool:
+    """Whether a word may be one of a phrase, and is no number, sign or path."""
+    return word.text is None or not re.search(r"[^\w'<>().,-]|[\d\\]", word.text)
 
 
 def _same_placeholder(previous: Word, word: Word) -> bool:

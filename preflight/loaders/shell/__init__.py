@@ -9,6 +9,7 @@ from preflight.loaders.shell.alternatives import distinct
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.comments import comments
 from preflight.loaders.shell.faults import faults, launch_faults
+from preflight.loaders.shell.quotes import refuse_unclosed
 from preflight.loaders.shell.syntax import parse
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source import Source
@@ -19,8 +20,9 @@ _NOTHING: Mapping[str, str] = {}
 
 
 def load_script(source: Source, environment: Mapping[str, str] = _NOTHING) -> tuple[Document, ...]:
-    """The launches of a script; one document without a launch where it has none. environment: variables known to be set."""
+    """The launches of a script; one document without a launch where it has none. environment: variables known to be set. Raises InputError."""
     tree = parse(source)
+    refuse_unclosed(tree)
     asked, _ = sbatch(source)
     commands = Commands(source, environment, asked, variables(asked))
     commands.run(tree)
