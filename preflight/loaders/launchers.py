@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from preflight.document import Count, Launch, Problem, Unknown, Word, word_of
 from preflight.loaders.counts import Allocation, allocation, count, crowded, over, product, quotient
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
-from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, read_options
+from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, misspelt, read_options
 from preflight.record import NamedTuple
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -125,6 +125,7 @@ class _Taker:
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
         rest = options.rest
         at = words[0].span
+        self.problems += tuple(misspelt(options.words, TORCHRUN, name))
 
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
@@ -139,6 +140,7 @@ class _Taker:
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], MSRUN)
+        self.problems += tuple(misspelt(options.words, MSRUN, "msrun"))
 
         def said(flag: str) -> Count:
             return count(word, "msrun") if (word := options.word(flag)) is not None else Count(8, None, "msrun's default")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from preflight.document import Word
+from preflight.document import Problem, Word
 from preflight.record import NamedTuple
+from preflight.spelling import nearest
 
 
 class Spec(NamedTuple):
@@ -150,6 +151,23 @@ def _name(text: str, spec: Spec) -> str:
         whole = [known for known in spec.values | spec.flags if known.startswith(name) and len(known) > 2]
         return whole[0] if len(whole) == 1 and len(name) > 1 else name
     return name
+
+
+NEAR = 0.8
+"""How much a word must be like an option to be a misspelt one: newer releases have options of other names."""
+
+
+def misspelt(words: Sequence[Word], spec: Spec, launcher: str) -> Iterator[Problem]:
+    """Options that a launcher does not have, and that are nearly those it has; it takes the start of a name for the name."""
+    known = spec.values | spec.flags
+    for flag, whole in ((word.parts[0], word.text or "") for word in words):
+        name = (flag.text or "").replace("_", "-")[2:] if (flag.text or "").startswith("--") else ""
+        if len(name) < 3 or any(one.replace("_", "-").startswith(name) for one in known):
+            continue
+        if (meant := nearest(name, sorted(known), NEAR)) is not None:
+            right = "--" + (meant.replace("-", "_") if "_" in (flag.text or "") or spec is MSRUN else meant)
+            fix = (f"write {right}", flag.span, right) if flag.editable else None
+            yield Problem("launcher-option", f"{launcher} has no option {flag.text}; did you mean {right}", flag.span, flag.uses, fix, (whole,))
 
 
 def _tail(word: Word, start: int) -> Word:
