@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from preflight.document import UNKNOWN, Problem
+from preflight.document import Problem, Unknown
 from preflight.finding import Edit
 from preflight.record import NamedTuple, dataclass, field
 from preflight.request import Target
 from preflight.sizes import Sizes
 from preflight.value import Value, unknown
 
+_ADDED, _MAYBE = Unknown("options may be added when the job starts"), Unknown("it is set on one branch of a condition only")
 REMOVE = object()
 """In place of a value: take away what was typed."""
 
@@ -101,10 +102,10 @@ class Answers(dict[tuple[str, str], Any]):
             return arguments.get(name).raw
         if view == "environment":
             value = arguments.environment.get(name)
-            return value.raw if value is not None else (UNKNOWN if arguments.open else None)
+            return value.raw if value is not None else (_ADDED if arguments.open else None)
         value = arguments.given(name)
         if value is not None and value.setting is not None and value.setting.maybe:
-            return UNKNOWN
+            return _MAYBE
         if value is None:
-            return UNKNOWN if arguments.open else (False if view == "given" else None)
+            return _ADDED if arguments.open else (False if view == "given" else None)
         return True if view == "given" else value.raw

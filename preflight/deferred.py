@@ -18,7 +18,7 @@ from preflight import cache
 from preflight.constraints.evaluator import Condition, compiled
 from preflight.constraints.expressions import Expression, Handle
 from preflight.constraints.versions import matches
-from preflight.document import Unknown
+from preflight.document import UNKNOWN, Unknown
 from preflight.finding import Severity, Unverified
 from preflight.job import Job
 from preflight.rule import Checkable, Said, collect
@@ -95,7 +95,8 @@ class Deferred:
         if self._gate is not None:
             broken = self._broken(job)
             if isinstance(broken, Unknown):
-                yield Unverified(broken.because)
+                if broken is not UNKNOWN:
+                    yield Unverified(broken.because)
                 return
             if not broken:
                 return

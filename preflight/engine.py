@@ -129,7 +129,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             continue
         after[rule.id], beside[rule.id] = rule.after, getattr(rule, "beside", ())
         findings += [item.of(rule.id, rule.severity, job.flow(item.span)) for item in said if isinstance(item, Finding)]
-        unknown += [Unchecked(rule.id, path, item.because) for item in said if isinstance(item, Unverified)]
+        unknown += [Unchecked(rule.id, path, item.because) for item in said if isinstance(item, Unverified) and item.because]
     fired = {f.rule for f in findings if f.severity is Severity.ERROR}
     there = {(f.rule, f.path, f.span.start) for f in findings if f.severity is Severity.ERROR}
     kept = [f for f in findings if not fired.intersection(after[f.rule]) and not any((id, f.path, f.span.start) in there for id in beside[f.rule])]

@@ -71,7 +71,10 @@ class Related(NamedTuple):
 
 
 class Unverified(NamedTuple):
-    """What a rule could not check, and because of what ("$NNODES"). Rules yield it beside findings; it never refuses."""
+    """What a rule could not check, and because of what ("$NNODES"). Rules yield it beside findings; it never refuses.
+
+    One without a because is not told: nothing is missing but what nobody set.
+    """
 
     because: str
     span: Span | None = None

@@ -88,3 +88,22 @@ def test_nobody_knows_how_many_entries_a_vocabulary_file_has() -> None:
         said[len(more)] = {finding.rule for finding in report.findings}
     assert "megatron/vocabulary-over-tensor" in said[0]
     assert "megatron/vocabulary-over-tensor" not in said[2]
+
+
+SCRIPT = "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --seq-length 4096 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "because"),
+    [
+        ("--train-iters 5", None),  # samples that nobody asks for are not too few
+        ("--train-samples 5 --global-batch-size 8", None),
+        ("--train-samples $SAMPLES --global-batch-size 8", "$SAMPLES"),
+        ('"$@"', "options may be added when the job starts"),
+    ],
+)
+def test_what_is_not_verified_has_a_reason_and_what_is_not_set_is_none(options: str, because: str | None) -> None:
+    report = preflight.check_text(SCRIPT.format(options), name="run.sh")
+    assert all(unknown.because for unknown in report.unknown)
+    said = {unknown.rule: unknown.because for unknown in report.unknown}
+    assert said.get("megatron/fewer-samples-than-a-batch") == because

@@ -34,7 +34,8 @@ def reader(arguments: Arguments) -> Reader:
 
 
 def evaluate(node: object, read: Reader) -> Any:
-    """The value of an expression. What cannot be computed (unknown operand, wrong type, division by zero) is Unknown."""
+    """The value of an expression. Unknown for an unknown operand; UNKNOWN where the operands are known and cannot be computed with: an
+    option that is not set, a wrong type, division by zero."""
     return compiled(node)(_Asked(read))
 
 
@@ -53,7 +54,8 @@ def compiled(node: object) -> Condition:
 
 
 def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
-    """`and`, which a false part decides, or `or`, which a true one does; else an unknown part makes it unknown."""
+    """`and`, which a false part decides, or `or`, which a true one does; else an unknown part makes it unknown: an `and` for want of
+    anything to compare before want of a value, an `or` the other way."""
     other = not decides
 
     def value_of(answers: dict[Key, Any]) -> Any:
@@ -65,7 +67,8 @@ def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
             if value is other:
                 continue
             if isinstance(value, Unknown):
-                unknown = value if unknown is None else unknown
+                first = unknown is None or (unknown is UNKNOWN if decides else value is UNKNOWN)
+                unknown = value if first else unknown
             elif bool(value) is decides:
                 return decides
         return other if unknown is None else unknown

@@ -17,7 +17,7 @@ from preflight.constraints.repairs import drop as drop
 from preflight.constraints.repairs import near, written
 from preflight.constraints.repairs import put as put
 from preflight.constraints.versions import matches
-from preflight.document import Unknown
+from preflight.document import UNKNOWN, Unknown
 from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
 from preflight.record import NamedTuple, dataclass, field, replace
@@ -130,6 +130,8 @@ class Constraint:
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
         broken = _known(self.refuse).condition(job.answers)
+        if broken is UNKNOWN:  # nothing is set that it could be about
+            return
         if isinstance(broken, Unknown):
             yield Unverified(broken.because)
         elif broken:
