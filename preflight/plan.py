@@ -177,8 +177,8 @@ class Inference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. architecture: compute
-    capability of the device that the run was checked for; 0 where none is known."""
+    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such features that
+    may be on. architecture: compute capability of the device that the run was checked for; 0 where none is known."""
 
     target: Target
     model: Model = field(default_factory=Model)
@@ -190,6 +190,7 @@ class Plan:
     loss: Loss = field(default_factory=Loss)
     inference: Inference = field(default_factory=Inference)
     unmodelled: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
     architecture: int = 0
 
     def values(self) -> dict[str, Value]:

@@ -25,6 +25,8 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
         numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
     except Missing as missing:
         return MemoryEstimate(budget=available, unknown=(str(missing),))
+    if plan.doubted:
+        return MemoryEstimate(budget=available, unknown=tuple(f"may be on, and is not modelled: {feature}" for feature in plan.doubted))
     cached = cached_tokens(plan) if plan.inference.enabled.raw is True else None
     if plan.inference.enabled.raw is True and cached is None:
         return MemoryEstimate(budget=available, unknown=("the size of the key-value cache is not known",))

@@ -43,8 +43,41 @@ _DECIDING = {
     "batch.count": "number of micro-batches",
     "optimizer.zero": "sharding of the optimizer",
     "optimizer.shards": "number of optimizer shards",
+    "model.ffn": "intermediate size",
+    "model.query_groups": "number of query groups",
+    "model.head_dim": "head size",
+    "model.tied": "sharing of the embedding",
+    "batch.pairs": "kind of samples",
+    "batch.varying": "length of the samples",
+    "recompute.method": "method of recomputation",
+    "recompute.layers": "number of recomputed layers",
+    "recompute.shared": "meaning of the recomputed layers",
+    "recompute.modules": "set of recomputed modules",
+    "recompute.operators": "set of recomputed operators",
+    "recompute.doubtful": "set of swapped operators",
+    "recompute.offload": "offloading of activations",
+    "precision.gradients": "precision of the gradients",
+    "precision.master": "precision of the master weights",
+    "precision.states": "precision of the optimizer states",
+    "precision.second": "precision of the second moment",
+    "precision.fp8_parameters": "precision of the gathered weights",
+    "optimizer.offload": "offloading of the optimizer",
+    "optimizer.swapped": "swapping of the optimizer",
+    "optimizer.fsdp": "use of fully sharded data parallelism",
+    "loss.cross_entropy": "kernel of the loss",
 }
 """What a dialect may leave out, but must not be guessed where it says why it does not know."""
+
+_OF_EXPERTS = {
+    "model.top_k": "number of experts per token",
+    "model.expert_ffn": "experts' intermediate size",
+    "model.expert_layers": "place of the expert layers",
+    "model.capacity": "capacity of the experts",
+    "layout.expert_tensor": "expert tensor parallel size",
+    "layout.extended": "layout of the experts",
+    "optimizer.expert_shards": "number of optimizer shards of the experts",
+}
+"""The same where there are experts."""
 
 _WORDS = {
     **_REQUIRED,
@@ -90,7 +123,7 @@ def verify(values: Mapping[str, Value]) -> None:
         value = values[name]
         if not value.known or value.raw is None:
             raise Missing(_not_known(words, value.because))
-    for name, words in _DECIDING.items():
+    for name, words in {**_DECIDING, **(_OF_EXPERTS if _raw(values, "model.experts") else {})}.items():
         if why := values[name].because.removeprefix("not given"):
             raise Missing(_not_known(words, why))
     _sizes(values)

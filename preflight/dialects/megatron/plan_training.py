@@ -42,7 +42,7 @@ OFFLOADS = (
 def _on(run: Run, name: str) -> bool:
     """Whether a switch is on, of options that not every framework has."""
     value = run.value(name)
-    return value.written and value.known and value.raw not in (None, False, 0, "", "disable")
+    return value.written and getattr(run, name) not in (None, False, 0, "", "disable")
 
 
 _ATTENDED = ("attention output", "attention output, padded")
@@ -227,13 +227,15 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
 )
 
 
-def unmodelled(source: Source) -> tuple[str, ...]:
-    """Features that the memory formulas do not cover."""
-    found = []
+def unmodelled(source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Features that the memory formulas do not cover: those that are on, and those that may be."""
+    found, doubted = [], []
     for name, present in UNMODELLED:
         try:
             if present(source.run):
                 found.append(name)
-        except (NotKnown, TypeError):
+        except NotKnown:
+            doubted.append(name)
+        except TypeError:
             continue
-    return tuple(found)
+    return tuple(found), tuple(doubted)

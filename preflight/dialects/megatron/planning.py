@@ -15,6 +15,7 @@ from preflight.value import Value, default
 def plan(run: Run, target: Target, writer: Puts) -> Plan:
     """Everything neutral that the arguments say."""
     source = Source(run, writer)
+    unmodelled, doubted = plan_training.unmodelled(source)
     return Plan(
         target=target,
         model=plan_model.model(source),
@@ -31,7 +32,8 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
         optimizer=plan_training.optimizer(source),
         loss=plan_training.loss(source),
         inference=Inference(enabled=default(False)),
-        unmodelled=plan_training.unmodelled(source),
+        unmodelled=unmodelled,
+        doubted=doubted,
         architecture=_architecture(run),
     )
 
