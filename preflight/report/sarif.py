@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +23,6 @@ from preflight.rule import Checkable
 from preflight.source import Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-HOME = "https://github.com/preflight-llm/preflight"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
@@ -35,7 +35,7 @@ def render(report: Report, look: Look = Look()) -> str:
         name="preflight",
         version=preflight.__version__,
         semantic_version=preflight.__version__,
-        information_uri=HOME,
+        information_uri=home(),
         rules=[_rule(rule) for rule in named],
     )
     failures = [sarif.Notification(message=sarif.Message(text=plain(str(error))), level="error") for error in report.errors]
@@ -43,6 +43,15 @@ def render(report: Report, look: Look = Look()) -> str:
     invocation = sarif.Invocation(execution_successful=not failures, tool_execution_notifications=failures or None)
     run = sarif.Run(tool=sarif.Tool(driver=driver), results=results, invocations=[invocation], column_kind="unicodeCodePoints")
     return json.dumps(_plain(sarif.SarifLog(version="2.1.0", schema_uri=SCHEMA, runs=[run])), indent=2) + "\n"
+
+
+def home() -> str | None:
+    """Where preflight lives, as its installed distribution says; None where that names no place. The pages of the rules are in the log itself."""
+    try:
+        urls = metadata("preflight-llm").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    return next((url.strip() for label, _, url in (line.partition(",") for line in urls) if label.strip().lower() in ("homepage", "repository")), None)
 
 
 def _rule(rule: Checkable) -> Any:
@@ -53,7 +62,6 @@ def _rule(rule: Checkable) -> Any:
         short_description=sarif.MultiformatMessageString(text=_sentence(first)),
         full_description=sarif.MultiformatMessageString(text=_sentence(first)),
         help=sarif.MultiformatMessageString(text=rule.page, markdown=f"# {rule.id}\n\n{first}\n{rest}"),
-        help_uri=f"{HOME}/blob/main/docs/rules/{rule.id}.md",
         default_configuration=sarif.ReportingConfiguration(level=LEVELS[rule.severity]),
     )
 

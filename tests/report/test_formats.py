@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from email.message import Message
 
 import pytest
 
@@ -14,6 +15,13 @@ from preflight.request import Request
 from preflight.source import Source
 
 TEXT = "toy: true\ndata: 4 # ranks | <b>\ntensor: 8\n"
+
+
+def message(headers):
+    made = Message()
+    for name, value in headers.items():
+        made[name] = value
+    return made
 
 
 @pytest.fixture
@@ -34,6 +42,15 @@ def test_sarif_names_place_rule_and_fix(report):
     assert (region["startLine"], region["startColumn"], region["endColumn"]) == (2, 7, 8)
     change = result["fixes"][0]["artifactChanges"][0]
     assert change["artifactLocation"]["uri"] == "conf/run%2C1.yaml" and change["replacements"][0]["insertedContent"]["text"] == "2"
+
+
+def test_sarif_names_no_home_but_the_one_that_is_installed(report, monkeypatch):
+    said = {"Project-URL": "Repository, https://git.example.com/preflight"}
+    monkeypatch.setattr(sarif, "metadata", lambda name: message(said))
+    assert json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]["informationUri"] == said["Project-URL"].partition(", ")[2]
+    monkeypatch.setattr(sarif, "metadata", lambda name: message({}))
+    driver = json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]
+    assert "informationUri" not in driver and driver["rules"][0]["help"]["markdown"].startswith("# toy-devices")
 
 
 def test_sarif_describes_the_suppression_that_is_not_needed_as_well(make):
