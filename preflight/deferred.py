@@ -141,7 +141,7 @@ def _row(rule: Any) -> tuple[Any, ...]:
             gate = None
     triggers = getattr(rule, "triggers", None)
     noticed, names = getattr(rule, "noticed", False), None if triggers is None else sorted(triggers)
-    return (rule.id, rule.severity.value, rule.frameworks, rule.after, getattr(rule, "beside", ()), noticed, names, gate)
+    return (rule.id, rule.severity.value, rule.frameworks, rule.after, rule.beside, noticed, names, gate)
 
 
 def plain(node: object) -> object:

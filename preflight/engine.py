@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from preflight.between import alone, around, assumed, doubted, elsewhere, missed, supposed
@@ -10,18 +10,17 @@ from preflight.device_names import find_device, likely_device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
 from preflight.document import Document
-from preflight.finding import Finding, Fix, Severity, Unverified
+from preflight.finding import Finding, Severity, Unverified
 from preflight.job import Job
 from preflight.plan import Plan
 from preflight.plugins import Plugins
 from preflight.record import NamedTuple, dataclass
 from preflight.request import Request, Target
 from preflight.rule import Checkable
-from preflight.spelling import did_you_mean, nearest
-from preflight.suppression import Suppression, suppressions
+from preflight.suppression import UNUSED as UNUSED
+from preflight.suppression import Suppression, suppressions, unsuppressed
 
 Read = Callable[[Document, str], Document | None]
-UNUSED = "unused-suppression"
 OUT_OF_MEMORY = "predicted-oom"
 
 
@@ -127,7 +126,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             continue
         if not said:
             continue
-        after[rule.id], beside[rule.id] = rule.after, getattr(rule, "beside", ())
+        after[rule.id], beside[rule.id] = rule.after, rule.beside
         findings += [item.of(rule.id, rule.severity, job.flow(item.span)) for item in said if isinstance(item, Finding)]
         unknown += [Unchecked(rule.id, path, item.because) for item in said if isinstance(item, Unverified) and item.because]
     fired = {f.rule for f in findings if f.severity is Severity.ERROR}
@@ -150,18 +149,20 @@ def check_documents(
     jobs: list[Job] = []
     skipped: list[str] = []
     comments: dict[Any, Suppression] = {}
+    again = _Again(plugins, request, policy, read)
     for document in documents:
         job = read_job(document, plugins, request, read)
         if job is None:
             skipped.append(document.source.name)
             continue
         jobs.append(job)
-        found, unsure, failed = check_job(job, plugins, policy)
-        found = _certain(document, found, job.target, plugins, request, policy, read)
-        findings, unknown, crashes = findings + found, unknown + unsure, crashes + failed
+        found, unverified, failed = check_job(job, plugins, policy)
+        found = _certain(document, found, job.target, again)
+        findings, unknown, crashes = findings + found, unknown + unverified, crashes + failed
         comments.update({(s.span.path, s.span.start): s for d in job.documents for s in suppressions(d)})
     findings = _distinct(findings)
-    kept = _suppress(findings, tuple(comments.values()), policy, {(u.rule, u.path) for u in unknown}, plugins)
+    unsure = {(u.rule, u.path) for u in unknown}
+    kept = unsuppressed(findings, tuple(comments.values()), policy.chosen, unsure, lambda: {rule.id for rule in plugins.rules(None)})
     hidden = len(findings) - sum(f.rule != UNUSED for f in kept)
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     skipped = [name for name in dict.fromkeys(skipped) if name not in checked]
@@ -170,20 +171,36 @@ def check_documents(
     return Report(tuple(kept), tuple(jobs), tuple(dict.fromkeys(unknown)), tuple(crashes), tuple(skipped), hidden, checked, rules=rules)
 
 
-def _certain(document: Document, found: list[Finding], target: Target, plugins: Plugins, request: Request, policy: Policy, read: Read) -> list[Finding]:
+class _Again(NamedTuple):
+    """What documents are checked with, to check one again as if something were otherwise."""
+
+    plugins: Plugins
+    request: Request
+    policy: Policy
+    read: Read
+
+    def findings(self, document: Document, target: Target | None = None) -> list[Finding] | None:
+        """What is found in a document, as a config of another target where one is given; None where it is nobody's."""
+        request = self.request._replace(target=target) if target is not None else self.request
+        job = read_job(document, self.plugins, request, self.read)
+        return check_job(job, self.plugins, self.policy)[0] if job is not None else None
+
+
+def _certain(document: Document, found: list[Finding], target: Target, again: _Again) -> list[Finding]:
     """What was found, less certain where it holds with a script's default number of nodes only, or as one of the releases around the one asked for."""
     if not any(f.severity is Severity.ERROR for f in found):
         return found
+    request = again.request
     if (name := assumed(document, request)) and document.launch is not None:
-        jobs = (read_job(other, plugins, request, read) for other in elsewhere(document, document.launch))
-        found = supposed(found, (check_job(job, plugins, policy)[0] for job in jobs if job is not None), name)
+        others = map(again.findings, elsewhere(document, document.launch))
+        found = supposed(found, (other for other in others if other is not None), name)
     if request.target is None or request.target == target:
         return found
-    near = around(request.target, (target for dialect in plugins.dialects for target in dialect.targets))
+    near = around(request.target, (target for dialect in again.plugins.dialects for target in dialect.targets))
     found = alone(found, request.target, target) if near == (target,) else found
     for other in near:
-        if other != target and (job := read_job(document, plugins, request._replace(target=other), read)) is not None:
-            return doubted(found, check_job(job, plugins, policy)[0], request.target, other)
+        if other != target and (there := again.findings(document, other)) is not None:
+            return doubted(found, there, request.target, other)
     return found
 
 
@@ -204,39 +221,3 @@ def order(finding: Finding) -> tuple[object, ...]:
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:
     """One finding where several runs of a script say the same about the same place."""
     return list({(f.rule, f.path, f.span.start, f.message): f for f in findings}.values())
-
-
-def _suppress(findings: list[Finding], comments: Sequence[Suppression], policy: Policy, unsure: Set[tuple[str, str]], plugins: Plugins) -> list[Finding]:
-    """The findings that no comment covers, and those about comments."""
-    used: set[tuple[str, int, str]] = set()
-    kept = []
-    for finding in findings:
-        covering = [c for c in comments if c.covers_finding(finding.rule, finding.span)]
-        used |= {(c.span.path, c.span.start, finding.rule) for c in covering}
-        if not covering:
-            kept.append(finding)
-    for comment in comments:
-        where = comment.span
-        if policy.chosen(UNUSED, where.path):
-            unused = [id for id in comment.ids if (where.path, where.start, id) not in used and (id, where.path) not in unsure]
-            kept += _faults(comment, [id for id in unused if policy.chosen(id, where.path)], plugins)
-    return kept
-
-
-def _faults(comment: Suppression, unused: Sequence[str], plugins: Plugins) -> Iterable[Finding]:
-    """A suppression that names no rule, gives no reason, names a rule that does not exist, or hides nothing."""
-
-    def fault(message: str, fix: Fix | None = None) -> Finding:
-        return Finding(message, comment.span, fix=fix, rule=UNUSED, severity=Severity.WARNING)
-
-    if not comment.ids:
-        yield fault("a suppression names its rules: # preflight: ignore[rule-id] reason")
-    elif not comment.reason:
-        yield fault("a suppression gives its reason after the bracket")
-    known = {rule.id for rule in plugins.rules(None)} if unused else set()
-    for id in unused:
-        if id in known:
-            yield fault(f"nothing here is found by {id!r}; the suppression is not needed", comment.removal() if len(comment.ids) == 1 else None)
-        else:
-            close = nearest(id, known)
-            yield fault(f"there is no rule {id!r}{did_you_mean(id, known)}", comment.renaming(id, close) if close else None)

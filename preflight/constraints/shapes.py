@@ -73,6 +73,7 @@ class Constraint:
     fixes: tuple[Repair, ...] = ()
     always: bool = False
     after: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     layout: bool = False
     also: tuple[str, ...] = ()
     unless_framework: str = ""
