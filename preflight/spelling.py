@@ -85,3 +85,11 @@ def _swapped(name: str, known: str) -> bool:
 
 def _differ(name: str, known: str) -> list[int]:
     return [i for i, (one, other) in enumerate(zip(name, known, strict=False)) if one != other]
+
+
+def float_of_yaml(text: str) -> str:
+    """A number in scientific notation as YAML 1.1 reads one: with a decimal point and a signed exponent."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}"

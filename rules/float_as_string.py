@@ -28,12 +28,13 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
 from preflight.document import walk
+from preflight.spelling import float_of_yaml
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 _A_LINE = re.compile(rf"^{_NUMBER.pattern}$", re.MULTILINE)
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"), beside=("wrong-type", "pynative-wrong-type"))
+@rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"), beside=("wrong-type", "pynative-wrong-type", "class-argument"))
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.tree is None or document.source.name.endswith(".json") or not _A_LINE.search("\n".join(document.texts)):
@@ -44,15 +45,7 @@ def check(job: Job) -> Iterator[Finding]:
             if node.style or not isinstance(text, str) or id(node) in seen or not _NUMBER.fullmatch(text):
                 continue
             seen.add(id(node))
-            edits = (Edit("splice", key, spelled(text), node.span),) if document is job.documents[0] else ()
-            fix = Fix(f"write {spelled(text)}", edits, Safety.SAFE) if edits else None
+            edits = (Edit("splice", key, float_of_yaml(text), node.span),) if document is job.documents[0] else ()
+            fix = Fix(f"write {float_of_yaml(text)}", edits, Safety.SAFE) if edits else None
             name = key[-1] if entry is not None else f"an entry of {next((part for part in reversed(key) if isinstance(part, str)), 'a list')}"
-            yield Finding(f"{name} is the text {text!r}, not a number; write {spelled(text)}", node.span, key=key, fix=fix)
-
-
-def spelled(text: str) -> str:
-    """The number as YAML 1.1 reads one: with a decimal point and a signed exponent."""
-    mantissa, _, exponent = text.lower().partition("e")
-    if "." not in mantissa:
-        mantissa += ".0"
-    return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}"
+            yield Finding(f"{name} is the text {text!r}, not a number; write {float_of_yaml(text)}", node.span, key=key, fix=fix)

@@ -10,7 +10,7 @@ import preflight
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 EXPECTED = {
-    "mindformers/run_llama2_7b.yaml": {"bad-offset", "too-few-micro-batches", "select-recompute-no-match", "float-as-string"},
+    "mindformers/run_llama2_7b.yaml": {"bad-offset", "too-few-micro-batches", "select-recompute-no-match", "class-argument"},
     "megatron/model_config.yaml": {
         "batch-not-divisible",
         "megatron/layers-over-stages",

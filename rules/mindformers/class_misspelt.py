@@ -30,58 +30,25 @@ Unsafe: another class may have been meant.
 MindFormers v1.0.0 and v1.2.0, mindformers/tools/register/register.py:140; v1.3.2, :250; v1.5.0, :251; v1.7.0 and 2.1.0, :287
 """
 
-import json
 from collections.abc import Iterator
-from functools import lru_cache
 
 from preflight import Finding, Fix, Job, Severity, Value, rule
-from preflight.dialects.mindformers.table import folder
+from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.spelling import slip_of
 
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
-_TRAINED = ("optimizer", "lr_schedule", "train_dataset_task")
-
-
-@lru_cache(maxsize=1)
-def _classes() -> dict[str, list[str]]:
-    """Registered names by section."""
-    found: dict[str, list[str]] = json.loads((folder() / "classes.json").read_text(encoding="utf-8"))
-    return found
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
-    if job.arguments.get("kind").raw not in ("legacy", "mcore") or _registers(job):
+    if job.arguments.get("kind").raw not in ("legacy", "mcore") or registers(job.arguments, job.documents[0]):
         return
-    for section, place in _built(job):
+    for section, place in built(job.arguments, job.plan.layout.pipeline.raw):
         kind = job.arguments.given(f"{place}.type")
-        if kind is None or not isinstance(kind.raw, str) or kind.raw in (classes := _classes()[section]):
+        if kind is None or not isinstance(kind.raw, str) or kind.raw in classes()[section]:
             continue
-        if (meant := slip_of(kind.raw, classes)) is not None and job.arguments.given(f"{place}.auto_register") is None:
+        if (meant := slip_of(kind.raw, classes()[section])) is not None and job.arguments.given(f"{place}.auto_register") is None:
             yield _finding(job, kind, place, meant)
-
-
-def _built(job: Job) -> Iterator[tuple[str, str]]:
-    """The sections whose class this run looks up, and where each stands."""
-    a = job.arguments
-    yield "trainer", "trainer"
-    if a.get("kind").raw == "legacy":
-        yield from (("model.arch", "model.arch"), ("model.model_config", "model.model_config"))
-    if a.get("training").raw is not True:
-        return
-    yield from ((section, section) for section in _TRAINED)
-    yield "train_dataset.data_loader", "train_dataset.data_loader"
-    if job.plan.layout.pipeline.raw == 1 and a.get("runner_config.gradient_accumulation_steps").raw in (None, 1):
-        yield "runner_wrapper", "runner_wrapper"  # else it is replaced
-    callbacks = a.get("callbacks").raw
-    yield from (("callbacks", f"callbacks.{index}") for index in range(len(callbacks) if isinstance(callbacks, list) else 0))
-
-
-def _registers(job: Job) -> bool:
-    """Whether classes from elsewhere are registered for this run."""
-    launch = job.documents[0].launch
-    said = launch is not None and any((word.text or "").startswith("--register_path") for word in launch.words)
-    return said or job.arguments.given("register_path") is not None
 
 
 def _finding(job: Job, kind: Value, place: str, meant: str) -> Finding:

@@ -1,0 +1,77 @@
+"""Which classes a graph-mode run builds from its sections, and what they take: read once from schemas/mindformers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from preflight.arguments import Arguments
+from preflight.constraints.versions import matches, numbers
+from preflight.dialects.mindformers.table import folder
+from preflight.document import Document
+from preflight.record import NamedTuple
+
+_TRAINED = ("optimizer", "lr_schedule", "train_dataset_task")
+
+
+class Takes(NamedTuple):
+    """What classes of a section take. types: "*" for every one; accepts: all names, where one more name switches the checks off.
+
+    unless: an argument that, once it is set, hands the others to another class; sorts: argument → sort and where that is checked.
+    """
+
+    section: str
+    types: tuple[str, ...]
+    accepts: frozenset[str]
+    unless: str
+    sorts: Mapping[str, tuple[str, str]]
+
+
+@lru_cache(maxsize=1)
+def classes() -> dict[str, list[str]]:
+    """Registered names by section."""
+    found: dict[str, list[str]] = json.loads((folder() / "classes.json").read_text(encoding="utf-8"))
+    return found
+
+
+@lru_cache(maxsize=8)
+def taken(version: str) -> tuple[Takes, ...]:
+    """What the classes of a release take."""
+    rows = json.loads((folder() / "arguments.json").read_text(encoding="utf-8"))
+    return tuple(_takes(row, version) for row in rows if matches(version, row["versions"]))
+
+
+def _takes(row: dict[str, object], version: str) -> Takes:
+    arguments = row["arguments"]
+    assert isinstance(arguments, dict)
+    sorts = {name: (sort, _place(places, version)) for name, (sort, places) in arguments.items()}
+    types, accepts = row["types"], row.get("accepts", ())
+    assert isinstance(types, list) and isinstance(accepts, (list, tuple))
+    return Takes(str(row["section"]), tuple(types), frozenset(accepts), str(row.get("unless", "")), sorts)
+
+
+def _place(places: dict[str, str], version: str) -> str:
+    """Where it is checked in the newest release up to a version."""
+    return next((place for since, place in reversed(places.items()) if numbers(since) <= numbers(version)), next(iter(places.values())))
+
+
+def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
+    """The sections whose class this run looks up, and where each stands."""
+    yield "trainer", "trainer"
+    if a.get("kind").raw == "legacy":
+        yield from (("model.arch", "model.arch"), ("model.model_config", "model.model_config"))
+    if a.get("training").raw is not True:
+        return
+    yield from ((section, section) for section in _TRAINED)
+    yield "train_dataset.data_loader", "train_dataset.data_loader"
+    if pipeline == 1 and a.get("runner_config.gradient_accumulation_steps").raw in (None, 1):
+        yield "runner_wrapper", "runner_wrapper"  # else it is replaced
+    callbacks = a.get("callbacks").raw
+    yield from (("callbacks", f"callbacks.{index}") for index in range(len(callbacks) if isinstance(callbacks, list) else 0))
+
+
+def registers(a: Arguments, document: Document) -> bool:
+    """Whether classes from elsewhere are registered for this run."""
+    said = document.launch is not None and any((word.text or "").startswith("--register_path") for word in document.launch.words)
+    return said or a.given("register_path") is not None

@@ -1,0 +1,135 @@
+"""A class refuses a value that its section hands to it.
+
+## What it does
+Checks the arguments of the classes that a training run is built of, as each class checks them itself: `eps`, `betas` and
+`weight_decay` of an optimizer, the rate and the steps of a learning-rate schedule, what `CheckpointMonitor` saves and when, the
+loss scale, and the settings that every dataset hands to MindSpore. Only classes that are known are judged, each by what its own
+release takes, and none where classes from elsewhere are registered.
+
+## Why is this bad?
+The class is built on every rank, after the network: the run dies of a TypeError or ValueError then. A `checkpoint_format` that
+does not exist is worse: it is taken, and the run dies when the first checkpoint is saved. `AdamW` takes floats alone: even
+`weight_decay: 0` is refused.
+
+## Example
+    optimizer:
+      type: AdamW
+      weight_decay: 0
+    callbacks:
+      - type: CheckpointMonitor
+        checkpoint_format: safetensor
+
+Use instead:
+
+    optimizer:
+      type: AdamW
+      weight_decay: 0.0
+    callbacks:
+      - type: CheckpointMonitor
+        checkpoint_format: safetensors
+
+## Fix safety
+Safe where a number is spelled as the class reads it. Unsafe where another word or True or False was most likely meant.
+
+## References
+MindFormers v1.5.0, mindformers/core/optim/adamw.py:82, _check_param_value
+MindFormers v1.7.0, mindformers/core/lr/lr_schedule.py:35, _get_lr_steps
+MindFormers v1.7.0, mindformers/core/callback/callback.py:1306, CheckpointMonitor
+MindSpore 2.7.1, mindspore/train/callback/_checkpoint.py:215, CheckpointConfig
+MindSpore 2.7.1, mindspore/train/serialization.py:561, save_checkpoint
+"""
+
+import re
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.dialects.mindformers.argument_sorts import ARGUMENT_SORTS
+from preflight.dialects.mindformers.registry import Takes, built, registers, taken
+from preflight.spelling import float_of_yaml, meant_boolean, nearest
+
+_SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
+_OF_STEPS = ("warmup_ratio", "warmup_epochs")
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    a = job.arguments
+    if a.get("kind").raw not in ("legacy", "mcore") or a.get("run_mode").raw not in ("train", "finetune") or registers(a, job.documents[0]):
+        return
+    places = [*(p for p in built(a, job.plan.layout.pipeline.raw) if p[0] != "train_dataset_task"), ("train_dataset", "train_dataset_task")]
+    for section, where in places:
+        kind = a.given(f"{where}.type")
+        if kind is None or not isinstance(kind.raw, str) or a.given(f"{where}.auto_register") is not None:
+            continue
+        place = "train_dataset" if section == "train_dataset" else where
+        for takes in taken(job.target.version):
+            if takes.section == section and (kind.raw in takes.types or "*" in takes.types) and _checks(job, takes, place):
+                yield from _of(job, takes, place, kind.raw)
+
+
+def _checks(job: Job, takes: Takes, place: str) -> bool:
+    """Whether the class checks its arguments: a schedule that is given a name that it does not know checks none."""
+    a = job.arguments
+    if takes.section == "lr_schedule" and a.get("grouped_lr_schedule").raw is not None:
+        return False
+    if takes.unless and (other := a.given(f"{place}.{takes.unless}")) is not None and other.raw is not False:
+        return False
+    section = a.get(place).raw
+    return not takes.accepts or (isinstance(section, dict) and set(section) - {"type"} <= takes.accepts)
+
+
+def _of(job: Job, takes: Takes, place: str, kind: str) -> Iterator[Finding]:
+    for name, (sort, upstream) in takes.sorts.items():
+        value = job.arguments.given(f"{place}.{name}")
+        if value is None or not value.known or (value.setting is not None and value.setting.maybe) or not _read(job, name, sort, place):
+            continue
+        if not ARGUMENT_SORTS[sort].fits(value.raw):
+            yield _finding(job, value, f"{place.rstrip('.0123456789')}.{name}", kind, sort, upstream)
+        elif sort == "rate" and isinstance(value.raw, (int, float)) and value.raw < 0:
+            message = f"{place}.{name} is {value.raw}: every step would raise the loss"
+            yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=upstream)
+
+
+def _read(job: Job, name: str, sort: str, place: str) -> bool:
+    """Whether the value reaches the check, and not another one that comes before it."""
+    given = job.arguments.given
+    if sort == "steps":
+        return all(given(f"{place}.{other}") is None for other in _OF_STEPS)
+    return sort != "old epochs" or given(f"{place}.warmup_ratio") is None
+
+
+def _finding(job: Job, value: Value, name: str, kind: str, sort: str, upstream: str) -> Finding:
+    shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
+    text = "the text " if isinstance(value.raw, str) and shown[:1] not in "\"'" and any(map(str.isdigit, shown)) else ""
+    message = f"{name} is {text}{shown or 'empty'}; {kind} takes {ARGUMENT_SORTS[sort].words}"
+    return Finding(message, job.place(value), key=value.key, fix=_fix(value, sort), upstream=upstream)
+
+
+def _fix(value: Value, sort: str) -> Fix | None:
+    """Writes what was meant, a number as it was spelled."""
+    meant = next((m for m in _meanings(value.raw, ARGUMENT_SORTS[sort].choices) if ARGUMENT_SORTS[sort].fits(m)), None)
+    edits = value.becomes(meant)
+    if meant is None or not edits or value.setting is None:
+        return None
+    if isinstance(value.raw, str) and _SCIENTIFIC.fullmatch(value.raw) and isinstance(meant, float):
+        spelled = float_of_yaml(value.raw)
+        return Fix(f"write {spelled}", (Edit("splice", value.key, spelled, value.setting.span),), Safety.SAFE)
+    same = isinstance(meant, (int, float)) and not isinstance(meant, bool)
+    return Fix(f"write {meant}", edits, Safety.SAFE if same else Safety.UNSAFE)
+
+
+def _meanings(raw: object, choices: tuple[str, ...]) -> Iterator[object]:
+    """What a value may have been meant to be, the likeliest first."""
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
+        return
+    if isinstance(raw, str):
+        words = (meant_boolean(raw), nearest(raw.strip().lower(), choices))
+        yield from (word for word in words if word is not None)
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return
+    if isinstance(raw, int) or not number.is_integer():
+        yield number
+    else:
+        yield from (number, int(number)) if isinstance(raw, str) and not raw.strip().isdigit() else (int(number), number)
