@@ -1,0 +1,68 @@
+"""A section that training needs is left out, and the template of the framework fills it.
+
+## What it does
+Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its template. Says with
+what. A config that names another in `base_config` may have them there.
+
+## Why is this bad?
+Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever `optimizer.learning_rate`
+says; without `callbacks` no checkpoint is ever saved.
+
+## Example
+    run_mode: train
+    optimizer: {type: AdamW, learning_rate: 1.0e-6}
+
+Use instead:
+
+    run_mode: train
+    optimizer: {type: AdamW}
+    lr_schedule: {type: ConstantWarmUpLR, learning_rate: 1.0e-6, warmup_steps: 0}
+    callbacks:
+      - type: MFLossMonitor
+      - type: CheckpointMonitor
+
+## Fix safety
+There is no fix: what was meant is not known.
+
+## References
+MindFormers v1.5.0, mindformers/tools/register/template.py:676, ConfigTemplate._apply_template; v1.7.0 and 2.1.0, :687
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, rule
+from preflight.dialects.mindformers.run import TRAINING
+from preflight.dialects.mindformers.table import table
+
+_FILE = "mindformers/tools/register/template.py"
+_LINE = {"1.5.0": 676}
+
+
+@rule(severity=Severity.WARNING, frameworks=("mindformers",), after=("missing-key",))
+def check(job: Job) -> Iterator[Finding]:
+    a, document = job.arguments, next((d for d in job.documents if d.tree is not None), None)
+    if document is None or document.tree is None or not table(job.target.version).templated or a.get("run_mode").raw not in TRAINING[:2]:
+        return
+    tree = document.tree
+    if tree.get("base_config") is not None or tree.get("model") is None:
+        return
+    for name, filled in _filled(job).items():
+        node = tree.get(name)
+        if (node is None or node.value in (None, (), {})) and not any(key.startswith(f"{name}.") for key in a.written):
+            message = f"{f'{name} is empty' if node is not None else f'there is no {name}'}, so {filled}"
+            place = f"{_FILE}:{_LINE.get(job.target.version, 687)}"
+            yield Finding(message, node.span if node is not None else tree.span._replace(end=tree.span.start), key=(name,), upstream=place)
+
+
+def _filled(job: Job) -> dict[str, str]:
+    """What the template does in the place of a section."""
+    sections = table(job.target.version).sections
+    rate, schedule = job.arguments.given("optimizer.learning_rate"), sections["lr_schedule"]
+    anyway = f", and optimizer.learning_rate {rate.raw} is not used" if rate is not None and rate.known else ""
+    grouped = job.arguments.get("grouped_lr_schedule").raw is not None
+    rates = {} if grouped else {"lr_schedule": f"{schedule['type']} from {schedule['learning_rate']} to {schedule['lr_end']} is trained with{anyway}"}
+    return {
+        **rates,
+        "optimizer": f"{sections['optimizer']['type']} with betas {sections['optimizer']['betas']} and no weight decay is trained with",
+        "callbacks": "only the loss is shown: no checkpoint is ever saved",
+    }
