@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from pathlib import Path
+from time import thread_time
 
 import pytest
 
@@ -223,3 +224,19 @@ def test_pods_of_a_plain_job_count_where_an_index_tells_them_apart() -> None:
 
     assert world("  parallelism: 2\n  completionMode: Indexed\n") == 16
     assert not isinstance(world("  parallelism: 2\n"), int)
+
+
+def test_a_job_among_many_objects_is_found_in_time_and_where_it_stands() -> None:
+    others = "".join(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}}}\ndata: {{text: '{'x' * 2000}'}}\n---\n" for n in range(1500))
+    start = thread_time()
+    report = preflight.check_text(others + FOLDED, name="all.yaml")
+    assert thread_time() - start < 4
+    found = next(finding for finding in report.findings if finding.rule == "megatron/positions-below-sequence")
+    assert found.line == others.count("\n") + 13
+    assert preflight.check_text(others, name="all.yaml").skipped == ("all.yaml",)
+
+
+@pytest.mark.parametrize(("text", "place"), [("{}---\nkind: Job\napiVersion: [batch/v1\n", (44, 1)), ("{}--- {{kind: Job, apiVersion: ]}}\n", (41, 29))])
+def test_what_is_broken_in_one_of_several_documents_is_told_at_its_place(text: str, place: tuple[int, int]) -> None:
+    report = preflight.check_text(text.format(LIST + "---\n" + "# nothing\n" * 9), name="job.yaml")
+    assert [(finding.rule, finding.line, finding.column) for finding in report.findings] == [("unreadable", *place)]

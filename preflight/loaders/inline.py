@@ -9,7 +9,7 @@ from preflight.document import Comment, Document, Node, Piece, Problem
 from preflight.loaders.launchers import Taken
 from preflight.loaders.shell import load_script
 from preflight.loaders.shell.fields import Field
-from preflight.loaders.shell.nested import Nested, Texts, nested
+from preflight.loaders.shell.nested import MAX_TEXT, Nested, Texts, nested
 from preflight.record import NamedTuple, replace
 from preflight.source import InputError, Span
 
@@ -29,6 +29,8 @@ class Inline(NamedTuple):
 
 def inline(node: Node, environment: Mapping[str, str]) -> Inline | None:
     """The launches of a script in a scalar; None where it has none, is too long, or is no script once templates are taken out."""
+    if len(str(node.value)) > MAX_TEXT:
+        return None
     text = nested([Field([part for piece in _pieces(node) for part in without(TEMPLATE, piece)])])
     if text is None:
         return None

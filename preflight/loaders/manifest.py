@@ -10,13 +10,17 @@ from preflight.loaders import MANIFEST
 from preflight.loaders.comments import yaml_comments
 from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import command_name, take_apart
-from preflight.loaders.pods import Job, Number, Pod, pods
+from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
 from preflight.loaders.yaml import MARK, load_yaml
+from preflight.loaders.yaml_stretch import tree_at
 from preflight.record import NamedTuple, replace
 from preflight.source import Source, Span
 
 _SHELLS = ("bash", "sh", "ash", "dash", "zsh")
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_WORD = re.compile(r"(?:^|(?<=^---))[ \t]*[^\s#]", re.MULTILINE)
+_OBJECT = re.compile(rf"{MANIFEST}[\"']?\s*:")
+_KIND = re.compile(rf"\bkind[\"']?\s*:\s*[\"']?(?:{'|'.join(KINDS)})\b")
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 _FILLED = re.compile(rf"{TEMPLATE.pattern}|\$\{{?[A-Za-z_]\w*\}}?|<[A-Za-z][^<>\n]*>|%\w+%")
 """What Helm, envsubst or a person puts into a word before Kubernetes sees it, which expands only $(NAME)."""
@@ -60,18 +64,21 @@ class Manifest(NamedTuple):
 
 def load_manifests(source: Source) -> Iterator[Manifest]:
     """The training jobs of a file of one or more YAML documents. Raises InputError where one is not YAML."""
-    return _manifests(_trees(source))
+    return _manifests([tree for start, end in _stretches(source) if (tree := tree_at(source, start, end)) is not None])
 
 
 def load_manifest(source: Source) -> tuple[Document, ...]:
     """The launches of a manifest, counted through its jobs; one document without a launch where it has none. Raises InputError."""
-    trees = _trees(source) if not _CONTROL.search(source.text) else []
-    found = [document for manifest in _manifests(trees) for document in manifest.documents]
-    if not found:
-        foreign = bool(trees) and all(tree.get(MANIFEST) is not None for tree in trees)
-        return (Document(source, "manifest"),) if foreign else (load_yaml(source),)
-    said = tuple(_comments(source, trees)) if MARK in source.text else ()
-    return tuple(replace(one, comments=(*said, *one.comments), run=run, runs=len(found)) for run, one in enumerate(found))
+    stretches = _stretches(source)
+    if all(_OBJECT.search(source.text, start, end) for start, end in stretches):
+        trees = [tree for start, end in stretches if _KIND.search(source.text, start, end) and (tree := tree_at(source, start, end)) is not None]
+        found = [document for manifest in _manifests(trees) for document in manifest.documents] if not _CONTROL.search(source.text) else []
+        if found:
+            said = tuple(_comments(source, trees)) if MARK in source.text else ()
+            return tuple(replace(one, comments=(*said, *one.comments), run=run, runs=len(found)) for run, one in enumerate(found))
+        if len(stretches) > 1:
+            return (Document(source, "manifest"),)
+    return (load_yaml(source),)
 
 
 def part_of(document: Document) -> Part:
@@ -83,16 +90,12 @@ def _manifests(trees: Iterable[Node]) -> Iterator[Manifest]:
     return (_manifest(job, tree) for tree in trees if (job := pods(tree)) is not None)
 
 
-def _trees(source: Source) -> list[Node]:
-    """The YAML documents of a file, each in its place."""
-    starts = [0, *(match.start() for match in _SEPARATOR.finditer(source.text))]
-    trees = []
-    for start, end in zip(starts, [*starts[1:], len(source.text)], strict=True):
-        start += 3 if source.text.startswith("---", start) else 0
-        tree = load_yaml(source, _only(source, start, end)).tree
-        if tree is not None:
-            trees.append(tree)
-    return trees
+def _stretches(source: Source) -> list[tuple[int, int]]:
+    """Where the YAML documents of a file stand, but for those without a word in them."""
+    text = source.text
+    starts = [0, *(match.end() for match in _SEPARATOR.finditer(text))]
+    ends = [*(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if _WORD.search(text, start, end)]
 
 
 def _comments(source: Source, trees: Iterable[Node]) -> Iterator[Comment]:
@@ -185,12 +188,6 @@ def _word(node: Node, environment: dict[str, Word]) -> Word:
             return Word(None, node.span, because=f"$({name})", editable=False)
         text = text.replace(f"$({name})", value.text)
     return Word(text, span, editable=True) if typed and text == span.text else Word(text, node.span, editable=False)
-
-
-def _only(source: Source, start: int, end: int) -> str:
-    """The text with everything outside a stretch blanked, so that offsets and lines stay what they are."""
-    blank = re.compile(r"[^\n]")
-    return blank.sub(" ", source.text[:start]) + source.text[start:end] + blank.sub(" ", source.text[end:])
 
 
 def _counted(launch: Launch, asked: _Asked) -> Launch:

@@ -19,6 +19,7 @@ _PRODUCT = (
     "accelerator",
 )
 """Labels of nodes that say which accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them; the one that says most first."""
+KINDS = ("PyTorchJob", "AscendJob", "MPIJob", "HyperJob", "TrainJob", "RayJob", "JobSet", "Job", "Pod")
 _REPLICAS = {
     "PyTorchJob": ("spec", "pytorchReplicaSpecs"),
     "AscendJob": ("spec", "replicaSpecs"),

@@ -24,14 +24,11 @@ _span: Any = partial(tuple.__new__, Span)
 _entry: Any = partial(tuple.__new__, Entry)
 
 
-def load_yaml(source: Source, text: str | None = None) -> Document:
-    """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs.
-
-    text: the source's text with a part of it blanked, where only the rest is to be read.
-    """
+def load_yaml(source: Source) -> Document:
+    """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs."""
     builder = _Builder(source)
     try:
-        parser = _Loader(source.text if text is None else text)
+        parser = _Loader(source.text)
         try:
             builder.build(parser.get_event)
         finally:
