@@ -58,7 +58,7 @@ def _bubble(job: Job, line: int) -> Iterator[Finding]:
 
 def _window(job: Job) -> Iterator[Finding]:
     typed = job.arguments.given("model.model_config.window_size")
-    if typed is None or typed.raw is None:
+    if typed is None or typed.raw is None or not typed.known:
         return
     if not isinstance(typed.raw, list) or len(typed.raw) < 2 or not all(isinstance(n, (int, float)) for n in typed.raw[:2]):
         yield _finding(job, typed, "it must be a list of two numbers", 2714)
@@ -68,7 +68,7 @@ def _window(job: Job) -> Iterator[Finding]:
 
 def _frequency(job: Job) -> Iterator[Finding]:
     typed = job.arguments.given("model.model_config.moe_layer_freq")
-    if typed is not None and typed.raw is not None and not isinstance(typed.raw, (int, list)):
+    if typed is not None and typed.known and typed.raw is not None and not isinstance(typed.raw, (int, list)):
         yield _finding(job, typed, "it must be a number or a list of 0 and 1", 2574)
 
 

@@ -64,11 +64,17 @@ def _plain_layers(arguments: Arguments) -> bool:
     return _given(arguments, "model.arch.type") in (None, *_NETWORKS)
 
 
+_VARIANTS = ("model.model_config.mlp_concat", "moe_config.use_gmm", "moe_config.shared_expert_num")
+
+
 def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
     """The variant of the attention and of the MLPs; () where the variant cannot be told."""
     concat = _given(arguments, "model.model_config.qkv_concat")
     experts = _given(arguments, "moe_config.expert_num")
     interleaved = _given(arguments, "model.model_config.fine_grain_interleave")
+    others = [_given(arguments, name) for name in _VARIANTS]
+    if any(isinstance(value, Unknown) for value in (experts, interleaved, *others)):
+        return "", ()
     if concat not in (None, True, False) or (isinstance(interleaved, int) and interleaved > 1):
         return "", ()  # interleaved layers have other operators below the same cells
     if family == "glm":
@@ -91,7 +97,7 @@ _OTHER_LAYERS = ("experimental_attention_variant", "enable_hyper_connections", "
 def _mcore(arguments: Arguments, plan: Plan) -> Layers | None:
     names = {name.rpartition(".")[2]: name for name in arguments.written}
     settings = {key: arguments.written[names[key]].raw for key in _OTHER_LAYERS if key in names}
-    if any(settings.get(name) for name in _OTHER_LAYERS[:-1]):
+    if any(isinstance(value := settings.get(name), Unknown) or value for name in _OTHER_LAYERS[:-1]):
         return None
     experts, shared = _known(plan.model.experts), _known(plan.model.shared_ffn)
     latent = settings.get("multi_latent_attention")
