@@ -240,3 +240,9 @@ def test_a_job_among_many_objects_is_found_in_time_and_where_it_stands() -> None
 def test_what_is_broken_in_one_of_several_documents_is_told_at_its_place(text: str, place: tuple[int, int]) -> None:
     report = preflight.check_text(text.format(LIST + "---\n" + "# nothing\n" * 9), name="job.yaml")
     assert [(finding.rule, finding.line, finding.column) for finding in report.findings] == [("unreadable", *place)]
+
+
+def test_documents_without_a_word_do_not_count(call, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("# first\n---\n" + OTHERS["no command"] + "---\n# the end\n")
+    (tmp_path / "ours.yaml").write_text("---\n" + LIST)
+    assert call("check", "job.yaml", "ours.yaml", "--exit-zero")[0] == 0

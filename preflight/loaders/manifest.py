@@ -76,7 +76,7 @@ def load_manifest(source: Source) -> tuple[Document, ...]:
         if found:
             said = tuple(_comments(source, trees)) if MARK in source.text else ()
             return tuple(replace(one, comments=(*said, *one.comments), run=run, runs=len(found)) for run, one in enumerate(found))
-        if len(stretches) > 1:
+        if len(stretches) > 1 or _SEPARATOR.search(source.text):
             return (Document(source, "manifest"),)
     return (load_yaml(source),)
 
