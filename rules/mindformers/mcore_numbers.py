@@ -2,7 +2,7 @@
 
 ## What it does
 Checks, with `use_legacy: False`, that the sizes of the network are whole numbers where they are written: not text, not null
-where there is no default to fall back to, and not 0 for the heads and their width.
+where there is no default to fall back to, not 0 for the heads and their width, and, to train, neither fractions nor below 1.
 
 ## Why is this bad?
 The network computes with them while it is built and dies of a TypeError or a division by zero, on every rank.
@@ -39,13 +39,14 @@ _DIVIDES = "mindformers/parallel_core/inference/utils.py:163"
 class _Size(NamedTuple):
     """A size, and where a network dies of text or null: one that trains in 1.7, in 2.1, one that predicts in 2.1. null: it dies of null, too.
 
-    zero: where they die of 0; "" where they do not.
+    zero: where they die of 0; "" where they do not. least: the smallest that one that trains can be built with.
     """
 
     name: str
     text: tuple[str, str, str]
     null: bool = True
     zero: tuple[str, str, str] = ("", "", "")
+    least: int = 1
 
 
 _SIZES = (
@@ -58,7 +59,7 @@ _SIZES = (
     ),
     _Size("num_layers", (f"{_INIT}:45", f"{_INIT}:45", f"{_INIT}:45")),
     _Size("ffn_hidden_size", (f"{_INIT}:30", f"{_INIT}:30", _DIVIDES), null=False),
-    _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", "")),
+    _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", ""), least=0),
     _Size("num_query_groups", (f"{_ATTENTION}:121", f"{_ATTENTION}:133", _DIVIDES), null=False),
     _Size("kv_channels", ("", "", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
 )
@@ -80,8 +81,21 @@ def check(job: Job) -> Iterator[Finding]:
             continue
         if size.text[run] and (isinstance(value.raw, str) or (value.raw is None and size.null)):
             yield _finding(job, value, size.text[run])
+        elif training and _cannot(value.raw, size.least) and not (latent and size.name in ("kv_channels", "num_query_groups")):
+            words = "a whole number" if isinstance(value.raw, float) else f"at least {size.least}"
+            yield Finding(
+                f"{_name(value)} is {value.raw}; it must be {words}",
+                job.place(value),
+                key=value.key,
+                upstream=(size.zero[run] if value.raw == 0 else "") or size.text[run] or size.zero[run],
+            )
         elif size.zero[run] and value.raw == 0 and not isinstance(value.raw, bool) and not (latent and size.name == "kv_channels"):
             yield Finding(f"{_name(value)} is 0; it must be at least 1", job.place(value), key=value.key, upstream=size.zero[run])
+
+
+def _cannot(raw: object, least: int) -> bool:
+    """Whether a number is a fraction, or below the smallest."""
+    return isinstance(raw, float) or (isinstance(raw, int) and not isinstance(raw, bool) and raw < least)
 
 
 def _finding(job: Job, value: Value, where: str) -> Finding:

@@ -2,7 +2,9 @@
 
 ## What it does
 Checks the sort of every setting that graph-mode MindFormers, or MindSpeed's counterpart MindSpore below it, checks before
-training: degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` a size like `58GB`.
+training: degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` a size like `58GB`,
+types, formats and modes one of the names that exist. What a run does not read is not judged: `load_ckpt_format` where nothing is
+loaded, `device_id` where the launcher chooses the device.
 
 ## Why is this bad?
 The launch is rejected once all processes are up. `"2"`, `2.0` and `True` are all refused where a whole number is due.
@@ -23,6 +25,10 @@ or where a setting is left out so that its default holds.
 ## References
 MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
 MindFormers v1.5.0, mindformers/core/context/build_context.py:200, MSContextOperator.set_context
+MindFormers v1.5.0, mindformers/trainer/utils.py:469, check_checkpoint_config_valid
+MindFormers v1.5.0, mindformers/models/utils.py:56, convert_mstype
+MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:59, convert_str_to_mstype
+MindSpore 2.7.1, mindspore/context.py:478, set_device_target; :325, set_ascend_config; mindspore/train/model.py:1329, Model.train
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumulation_steps
 MindFormers v1.5.0, mindformers/tools/check_rules.py:336, in 1.7.0 mindformers/tools/check_rules.py:332, in 2.1.0
 mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.swap once more
@@ -33,8 +39,8 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Safety, Severity, Value, known, rule
 from preflight.arguments import REMOVE
 from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.types import WORDS, Sort, applying, fits
-from preflight.spelling import meant_boolean
+from preflight.dialects.mindformers.types import CHOICES, WORDS, Sort, applying, fits
+from preflight.spelling import meant_boolean, nearest
 
 _CONTEXT = "mindformers/core/context/parallel.py"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
@@ -71,6 +77,14 @@ def _active(job: Job, sort: Sort) -> bool:
         return get("training").raw is True and get("runner_config.sink_mode").known and bool(get("runner_config.sink_mode").raw)
     if sort.when == "swap":
         return get("swap_config.swap").raw is True
+    if sort.when == "ascend":
+        return get("context.device_target").raw in ("Ascend", None)
+    if sort.when == "alone":
+        return get("use_parallel").raw is False
+    if sort.when == "loading":
+        return isinstance(path := get("load_checkpoint").raw, str) and path != ""
+    if sort.when == "glm":
+        return bool(get("kind").raw == "legacy" and get("model.model_config.type").raw == "ChatGLM2Config")
     if sort.when == "mcore":
         return bool(get("kind").raw == "mcore")
     if sort.when == "yarn":
@@ -100,12 +114,21 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
     elif isinstance(value.raw, str) and (switch := meant_boolean(value.raw.strip().lower())) is not None and fits(sort.sort, switch, job.target.version):
         fix = Fix(f"write {switch}", value.becomes(switch))
+    elif isinstance(value.raw, str) and (near := _near(value.raw, sort.sort)) is not None:
+        fix = Fix(f"write {near}", value.becomes(near))
     elif fewest is not None:
         fix = Fix(f"write {fewest}", value.becomes(fewest))
     elif sort.name not in _NO_DEFAULT:
         fix = Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
     message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
     return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where, layout=sort.name in _SIZES)
+
+
+def _near(text: str, sort: str) -> str | None:
+    """The text that was most likely meant, of those that the sort allows."""
+    choices = CHOICES.get(sort.removesuffix(" or null"), ())
+    by_lower = {choice.lower(): choice for choice in choices}
+    return by_lower.get(nearest(text.strip().lower(), by_lower) or "")
 
 
 def _stage_place(job: Job, value: Value) -> str | None:

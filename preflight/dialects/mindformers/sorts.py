@@ -65,7 +65,7 @@ SORTS = (
         for name, line in (("group_wise_a2a", 142), ("comp_comm_parallel", 143), ("save_token_distribution", 145), ("enable_cold_hot_expert", 147))
     ),
     Sort("runner_config.gradient_accumulation_steps", "accumulation", at(_TRAINER, 278, 294, 307, old=272), "training"),
-    Sort("runner_config.batch_size", "number", at(_TRAINER, 200, 213, 255), "training"),
+    Sort("runner_config.batch_size", "batch", at(_TRAINER, 200, 213, 255), "training"),
     Sort("micro_batch_interleave_num", "number", at(_TRAINER, 484, 493, 544), "training"),
     Sort("auto_trans_ckpt", "bool or null", at(_RUN, 1348, 1338, 1358, old=1329)),
     Sort("resume_training", "bool, text or null", at(_RUN, 1345, 1335, 1355, old=1326)),
@@ -84,7 +84,7 @@ SORTS = (
     Sort("parallel.strategy_ckpt_save_file", "file", {**at("mindformers/tools/utils.py", 177), "2.1.0": "mindformers/utils/file_utils.py:61"}, "", ">=1.5"),
     Sort("context.jit_config.jit_level", "jit", at(_CONTEXT, 200, 199, 320), "", ">=1.5"),
     Sort("output_dir", "file", {"2.1.0": "mindformers/trainer/utils.py:834"}, "training", ">=2"),
-    Sort("runner_config.epochs", "real", at(_UTILS, 168, 206, 214), "training", ">=1.5"),
+    Sort("runner_config.epochs", "epochs", at(_UTILS, 168, 206, 214), "training", ">=1.5"),
     Sort("runner_config.sink_size", "sink", at(_UTILS, 161, 199, 205), "sunk", ">=1.5"),
     Sort("context.train_precision_sync", "bool or null", at("mindformers/version_control.py", 455, 334, 339), "training", ">=1.5"),
     Sort("context.max_device_memory", "memory", at("mindformers/core/context/build_context.py", 200, 199, 196)),
@@ -110,10 +110,13 @@ SORTS += (
     Sort("model.model_config.compute_dtype", "type", at("mindformers/models/utils.py", 56, 91), "llama"),
     Sort("model.model_config.compute_dtype", "no int8", at("mindformers/modules/layers.py", 109, 108), "llama"),
     Sort("model.model_config.seq_length", "size", at("mindformers/modules/layers.py", 1258, 1185), "llama"),
-    Sort("model.model_config.vocab_size", "size", at("mindformers/modules/layers.py", 84, 83), "llama"),
+    Sort("model.model_config.vocab_size", "size above 0", at("mindformers/modules/layers.py", 84, 83), "llama"),
     Sort("model.model_config.multiple_of", "positive", at("mindformers/modules/layers.py", 84, 83), "llama", ">=1.5"),
-    *(Sort(f"model.model_config.{name}", "size", at("mindformers/models/llama/llama.py", 88, 93), "llama", ">=1.5") for name in ("hidden_size", "num_heads")),
-    Sort("model.model_config.n_kv_heads", "size or null", at("mindformers/models/llama/llama_transformer.py", 148, 147), "llama", ">=1.5"),
+    *(
+        Sort(f"model.model_config.{name}", sort, at("mindformers/models/llama/llama.py", 88, 93), "llama", ">=1.5")
+        for name, sort in (("hidden_size", "size above 0"), ("num_heads", "size from 0"))
+    ),
+    Sort("model.model_config.n_kv_heads", "size from 0 or null", at("mindformers/models/llama/llama_transformer.py", 148, 147), "llama", ">=1.5"),
     Sort("model.model_config.intermediate_size", "positive or null", at("mindformers/modules/layers.py", 84, 83), "llama", ">=1.5"),
     Sort("model.model_config.ffn_dim_multiplier", "real or null", at("mindformers/models/llama/llama_layer.py", 316, 306), "widened", ">=1.5"),
     Sort("model.model_config.theta", "real", at("mindformers/modules/layers.py", 1195, 1122), "llama"),
@@ -126,7 +129,28 @@ SORTS += (
         for name, old, new in (("hidden_dropout", 427, 2301), ("attention_dropout", 429, 2303))
     ),
     *(
-        Sort(f"model.model_config.{name}", "text", {"1.7.0": f"{_CORE}:70", "2.1.0": f"{_CORE}:70"}, "mcore", ">=1.7")
-        for name in ("compute_dtype", "params_dtype", "param_init_type", "layernorm_compute_dtype", "softmax_compute_dtype", "rotary_dtype")
+        Sort(f"model.model_config.{name}", "dtype", {"1.7.0": f"{_CORE}:{old}", "2.1.0": f"{_CORE}:{new}"}, "mcore", ">=1.7")
+        for name, old, new in (("compute_dtype", 420, 2293), ("layernorm_compute_dtype", 421, 2294), ("rotary_dtype", 422, 2295))
     ),
+    Sort(
+        "model.model_config.params_dtype",
+        "dtype",
+        {"1.7.0": "mindformers/parallel_core/model_parallel_config.py:177", "2.1.0": f"{_CORE}:2279"},
+        "mcore",
+        ">=1.7",
+    ),
+    *(
+        Sort(f"model.model_config.{name}", "text", {"1.7.0": f"{_CORE}:424", "2.1.0": f"{_CORE}:70"}, "mcore", ">=1.7")
+        for name in ("param_init_type", "softmax_compute_dtype")
+    ),
+    *(
+        Sort(f"model.model_config.{name}", "type or null", at("mindformers/models/utils.py", 56, 91, 106), "glm", ">=1.5")
+        for name in ("compute_dtype", "layernorm_compute_type", "param_init_type", "rotary_dtype")
+    ),
+    Sort("model.model_config.embedding_init_type", "type or null", at("mindformers/models/utils.py", 56, 91), "llama", ">=1.5"),
+    Sort("context.device_target", "device", at(_CONTEXT, 200, 199, 163), "", ">=1.5"),
+    Sort("context.ascend_config.precision_mode", "precision", at(_CONTEXT, 200, 199, 249), "ascend", ">=1.5"),
+    Sort("context.memory_optimize_level", "optimization or null", at(_CONTEXT, 196), "", ">=2"),
+    Sort("context.device_id", "whole from 0", at(_CONTEXT, 200, 199), "alone", ">=1.5,<2"),
+    Sort("load_ckpt_format", "format or null", at(_UTILS, 469, 518, 539), "loading", ">=1.5"),
 )

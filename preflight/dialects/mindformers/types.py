@@ -49,7 +49,36 @@ WORDS = {
     "search": "recursive_programming, dynamic_programming or sharding_propagation",
     "scheduler": "1f1b, gpipe, seqpipe, seqvpp, seqsmartvpp or zero_bubble_v",
 }
+WORDS |= {
+    "dtype": "the name of a type such as bfloat16",
+    "type or null": "float16, float32 or bfloat16",
+    "size above 0": "a whole number of at least 1",
+    "size from 0": "a whole number of at least 1",
+    "size from 0 or null": "a whole number of at least 1",
+    "epochs": "a number above 0",
+    "batch": "a whole number of at least 1",
+    "device": "Ascend, GPU or CPU",
+    "precision": "must_keep_origin_dtype or another mode of that list",
+    "optimization or null": "O0 or O1",
+    "whole from 0": "a whole number of at least 0",
+    "format or null": "ckpt or safetensors",
+}
 SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "type": ("float16", "float32", "bfloat16"),
+    "device": ("Ascend", "GPU", "CPU"),
+    "precision": (
+        *("force_fp16", "allow_fp32_to_fp16", "allow_mix_precision", "must_keep_origin_dtype", "force_fp32", "allow_fp32_to_bf16"),
+        *("allow_mix_precision_fp16", "allow_mix_precision_bf16"),
+    ),
+    "optimization": ("O0", "O1"),
+    "format": ("ckpt", "safetensors"),
+    "dtype": (
+        *("float64", "fp64", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
+    ),
+}
+"""The texts that a sort allows, for those whose misspelt one is put right."""
 MEMORY = re.compile(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB")
 
 
@@ -60,8 +89,12 @@ def whole(raw: Any) -> bool:
 
 def fits(sort: str, raw: Any, version: str) -> bool:
     """Whether a value is of the sort."""
-    if sort in ("size or null", "positive or null", "real or null"):
-        return raw is None or fits(sort.removesuffix(" or null"), raw, version)
+    if sort.endswith(" or null") and sort not in ("bool or null", "bool, text or null", "section or null"):
+        return raw is None or (raw == "" and sort == "optimization or null") or fits(sort.removesuffix(" or null"), raw, version)
+    if sort in ("device", "precision", "format", "dtype"):
+        return isinstance(raw, str) and (raw in CHOICES[sort] or (sort == "device" and raw == "Davinci" and matches(version, "<2")))
+    if sort in _LEAST:
+        return isinstance(raw, _LEAST[sort][0]) and raw >= _LEAST[sort][1] and not (sort == "epochs" and raw == 0)
     if sort == "positive":
         return whole(raw) and raw > 0
     if sort == "positive int or bool":
@@ -93,6 +126,13 @@ def _of_model(sort: str, raw: Any) -> bool:
     return isinstance(raw, float) and 0 <= raw < 1 if sort == "fraction" else isinstance(raw, str)
 
 
+_LEAST: dict[str, tuple[Any, int]] = {
+    "size above 0": (int, 1),
+    "size from 0": (int, 0),
+    "batch": (int, 1),
+    "whole from 0": (int, 0),
+    "epochs": ((int, float), 0),
+}
 _MODEL = ("type", "no int8", "size", "real", "mapping", "fraction", "text", "file", "jit")
 
 
