@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from preflight import spelling
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers import mcore
+from preflight.dialects.mindformers.dataset_keys import DATASET, LOADER
 from preflight.dialects.mindformers.run import TRAINING
 from preflight.dialects.mindformers.table import Table, table
 from preflight.document import Entry, Node
@@ -78,6 +79,7 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
     yield from _of_trainer(tree, version)
     yield from _of_mindspore(tree, version)
     yield from _of_model(tree, kind, t, config)
+    yield from _of_datasets(tree)
     known = {*t.general, *SECTIONS, *t.sections}
     for entry in tree.entries:
         name = entry.key.value
@@ -128,6 +130,13 @@ def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
         yield from _in_section(tree, ("context",), CONTEXT, "error", f"mindformers/core/context/build_context.py:{_CONTEXT[version]}")
     else:
         yield from _in_section(tree, ("context",), CONTEXT, "warning", None)
+
+
+def _of_datasets(tree: Node) -> Iterator[Stray]:
+    """Sections of which each key is asked for by its name: only what is nearly one of them is told."""
+    for section in ("train_dataset", "eval_dataset"):
+        for path, known in (((section,), DATASET), ((section, "data_loader"), LOADER)):
+            yield from (stray for stray in _in_section(tree, path, known, "warning", None, 0.85) if stray.near)
 
 
 def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[Stray]:
