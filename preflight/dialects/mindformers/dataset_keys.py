@@ -9,7 +9,8 @@ DATASET = frozenset(
         "gmask_id ignore_pad_token_for_loss img_dynamic_batch input_columns k_test label_transforms mask_policy max_seq_length max_source_length "
         "max_target_length micro_batch micro_batch_num mindrecord mixup_op modal_content_input_columns modal_content_output_columns modal_content_transforms "
         "modal_to_text_transform net_input_columns num_parallel_workers num_shards numa_enable output_columns packed_num pad_token_id prefetch_size profile "
-        "python_multiprocessing rank_id repeat reset_attention_mask return_attention_mask project_columns reset_position_ids sampler seed seq_length set_init_step shard_id shuffle sop_id "
+        "python_multiprocessing rank_id repeat reset_attention_mask return_attention_mask project_columns "
+        "reset_position_ids sampler seed seq_length set_init_step shard_id shuffle sop_id "
         "text_transforms token_monitor token_monitor_config tokenizer train_samples transforms use_data_packing "
     ).split()
 )
