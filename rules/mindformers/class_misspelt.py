@@ -3,7 +3,7 @@
 ## What it does
 Compares the types of the sections that a run is built of with the classes that MindFormers, its research models and MindSpore
 have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`, `runner_wrapper`, `callbacks`,
-`train_dataset_task` and its `data_loader`; of a legacy config `model.arch` and `model.model_config`. Only a slip of the pen
+`train_dataset_task` and its `data_loader` with its handlers; of a legacy config `model.arch` and `model.model_config`. Only a slip of the pen
 is told: other capitals, a letter doubled, two swapped, or one word a letter off. Any other unknown name may be a class of your own, and so
 may every name in a section with `auto_register`, or where `--register_path` is given.
 
@@ -27,6 +27,7 @@ Use instead:
 Unsafe: another class may have been meant.
 
 ## References
+MindFormers v1.7.0, mindformers/dataset/dataloader/hf_dataloader.py:292; 2.1.0, :344, HFDataLoader.process_dataset
 MindFormers v1.0.0 and v1.2.0, mindformers/tools/register/register.py:140; v1.3.2, :250; v1.5.0, :251; v1.7.0 and 2.1.0, :287
 """
 
@@ -36,6 +37,7 @@ from preflight import Finding, Fix, Job, Severity, Value, rule
 from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.spelling import slip_of
 
+_HANDLER = {version: f"mindformers/dataset/dataloader/hf_dataloader.py:{line}" for version, line in (("1.7.0", 292), ("2.1.0", 344))}
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
 
@@ -53,6 +55,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _finding(job: Job, kind: Value, place: str, meant: str) -> Finding:
     line = _LINE.get(job.target.version, 287)
+    where = _HANDLER.get(job.target.version) if ".handler." in place else None
     message = f"there is no class {kind.raw} for {place.rstrip('.0123456789')}; did you mean {meant}?"
     fix = Fix(f"write {meant}", kind.becomes(meant))
-    return Finding(message, job.place(kind), key=kind.key, fix=fix, upstream=f"mindformers/tools/register/register.py:{line}")
+    return Finding(message, job.place(kind), key=kind.key, fix=fix, upstream=where or f"mindformers/tools/register/register.py:{line}")

@@ -85,6 +85,10 @@ def _active(job: Job, sort: Sort) -> bool:
         return isinstance(path := get("load_checkpoint").raw, str) and path != ""
     if sort.when == "glm":
         return bool(get("kind").raw == "legacy" and get("model.model_config.type").raw == "ChatGLM2Config")
+    if sort.when in ("dense", "experts"):
+        mixed = get("mcore.num_moe_experts")
+        trained = get("kind").raw == "mcore" and get("training").raw is True and mixed.known
+        return trained and (mixed.raw is not None) == (sort.when == "experts")
     if sort.when == "mcore":
         return bool(get("kind").raw == "mcore")
     if sort.when == "yarn":

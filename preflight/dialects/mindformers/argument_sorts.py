@@ -75,6 +75,7 @@ ARGUMENT_SORTS = {
     "whole above 0": ArgumentSort("a whole number of at least 1", lambda raw: _whole(raw) and raw > 0),
     "switch": ArgumentSort("True or False", lambda raw: isinstance(raw, bool)),
     "ckpt or safetensors": _one_of("ckpt or safetensors", "ckpt", "safetensors"),
+    "pack or truncate": _one_of("pack or truncate", "pack", "truncate"),
     "ema or sma": _one_of("ema or sma", "ema", "sma"),
     "thread, process or a switch": _one_of("True, False, thread or process", "thread", "process", switch=True),
 }

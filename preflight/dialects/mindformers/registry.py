@@ -12,6 +12,7 @@ from preflight.dialects.mindformers.table import folder
 from preflight.document import Document
 from preflight.record import NamedTuple
 
+_HANDLED = ("HFDataLoader", "CommonDataLoader")
 _TRAINED = ("optimizer", "lr_schedule", "train_dataset_task")
 
 
@@ -65,10 +66,17 @@ def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
         return
     yield from ((section, section) for section in _TRAINED)
     yield "train_dataset.data_loader", "train_dataset.data_loader"
+    if a.get("train_dataset.data_loader.type").raw in _HANDLED and matches(a.target.version, ">=1.5"):
+        yield from _each(a, "train_dataset.data_loader.handler")
     if pipeline == 1 and a.get("runner_config.gradient_accumulation_steps").raw in (None, 1):
         yield "runner_wrapper", "runner_wrapper"  # else it is replaced
-    callbacks = a.get("callbacks").raw
-    yield from (("callbacks", f"callbacks.{index}") for index in range(len(callbacks) if isinstance(callbacks, list) else 0))
+    yield from _each(a, "callbacks")
+
+
+def _each(a: Arguments, section: str) -> Iterator[tuple[str, str]]:
+    """The entries of a list of classes."""
+    entries = a.get(section).raw
+    yield from ((section, f"{section}.{index}") for index in range(len(entries) if isinstance(entries, list) else 0))
 
 
 def registers(a: Arguments, document: Document) -> bool:

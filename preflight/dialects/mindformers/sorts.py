@@ -17,6 +17,7 @@ _RUN = "mindformers/trainer/trainer.py"
 _CONTEXT, _PARALLEL = "mindformers/core/context/build_context.py", "mindformers/core/context/parallel.py"
 _UTILS = "mindformers/trainer/utils.py"
 _SETTING = "mindformers/parallel_core/training_graph/transformer/utils.py"
+_GRAPH = "mindformers/parallel_core/training_graph"
 _CORE = "mindformers/parallel_core/transformer_config.py"
 
 
@@ -148,6 +149,14 @@ SORTS += (
         for name in ("compute_dtype", "layernorm_compute_type", "param_init_type", "rotary_dtype")
     ),
     Sort("model.model_config.embedding_init_type", "type or null", at("mindformers/models/utils.py", 56, 91), "llama", ">=1.5"),
+    Sort("model.model_config.hidden_act", "activation or null", {"1.7.0": f"{_GRAPH}/activation.py:227"}, "dense", ">=1.7"),
+    Sort(
+        "model.model_config.moe_router_load_balancing_type",
+        "balancing or null",
+        {"1.7.0": f"{_GRAPH}/transformer/moe/router.py:185", "2.1.0": f"{_GRAPH}/transformer/moe/router.py:200"},
+        "experts",
+        ">=1.7",
+    ),
     Sort("context.device_target", "device", at(_CONTEXT, 200, 199, 163), "", ">=1.5"),
     Sort("context.ascend_config.precision_mode", "precision", at(_CONTEXT, 200, 199, 249), "ascend", ">=1.5"),
     Sort("context.memory_optimize_level", "optimization or null", at(_CONTEXT, 196), "", ">=2"),

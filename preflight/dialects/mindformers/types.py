@@ -62,6 +62,8 @@ WORDS |= {
     "optimization or null": "O0 or O1",
     "whole from 0": "a whole number of at least 0",
     "format or null": "ckpt or safetensors",
+    "activation or null": "silu, swiglu, fusedswiglu or gelu",
+    "balancing or null": "sub_seq_aux_loss, seq_aux_loss or gbs_aux_loss",
 }
 SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -73,6 +75,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     ),
     "optimization": ("O0", "O1"),
     "format": ("ckpt", "safetensors"),
+    "activation": ("silu", "swiglu", "fusedswiglu", "gelu"),
+    "balancing": ("sub_seq_aux_loss", "seq_aux_loss", "gbs_aux_loss"),
     "dtype": (
         *("float64", "fp64", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8", "int16", "int32", "int64"),
         *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
@@ -91,7 +95,9 @@ def fits(sort: str, raw: Any, version: str) -> bool:
     """Whether a value is of the sort."""
     if sort.endswith(" or null") and sort not in ("bool or null", "bool, text or null", "section or null"):
         return raw is None or (raw == "" and sort == "optimization or null") or fits(sort.removesuffix(" or null"), raw, version)
-    if sort in ("device", "precision", "format", "dtype"):
+    if sort == "activation":
+        return isinstance(raw, str) and raw.lower() in CHOICES[sort]
+    if sort in ("device", "precision", "format", "dtype", "balancing"):
         return isinstance(raw, str) and (raw in CHOICES[sort] or (sort == "device" and raw == "Davinci" and matches(version, "<2")))
     if sort in _LEAST:
         return isinstance(raw, _LEAST[sort][0]) and raw >= _LEAST[sort][1] and not (sort == "epochs" and raw == 0)
