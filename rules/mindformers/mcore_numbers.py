@@ -32,6 +32,7 @@ _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
 _FLASH = "mindformers/parallel_core/training_graph/transformer/flash_attention.py"
 _LAYERS = "mindformers/parallel_core/inference/tensor_parallel/layers.py"
 _MASK = "mindformers/parallel_core/training_graph/transformer/mask_generate.py"
+_ROTARY = "mindformers/parallel_core/training_graph/base_models/common/embeddings/rotary_pos_embedding.py"
 _SERVED = "mindformers/parallel_core/inference/transformer/attention.py:169"
 _DIVIDES = "mindformers/parallel_core/inference/utils.py:163"
 
@@ -61,7 +62,7 @@ _SIZES = (
     _Size("ffn_hidden_size", (f"{_INIT}:30", f"{_INIT}:30", _DIVIDES), null=False),
     _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", ""), least=0),
     _Size("num_query_groups", (f"{_ATTENTION}:121", f"{_ATTENTION}:133", _DIVIDES), null=False),
-    _Size("kv_channels", ("", "", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
+    _Size("kv_channels", (f"{_ROTARY}:63", f"{_ROTARY}:63", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
 )
 
 
@@ -77,19 +78,19 @@ def check(job: Job) -> Iterator[Finding]:
     mixed = job.arguments.get("mcore.num_moe_experts").raw is not None  # then no dense layer may be built
     for size in _SIZES:
         value = job.arguments.get(f"mcore.{size.name}")
-        if value.setting is None or not value.known or (size.name == "ffn_hidden_size" and mixed):
+        if value.setting is None or not value.known or (size.name == "ffn_hidden_size" and mixed) or (size.name == "kv_channels" and latent):
             continue
         if size.text[run] and (isinstance(value.raw, str) or (value.raw is None and size.null)):
             yield _finding(job, value, size.text[run])
-        elif training and _cannot(value.raw, size.least) and not (latent and size.name in ("kv_channels", "num_query_groups")):
+        elif training and _cannot(value.raw, size.least) and not (latent and size.name == "num_query_groups"):
             words = "a whole number" if isinstance(value.raw, float) else f"at least {size.least}"
             yield Finding(
                 f"{_name(value)} is {value.raw}; it must be {words}",
                 job.place(value),
                 key=value.key,
-                upstream=(size.zero[run] if value.raw == 0 else "") or size.text[run] or size.zero[run],
+                upstream=(size.zero[run] if value.raw == 0 or size.name == "kv_channels" else "") or size.text[run] or size.zero[run],
             )
-        elif size.zero[run] and value.raw == 0 and not isinstance(value.raw, bool) and not (latent and size.name == "kv_channels"):
+        elif size.zero[run] and value.raw == 0 and not isinstance(value.raw, bool):
             yield Finding(f"{_name(value)} is 0; it must be at least 1", job.place(value), key=value.key, upstream=size.zero[run])
 
 

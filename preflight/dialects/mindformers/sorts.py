@@ -110,7 +110,8 @@ SORTS += (
     ),
     Sort("model.model_config.compute_dtype", "type", at("mindformers/models/utils.py", 56, 91), "llama"),
     Sort("model.model_config.compute_dtype", "no int8", at("mindformers/modules/layers.py", 109, 108), "llama"),
-    Sort("model.model_config.seq_length", "size", at("mindformers/modules/layers.py", 1258, 1185), "llama"),
+    Sort("model.model_config.seq_length", "size", at("mindformers/modules/layers.py", 1258, 1185), "llama", "<1.5"),
+    Sort("model.model_config.seq_length", "size from 0", at("mindformers/modules/layers.py", 1258, 1185), "llama", ">=1.5"),
     Sort("model.model_config.vocab_size", "size above 0", at("mindformers/modules/layers.py", 84, 83), "llama"),
     Sort("model.model_config.multiple_of", "positive", at("mindformers/modules/layers.py", 84, 83), "llama", ">=1.5"),
     *(
@@ -161,5 +162,6 @@ SORTS += (
     Sort("context.ascend_config.precision_mode", "precision", at(_CONTEXT, 200, 199, 249), "ascend", ">=1.5"),
     Sort("context.memory_optimize_level", "optimization or null", at(_CONTEXT, 196), "", ">=2"),
     Sort("context.device_id", "whole from 0", at(_CONTEXT, 200, 199), "alone", ">=1.5,<2"),
+    Sort("seed", "seed", at(_RUN, 290, 291, 299), "alone", ">=1.5"),
     Sort("load_ckpt_format", "format or null", at(_UTILS, 469, 518, 539), "loading", ">=1.5"),
 )

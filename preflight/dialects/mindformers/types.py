@@ -61,6 +61,7 @@ WORDS |= {
     "precision": "must_keep_origin_dtype or another mode of that list",
     "optimization or null": "O0 or O1",
     "whole from 0": "a whole number of at least 0",
+    "seed": "a whole number of at least 0",
     "format or null": "ckpt or safetensors",
     "activation or null": "silu, swiglu, fusedswiglu or gelu",
     "balancing or null": "sub_seq_aux_loss, seq_aux_loss or gbs_aux_loss",
@@ -95,6 +96,8 @@ def fits(sort: str, raw: Any, version: str) -> bool:
     """Whether a value is of the sort."""
     if sort.endswith(" or null") and sort not in ("bool or null", "bool, text or null", "section or null"):
         return raw is None or (raw == "" and sort == "optimization or null") or fits(sort.removesuffix(" or null"), raw, version)
+    if sort == "seed":
+        return not raw or (whole(raw) and raw > 0)
     if sort == "activation":
         return isinstance(raw, str) and raw.lower() in CHOICES[sort]
     if sort in ("device", "precision", "format", "dtype", "balancing"):
