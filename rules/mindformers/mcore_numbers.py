@@ -33,6 +33,7 @@ _FLASH = "mindformers/parallel_core/training_graph/transformer/flash_attention.p
 _LAYERS = "mindformers/parallel_core/inference/tensor_parallel/layers.py"
 _MASK = "mindformers/parallel_core/training_graph/transformer/mask_generate.py"
 _ROTARY = "mindformers/parallel_core/training_graph/base_models/common/embeddings/rotary_pos_embedding.py"
+_LATENT = "mindformers/parallel_core/training_graph/transformer/multi_latent_attention.py"
 _SERVED = "mindformers/parallel_core/inference/transformer/attention.py:169"
 _DIVIDES = "mindformers/parallel_core/inference/utils.py:163"
 
@@ -41,6 +42,7 @@ class _Size(NamedTuple):
     """A size, and where a network dies of text or null: one that trains in 1.7, in 2.1, one that predicts in 2.1. null: it dies of null, too.
 
     zero: where they die of 0; "" where they do not. least: the smallest that one that trains can be built with.
+    only: latent attention or experts alone have it.
     """
 
     name: str
@@ -48,6 +50,7 @@ class _Size(NamedTuple):
     null: bool = True
     zero: tuple[str, str, str] = ("", "", "")
     least: int = 1
+    only: str = ""
 
 
 _SIZES = (
@@ -63,6 +66,9 @@ _SIZES = (
     _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", ""), least=0),
     _Size("num_query_groups", (f"{_ATTENTION}:121", f"{_ATTENTION}:133", _DIVIDES), null=False),
     _Size("kv_channels", (f"{_ROTARY}:63", f"{_ROTARY}:63", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
+    *(_Size(name, ("", f"{_INIT}:30", ""), null=False, only="latent") for name in ("q_lora_rank", "kv_lora_rank")),
+    *(_Size(name, ("", f"{_LATENT}:135", ""), null=False, only="latent") for name in ("qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")),
+    _Size("moe_ffn_hidden_size", ("", f"{_INIT}:30", ""), null=False, only="experts"),
 )
 
 
@@ -76,7 +82,10 @@ def check(job: Job) -> Iterator[Finding]:
     run = 2 if not training else int(new)
     latent = job.arguments.get("mcore.multi_latent_attention").raw is not False
     mixed = job.arguments.get("mcore.num_moe_experts").raw is not None  # then no dense layer may be built
+    has = {"": True, "latent": job.arguments.get("mcore.multi_latent_attention").raw is True, "experts": _counts(job)}
     for size in _SIZES:
+        if not has[size.only] or not (size.text[run] or size.zero[run]):
+            continue
         value = job.arguments.get(f"mcore.{size.name}")
         if value.setting is None or not value.known or (size.name == "ffn_hidden_size" and mixed) or (size.name == "kv_channels" and latent):
             continue
@@ -92,6 +101,12 @@ def check(job: Job) -> Iterator[Finding]:
             )
         elif size.zero[run] and value.raw == 0 and not isinstance(value.raw, bool):
             yield Finding(f"{_name(value)} is 0; it must be at least 1", job.place(value), key=value.key, upstream=size.zero[run])
+
+
+def _counts(job: Job) -> bool:
+    """Whether there are experts, for sure."""
+    experts = job.arguments.get("mcore.num_moe_experts").raw
+    return isinstance(experts, int) and experts > 0
 
 
 def _cannot(raw: object, least: int) -> bool:
