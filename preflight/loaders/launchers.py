@@ -123,14 +123,14 @@ class _Taker:
         return (self.asked.tasks or Count(Unknown(f"{front} does not say how many tasks"), None, front),)
 
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
-        rest = options.rest
-        at = words[0].span
-        self.problems += tuple(misspelt(options.words, TORCHRUN, name))
+        rest, at = options.rest, words[0].span
+        wrong = tuple(misspelt(options.words, TORCHRUN, name))
+        self.problems += wrong
 
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
                 return count(word, name)
-            return Count(Unknown("the launcher's options are unknown"), at, name, True) if options.elastic else Count(1, None, f"{name}'s default")
+            return Count(Unknown("the launcher's options are unknown"), at, name, True) if options.elastic or wrong else Count(1, None, f"{name}'s default")
 
         nodes = Count(1, None, name) if "standalone" in options.given else said("nnodes")
         each = said("nproc-per-node")
