@@ -1,0 +1,62 @@
+"""A learning-rate schedule is given no learning rate.
+
+## What it does
+Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is not. The one in `optimizer` is not used
+where there is a schedule, and the template fills only a section that is left out as a whole.
+
+## Why is this bad?
+The schedule is built without a rate, and the run dies when the first step is compiled.
+
+## Example
+    optimizer: {type: AdamW, learning_rate: 1.0e-5}
+    lr_schedule: {type: CosineWithWarmUpLR, warmup_ratio: 0.01}
+
+Use instead:
+
+    optimizer: {type: AdamW}
+    lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.01}
+
+## Fix safety
+Unsafe: the rate of the optimizer, where there is one, may not be the one that was meant.
+
+## References
+MindFormers v1.5.0, mindformers/core/lr/lr_schedule.py:485, :523; v1.7.0, :463, :502, CosineWithWarmUpLR; others alike
+MindFormers v1.7.0, mindformers/trainer/base_trainer.py:662, create_lr_scheduler
+"""
+
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight.dialects.mindformers.registry import registers
+
+_SCHEDULES = frozenset(
+    (
+        "ConstantWarmUpLR LinearWithWarmUpLR CosineWithWarmUpLR CosineWithRestartsAndWarmUpLR PolynomialWithWarmUpLR "
+        "constant_with_warmup linear cosine cosine_with_restarts polynomial"
+    ).split()
+)
+_FILE = "mindformers/core/lr/lr_schedule.py"
+_LINE = {"1.0.0": 168, "1.2.0": 243, "1.3.2": 351, "1.5.0": 523}
+
+
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("lr_schedule",))
+def check(job: Job) -> Iterator[Finding]:
+    a = job.arguments
+    if a.get("kind").raw not in ("legacy", "mcore") or a.get("training").raw is not True or registers(a, job.documents[0]):
+        return
+    section, kind = a.given("lr_schedule"), a.given("lr_schedule.type")
+    if (
+        section is None
+        or kind is None
+        or kind.raw not in _SCHEDULES
+        or not isinstance(section.raw, dict)
+        or {"learning_rate", "auto_register"} & set(section.raw)
+    ):
+        return
+    if a.given("lr_schedule.learning_rate") is not None or a.get("grouped_lr_schedule").raw is not None:
+        return
+    rate = a.given("optimizer.learning_rate")
+    beside = f"; that of the optimizer, {rate.raw}, is not used beside a schedule" if rate is not None and rate.known else ""
+    fix = Fix(f"give it {rate.raw}", (Edit("set", ("lr_schedule", "learning_rate"), rate.raw),)) if beside and rate is not None else None
+    message = f"lr_schedule has no learning_rate, which {kind.raw} must be given{beside}"
+    yield Finding(message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}")
