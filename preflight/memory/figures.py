@@ -151,7 +151,7 @@ class Shape:
 
     def routed(self, layer: int) -> bool:
         """Whether a layer is a mixture of experts."""
-        return self.experts is not None and layer < len(self.experts.layers) and self.experts.layers[layer]
+        return self.experts is not None and 0 <= layer < len(self.experts.layers) and self.experts.layers[layer]
 
     def first_layer(self, virtual: int, rank: int) -> int:
         """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r, of a folded pipeline in a V."""

@@ -60,6 +60,11 @@ def test_a_schedule_of_many_micro_batches_is_counted_not_walked():
     assert sum(in_flight(numbers, 0)) == 15 * 10**9 + 1
 
 
+def test_a_prediction_depth_beside_experts_in_no_layer():
+    plan = make(model__experts=8, model__expert_layers=(), model__mtp=1)
+    assert estimate(plan, CLUSTERS[0]).stages
+
+
 def test_what_no_run_can_have_is_named():
     for change, words in (
         ({"model__heads": 0}, "attention heads is 0"),
