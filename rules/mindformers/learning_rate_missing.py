@@ -48,6 +48,7 @@ def check(job: Job) -> Iterator[Finding]:
     if (
         section is None
         or kind is None
+        or not isinstance(kind.raw, str)
         or kind.raw not in _SCHEDULES
         or not isinstance(section.raw, dict)
         or {"learning_rate", "auto_register"} & set(section.raw)
