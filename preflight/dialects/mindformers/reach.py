@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from preflight.arguments import Arguments
 from preflight.dialects.mindformers.layers import Layers, layers
-from preflight.dialects.mindformers.operators import match
+from preflight.dialects.mindformers.operators import Cell, match
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
 from preflight.dialects.mindformers.rows import repeats, rows
 from preflight.dialects.mindformers.typed import any_starts
@@ -69,17 +69,24 @@ def reaches(run: Run) -> Iterator[Reach]:
 
 
 def _reach(item: Item, here: frozenset[int], layout: Stages, found: Layers) -> Reach:
-    operators_only = "comm" in item.setting or item.setting in EXCLUDING
+    by_kind: dict[int, list[str]] = {}  # a model has few sorts of layers, and may have many layers
     paths: dict[str, None] = {}
     hit: set[int] = set()
     for layer in here:
         for kind in found.kind(layer):
-            all_hits = [one for one in match(item.pattern, kind).hits if not (operators_only and one.cell)]
-            reached = [one.path for one in all_hits if not one.conditional] or [one.path for one in all_hits]
-            paths.update(dict.fromkeys(reached))
-            if reached:
+            if id(kind) not in by_kind:
+                by_kind[id(kind)] = _paths(item, kind)
+                paths.update(dict.fromkeys(by_kind[id(kind)]))
+            if by_kind[id(kind)]:
                 hit.add(layer)
     return Reach(item.setting, item.pattern, tuple(paths), _by_stage(hit, layout))
+
+
+def _paths(item: Item, kind: Cell) -> list[str]:
+    """What a pattern names in a sort of layer, conditional operators only where there are no others."""
+    operators_only = "comm" in item.setting or item.setting in EXCLUDING
+    hits = [one for one in match(item.pattern, kind).hits if not (operators_only and one.cell)]
+    return [one.path for one in hits if not one.conditional] or [one.path for one in hits]
 
 
 def _by_stage(hit: set[int], layout: Stages) -> Stages:
