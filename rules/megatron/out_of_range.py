@@ -7,11 +7,14 @@ from preflight.rules.megatron.training_names import TRAINING, each
 
 MEGATRON = ConstraintSet("megatron")
 TRAINS = ~a.skip_train
-UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "uniform")
+HYBRID = any_of(a.hybrid_layer_pattern.is_set, a.hybrid_override_pattern.is_set, a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py"))
+"""Models that core 0.12 recomputes nothing of."""
+UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "uniform", ~HYBRID)
 EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
 ATTENTION = "megatron/core/transformer/dot_product_attention.py"
 ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
 DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"
+"""torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336, dot_product_attention/backends.py, UnfusedDotProductAttention)."""
 
 MEGATRON.add(
     refuse(

@@ -44,7 +44,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.argument_sorts import ARGUMENT_SORTS
-from preflight.dialects.mindformers.registry import Takes, built, registers, taken
+from preflight.dialects.mindformers.registry import Takes, built, registers, taken, trains
 from preflight.spelling import float_of_yaml, meant_boolean, nearest
 
 _SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
@@ -54,7 +54,7 @@ _OF_STEPS = ("warmup_ratio", "warmup_epochs")
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    if a.get("kind").raw not in ("legacy", "mcore") or a.get("run_mode").raw not in ("train", "finetune") or registers(a, job.documents[0]):
+    if a.get("kind").raw not in ("legacy", "mcore") or not trains(a) or registers(a, job.documents[0]):
         return
     places = [*(p for p in built(a, job.plan.layout.pipeline.raw) if p[0] != "train_dataset_task"), ("train_dataset", "train_dataset_task")]
     for section, where in places:

@@ -37,7 +37,7 @@ from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Severity, Value, rule
 from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.registry import built, registers
+from preflight.dialects.mindformers.registry import built, registers, trains
 from preflight.dialects.mindformers.table import folder
 from preflight.spelling import nearest
 
@@ -56,7 +56,7 @@ def _parameters() -> dict[str, dict[str, dict[str, list[str]]]]:
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    if a.get("kind").raw not in ("legacy", "mcore") or a.get("training").raw is not True or registers(a, job.documents[0]):
+    if a.get("kind").raw not in ("legacy", "mcore") or not trains(a) or registers(a, job.documents[0]):
         return
     for section, place in built(a, job.plan.layout.pipeline.raw):
         raw, kind = a.get(place).raw, a.given(f"{place}.type")

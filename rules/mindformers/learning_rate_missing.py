@@ -27,7 +27,7 @@ MindFormers v1.7.0, mindformers/trainer/base_trainer.py:662, create_lr_scheduler
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.dialects.mindformers.registry import registers
+from preflight.dialects.mindformers.registry import registers, trains
 
 _SCHEDULES = frozenset(
     (
@@ -42,7 +42,7 @@ _LINE = {"1.0.0": 168, "1.2.0": 243, "1.3.2": 351, "1.5.0": 523}
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("lr_schedule",))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    if a.get("kind").raw not in ("legacy", "mcore") or a.get("training").raw is not True or registers(a, job.documents[0]):
+    if a.get("kind").raw not in ("legacy", "mcore") or not trains(a) or registers(a, job.documents[0]):
         return
     section, kind = a.given("lr_schedule"), a.given("lr_schedule.type")
     if (

@@ -31,7 +31,7 @@ MindFormers v1.5.0, mindformers/tools/register/template.py:676, ConfigTemplate._
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.dialects.mindformers.run import TRAINING
+from preflight.dialects.mindformers.registry import trains
 from preflight.dialects.mindformers.table import table
 
 _FILE = "mindformers/tools/register/template.py"
@@ -41,7 +41,7 @@ _LINE = {"1.5.0": 676}
 @rule(severity=Severity.WARNING, frameworks=("mindformers",), after=("missing-key",))
 def check(job: Job) -> Iterator[Finding]:
     a, document = job.arguments, next((d for d in job.documents if d.tree is not None), None)
-    if document is None or document.tree is None or not table(job.target.version).templated or a.get("run_mode").raw not in TRAINING[:2]:
+    if document is None or document.tree is None or not table(job.target.version).templated or not trains(a):
         return
     tree = document.tree
     if tree.get("base_config") is not None or tree.get("model") is None:

@@ -62,7 +62,7 @@ def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
     yield "trainer", "trainer"
     if a.get("kind").raw == "legacy":
         yield from (("model.arch", "model.arch"), ("model.model_config", "model.model_config"))
-    if a.get("training").raw is not True:
+    if not trains(a):
         return
     yield from ((section, section) for section in _TRAINED)
     yield "train_dataset.data_loader", "train_dataset.data_loader"
@@ -77,6 +77,11 @@ def _each(a: Arguments, section: str) -> Iterator[tuple[str, str]]:
     """The entries of a list of classes."""
     entries = a.get(section).raw
     yield from ((section, f"{section}.{index}") for index in range(len(entries) if isinstance(entries, list) else 0))
+
+
+def trains(a: Arguments) -> bool:
+    """Whether the run builds what training needs; a prediction with the training model builds no optimizer."""
+    return a.get("run_mode").raw in ("train", "finetune")
 
 
 def registers(a: Arguments, document: Document) -> bool:
