@@ -59,7 +59,8 @@ def _unused(found: list[Stray]) -> Iterator[Finding]:
 
 def _finding(stray: Stray, *, fixable: bool) -> Finding:
     name, weight = stray.key[-1], Severity(stray.weight)
-    fate = "the framework refuses it" if weight is Severity.ERROR else "it is silently ignored"
+    ignored = "no loader takes it" if stray.where.endswith("data_loader") else "it is silently ignored"
+    fate = "the framework refuses it" if weight is Severity.ERROR else ignored
     hint = f"; did you mean {stray.near!r}?" if stray.near else ""
     fix = Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), Safety.UNSAFE) if stray.near and fixable else None
     gone = Fix(f"remove {name}", (Edit("remove", stray.key),), Safety.UNSAFE) if weight is Severity.ERROR else None
