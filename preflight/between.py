@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from preflight.constraints.versions import numbers
 from preflight.document import Document, Launch, Unknown
 from preflight.finding import Finding, Severity
+from preflight.job import Job
 from preflight.record import replace
 from preflight.request import Request, Target
 
@@ -51,6 +52,29 @@ def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Findin
     """What was found as the only release that is described, and is newer: what its own rules and options refuse is a warning."""
     because = f"so it is in {there}, and {asked.version} is not described"
     return [_lowered(f, because) if f.severity is Severity.ERROR and ("/" in f.rule or f.rule in OPTIONS) else f for f in found]
+
+
+def strange(job: Job) -> str:
+    """An option or a choice which shows that the parser is none of those that are described, where nobody said the target; "" where all are known or slips.
+
+    An entry script may have options of its own; only what an earlier release has tells there.
+    """
+    if job.arguments.get("target_is_stated").raw is not False:
+        return ""
+    known = job.arguments.get("entry_is_known").raw is True
+    told = (p for p in job.arguments.problems if p.before or (p.kind == "unknown-flag" and known and p.fix is None))
+    return next((text for p in told if (text := p.span.text.partition("=")[0]).startswith("--") or p.before), "")
+
+
+def foreign(found: Sequence[Finding], job: Job, option: str) -> list[Finding]:
+    """What was found as a described release in a command for another one, or for a fork: what its own rules and options refuse is a warning."""
+    because = f"so it is in {job.target}, but that has no {option}"
+    return [_lowered(f, because) if _of_release(f, job) else f for f in found]
+
+
+def _of_release(finding: Finding, job: Job) -> bool:
+    parsed = finding.rule in OPTIONS and finding.rule != "missing-value"  # no parser takes an option of its own without its value
+    return finding.severity is Severity.ERROR and (parsed or finding.rule.partition("/")[0] in job.versions)
 
 
 def assumed(document: Document, request: Request) -> str:

@@ -137,6 +137,7 @@ class Problem(NamedTuple):
     """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back.
 
     crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or "pattern".
+    before: the releases in use that take what is refused here, as "megatron before 0.9".
     """
 
     kind: str
@@ -146,6 +147,7 @@ class Problem(NamedTuple):
     fix: tuple[str, Span, str] | None = None  # title, span, replacement
     keys: tuple[str, ...] = ()
     crash: str = ""
+    before: str = ""
 
 
 class Comment(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from preflight.between import alone, around, assumed, doubted, elsewhere, missed, supposed
+from preflight.between import alone, around, assumed, doubted, elsewhere, foreign, missed, strange, supposed
 from preflight.device_names import find_device, likely_device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -157,7 +157,7 @@ def check_documents(
             continue
         jobs.append(job)
         found, unverified, failed = check_job(job, plugins, policy)
-        found = _certain(document, found, job.target, again)
+        found = _certain(document, found, job, again)
         findings, unknown, crashes = findings + found, unknown + unverified, crashes + failed
         comments.update({(s.span.path, s.span.start): s for d in job.documents for s in suppressions(d)})
     findings = _distinct(findings)
@@ -186,14 +186,17 @@ class _Again(NamedTuple):
         return check_job(job, self.plugins, self.policy)[0] if job is not None else None
 
 
-def _certain(document: Document, found: list[Finding], target: Target, again: _Again) -> list[Finding]:
-    """What was found, less certain where it holds with a script's default number of nodes only, or as one of the releases around the one asked for."""
+def _certain(document: Document, found: list[Finding], job: Job, again: _Again) -> list[Finding]:
+    """What was found, less certain where it holds with a script's default number of nodes only, or as another release than the run's own."""
     if not any(f.severity is Severity.ERROR for f in found):
         return found
     request = again.request
     if (name := assumed(document, request)) and document.launch is not None:
         others = map(again.findings, elsewhere(document, document.launch))
         found = supposed(found, (other for other in others if other is not None), name)
+    target = job.target
+    if option := strange(job):
+        return foreign(found, job, option)
     if request.target is None or request.target == target:
         return found
     near = around(request.target, (target for dialect in again.plugins.dialects for target in dialect.targets))

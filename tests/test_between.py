@@ -161,6 +161,28 @@ def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(target: 
     assert found.message.endswith(says)
 
 
+@pytest.mark.parametrize(
+    ("rule", "more", "before"),
+    [
+        ("mindspeed/mc2-tensor-parallel", "--use-ascend-mc2 --use-fused-rmsnorm", "mindspeed before 26.0"),
+        ("mindspeed/coc-transformer-engine", "--tensor-model-parallel-size 2 --sequence-parallel --use-ascend-coc", "mindspeed before 26.0"),
+        ("mindspeed-llm/neat-pack", "--stage sft --neat-pack --reset-position-ids", "mindspeed-llm before 2.3"),
+        ("mindspeed-llm/lora-dispatcher", "--num-experts 8 --lora-target-modules linear_qkv --moe-token-dispatcher-type alltoall", "mindspeed-llm before 2.2"),
+        ("megatron/router-groups-missing", "--num-experts 8 --moe-router-topk 2 --topk-group 3 --use-fused-rmsnorm", "mindspeed-llm before 2.2"),
+        ("megatron/expert-bias-with-expert-tensor-parallel", "--num-experts 8 --tensor-model-parallel-size 2 --sequence-parallel", "megatron before 0.15"),
+    ],
+)
+def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(rule: str, more: str, before: str) -> None:
+    script = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
+    unsaid = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}[rule]
+    assert unsaid.severity is Severity.WARNING
+    assert unsaid.message.endswith(f"; {before} takes it")
+    target = "megatron@0.20.0" if "0.15" in before else "mindspeed-llm@26.1.0"
+    said = {f.rule: f for f in preflight.check_text(script, name="run.sh", target=target).findings}[rule]
+    assert said.severity is Severity.ERROR
+    assert "takes it" not in said.message
+
+
 def test_what_no_number_of_nodes_cures_stays_an_error() -> None:
     script = f"torchrun --nnodes ${{NNODES:-1}} --nproc-per-node 8 pretrain_gpt.py {SIZES} --global-batch-size"
     assert said(f"{script} 12")["batch-not-divisible"].severity is Severity.ERROR

@@ -7,7 +7,11 @@ from preflight.job import Job
 
 
 def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Severity | None]:
-    """What is said of a run, and the severity where it is not the rule's own. since: the first release that refuses it, "" for all of them."""
-    if not since or job.arguments.get("target_is_stated").raw is not False:
+    """What is said of a run, and the severity where it is not the rule's own.
+
+    since: the first release that refuses it, "" for all of them; of another framework on top of this one as `mindspeed-llm@2.2`.
+    """
+    name, _, release = (since if "@" in since else f"{framework}@{since}").partition("@")
+    if not release or name not in job.versions or job.arguments.get("target_is_stated").raw is not False:
         return message, None
-    return f"{message}; {framework} before {since} takes it", Severity.WARNING
+    return f"{message}; {name} before {release} takes it", Severity.WARNING

@@ -37,6 +37,11 @@ class Declared(Protocol):
 _WORDS = {"is none": "is not set", "not": "not", "has": "contains", "startswith": "starts with"}
 
 
+def _before(since: str) -> str:
+    framework, _, release = since.rpartition("@")
+    return f"{framework} before {release}" if framework else f"those before {release}"
+
+
 def page(constraint: Declared) -> str:
     """Markdown with the headings that every rule's page has."""
     sources = [constraint.upstream] if isinstance(constraint.upstream, str) else [f"{place} ({version})" for version, place in constraint.upstream.items()]
@@ -46,7 +51,11 @@ def page(constraint: Declared) -> str:
         "",
         "## What it does",
         f"{'Refuses' if constraint.severity == 'error' else 'Points at'} a run where `{words(constraint.refuse)}`."
-        + (f" A warning where nobody says the release: those before {constraint.since} take it." if constraint.since else ""),
+        + (
+            f" A warning where nobody says the release: {_before(constraint.since)} {'takes' if '@' in constraint.since else 'take'} it."
+            if constraint.since
+            else ""
+        ),
         "",
         "## Why is this bad?",
         constraint.why[:1].upper() + constraint.why[1:] + ("" if constraint.why.endswith(".") else "."),

@@ -109,6 +109,7 @@ MEGATRON.add(
         "expert-bias-with-expert-tensor-parallel",
         all_of(moe, a.add_bias_linear, a.expert_tensor_parallel_size != 1),
         message="experts with linear biases cannot be split: expert tensor parallel is {expert_tensor_parallel_size}, biases are on by default",
+        since="0.15",
         why="a bias would be added once per rank; the model configuration is refused",
         upstream=at(2613),
         versions=NEW,

@@ -31,10 +31,6 @@ from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, dropped, 
 @rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
-        severity = own_options(job) or (Severity.WARNING if job.asked is not None or (problem.fix is None and _of_a_fork(job)) else None)
+        unsaid = job.asked is not None or (problem.before != "" and job.arguments.get("target_is_stated").raw is False)
+        severity = own_options(job) or (Severity.WARNING if unsaid else None)
         yield finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem))
-
-
-def _of_a_fork(job: Job) -> bool:
-    """Whether nobody said the target and the options are not those of any parser that is described."""
-    return job.arguments.get("target_is_stated").raw is False and any(problem.fix is None for problem in problems(job, "unknown-flag"))

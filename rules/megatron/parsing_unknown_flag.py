@@ -36,6 +36,6 @@ def check(job: Job) -> Iterator[Finding]:
         severity = own_options(job)
         known = job.arguments.get("entry_is_known").raw is True
         certain = job.arguments.get("target_is_stated").raw is not False and job.asked is None
-        if severity is None and (not known or (not certain and problem.fix is None)):
+        if severity is None and (not known or (not certain and (problem.fix is None or problem.before != ""))):
             severity = Severity.WARNING
         yield finding(problem, renamed(job, problem), severity, removed(job, problem) if severity is None else None)

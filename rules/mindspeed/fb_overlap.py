@@ -39,7 +39,7 @@ MINDSPEED.add(
     clash("fb-overlap-recompute-in-bubble", ON, a.recompute_in_bubble, upstream=f"{CHECK}:82", why=HOOKS),
     clash("fb-overlap-recompute-in-advance", ON, a.recompute_in_advance, upstream=f"{CHECK}:83", why=HOOKS),
     clash("fb-overlap-legacy-models", ON, a.use_legacy_models, upstream=f"{CHECK}:84", why="legacy models have no such layer; dies at launch"),
-    clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, upstream=f"{CHECK}:85", why=HOOKS),
+    clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, upstream=f"{CHECK}:85", why=HOOKS, since="2.2"),
     clash("fb-overlap-swap-attention", ON, a.swap_attention, upstream=f"{CHECK}:86", why=HOOKS, fixes=(drop(a.swap_attention, also=(a.swap_modules,)), LEAVE)),
     needs(
         "fb-overlap-grouped-gemm",
@@ -64,6 +64,7 @@ MINDSPEED.add(
         upstream=f"{CHECK}:91",
         at=(a.expert_tensor_parallel_size, ON),
         message="--moe-fb-overlap needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
+        since="2.2",
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
         why="experts must be whole on a rank; dies at launch",
         layout=True,

@@ -32,6 +32,7 @@ MINDSPEED_LLM.add(
         why=REPAIR,
         fixes=(put(a.ckpt_format, "torch"), drop(ON)),
         message="--enable-high-availability needs --ckpt-format torch, not {ckpt_format}; torch_dist is the default",
+        since="2.2",
     ),
     clash("availability-swap-attention", ON, a.swap_attention, upstream=f"{CHECK}:46", why=REPAIR),
     clash("availability-gloo", ON, a.disable_gloo_group, upstream=f"{CHECK}:50", why="ranks agree on repairs over gloo; dies at launch"),

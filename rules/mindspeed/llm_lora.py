@@ -16,6 +16,7 @@ MINDSPEED_LLM.add(
         upstream=f"{LLM}finetune/lora.py:63",
         at=(a.moe_token_dispatcher_type, a.lora_target_modules),
         message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",
+        since="2.2",
         why="only that dispatcher passes the adapters' gradients; dies at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),

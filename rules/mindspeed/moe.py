@@ -73,6 +73,7 @@ MINDSPEED.add(
         upstream=f"{CORE}fusions/fused_moe_permute.py:45",
         at=(*PERMUTES, a.moe_token_dispatcher_type),
         message="the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; the dispatcher is allgather, the default",
+        since="2.2",
         why="the allgather dispatcher permutes in another way; dies at launch",
         fixes=(drop(also=PERMUTES, title="drop the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
     ),

@@ -62,6 +62,7 @@ MINDSPEED.add(
         at=(DISPATCHER, a.moe_tp_extend_ep),
         why=SPLIT,
         message="--moe-alltoall-overlap-comm with --moe-tp-extend-ep needs --moe-token-dispatcher-type alltoall_seq, not alltoall",
+        since="2.2",
         fixes=(put(DISPATCHER, "alltoall_seq"), drop(a.moe_tp_extend_ep)),
     ),
     refuse(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from preflight.dialects.megatron.convert import BadValue
+from preflight.dialects.megatron.earlier import choice_before, option_before
 from preflight.dialects.megatron.table import FILES, Flag, Table, table
 from preflight.document import Problem, Word
 from preflight.source import Span
@@ -22,6 +23,11 @@ REMOVED = {
     "--encoder-tensor-model-parallel-size": "",
     "--encoder-pipeline-model-parallel-size": "",
     "--no-async-tensor-model-parallel-allreduce": "",
+    "--mamba-headdim": "--mamba-head-dim",
+    "--mamba-d-state": "--mamba-state-dim",
+    "--mamba-ngroups": "--mamba-num-groups",
+    "--layernorm-epsilon": "--norm-epsilon",
+    "--distribute-checkpointed-activations": "--distribute-saved-activations",
     "--use-nanopipe": "",
     "--ampipe-degree": "",
     "--use-pipe-experts": "",
@@ -52,11 +58,15 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     near = _near(options, text)
     elsewhere = [table(*known).label for known in FILES if known != (options.framework, options.version) and text in table(*known).options]
     message = f"{options.label} has no option {text}"
+    before, in_use = option_before(text)
     if text in REMOVED:
         near = REMOVED[text]
         message += f"; it is {near} now" if near else "; it was removed"
     elif elsewhere:
         message += f"; {_listed(elsewhere)} {'has' if len(elsewhere) == 1 else 'have'} it"
+        near = ""
+    elif before:
+        message += f"; {before} had it"
         near = ""
     elif near:
         message += f"; did you mean {near}"
@@ -64,7 +74,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
 
     close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
-    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix), options.options.get(near)
+    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before if in_use else ""), options.options.get(near)
 
 
 def _opposite(options: Table, text: str) -> Flag | None:
@@ -101,9 +111,11 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     shown = ", ".join(names) if len(names) <= 12 else ", ".join(names[:12]) + ", …"
     lower = {choice.lower(): choice for choice in names}
     near = lower.get((word.text or "").lower()) or nearest(word.text or "", names, 0.78) or ""
-    hint = f"; did you mean {near}" if near else ""
+    before, in_use = choice_before(flag.option, word.text or "")
+    hint = f"; {before} took it" if before else f"; did you mean {near}" if near else ""
     fix = _replacing(word, near) if near else None
-    return Problem(BAD_CHOICE, f"{name.text} is one of {shown}, not {word.text!r}{hint}", word.span, word.uses, fix, crash=fault.crash)
+    said = f"{name.text} is one of {shown}, not {word.text!r}{hint}"
+    return Problem(BAD_CHOICE, said, word.span, word.uses, fix, crash=fault.crash, before=before if in_use else "")
 
 
 def _whole(text: str) -> str | None:
