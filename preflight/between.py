@@ -62,7 +62,7 @@ def strange(job: Job) -> str:
     if job.arguments.get("target_is_stated").raw is not False:
         return ""
     known = job.arguments.get("entry_is_known").raw is True
-    told = (p for p in job.arguments.problems if p.before or (p.kind == "unknown-flag" and known and p.fix is None))
+    told = (p for p in job.arguments.problems if p.in_use or (p.kind == "unknown-flag" and p.fix is None and (known or p.before)))
     return next((text for p in told if (text := p.span.text.partition("=")[0]).startswith("--") or p.before), "")
 
 

@@ -137,7 +137,7 @@ class Problem(NamedTuple):
     """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back.
 
     crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or "pattern".
-    before: the releases in use that take what is refused here, as "megatron before 0.9".
+    before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of them.
     """
 
     kind: str
@@ -148,6 +148,7 @@ class Problem(NamedTuple):
     keys: tuple[str, ...] = ()
     crash: str = ""
     before: str = ""
+    in_use: bool = False
 
 
 class Comment(NamedTuple):

@@ -189,3 +189,39 @@ def test_what_no_number_of_nodes_cures_stays_an_error() -> None:
     assert "batch-not-divisible" not in said(f"{script} 16")
     many = f"torchrun --nnodes ${{NNODES:-3}} --nproc-per-node 8 pretrain_gpt.py {SIZES} --global-batch-size 32"
     assert said(many)["batch-not-divisible"].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("more", "shows"),
+    [
+        ("--checkpoint-activations --data-impl mmap", "--data-impl"),
+        ("--activations-checkpoint-method uniform --DDP-impl local", "--DDP-impl"),
+        ("--tokenizer-type Llama3Tokenizer --tokenizer-model m --rotary-base 500000.0", "Llama3Tokenizer"),
+        ("--use-mpi --rotary-base 500000.0", "--use-mpi"),
+        ("--mamba-headdim 64 --rotary-base 500000.0 --use-fused-rmsnorm", "--mamba-headdim"),
+    ],
+)
+def test_a_command_for_another_release_or_fork_is_refused_for_certain_only_where_no_release_takes_it(more: str, shows: str) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more} --tensor-model-parallel-size 3\n"
+    found = preflight.check_text(script, name="run.sh").findings
+    errors = {f.rule for f in found if f.severity is Severity.ERROR}
+    assert errors <= {"device-count", "heads-not-divisible"}
+    assert "device-count" in errors
+    assert any(f"but that has no {shows}" in f.message for f in found if f.severity is Severity.WARNING)
+    said = {f.rule for f in preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings if f.severity is Severity.ERROR}
+    assert said - {"device-count", "heads-not-divisible"}
+
+
+@pytest.mark.parametrize(
+    "more", ["--checkpoint-activations", "--activations-checkpoint-method uniform", "--tensor-model-paralel-size 2", "--rotary-base 500000.0"]
+)
+def test_a_slip_or_an_option_that_is_long_gone_shows_no_other_release(more: str) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
+    assert any(f.severity is Severity.ERROR for f in preflight.check_text(script, name="run.sh").findings)
+
+
+def test_an_option_of_an_earlier_release_says_which() -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES}"
+    says = {f.rule: f.message for f in preflight.check_text(f"{script} --no-query-key-layer-scaling --tokenizer-type MistralTokenizer", name="run.sh").findings}
+    assert says["unknown-flag"].endswith("has no option --no-query-key-layer-scaling; megatron before 0.4 had it")
+    assert says["bad-choice"].endswith("not 'MistralTokenizer'; megatron before 0.9 took it")

@@ -2,8 +2,8 @@
 
 ## What it does
 Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
-the version asked for is not described: its choices may be others. So it is where nobody said the target, the launch has
-options that no parser described here knows, and the value is like no choice: a fork has choices of its own.
+the version asked for is not described: its choices may be others. So it is where nobody said the target and earlier
+releases in use take the value, or the launch has options that no parser described here knows: a fork has choices of its own.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.
@@ -31,6 +31,6 @@ from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, dropped, 
 @rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
-        unsaid = job.asked is not None or (problem.before != "" and job.arguments.get("target_is_stated").raw is False)
+        unsaid = job.asked is not None or (problem.in_use and job.arguments.get("target_is_stated").raw is False)
         severity = own_options(job) or (Severity.WARNING if unsaid else None)
         yield finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem))

@@ -3,9 +3,9 @@
 ## What it does
 Compares every option with the table of the framework's parser. Names are not abbreviated and underscores are not
 accepted for hyphens, as upstream. Says which other framework or version has the option, or which one may be meant.
-Where nobody said the target, or one that is not described, and nothing similar exists, or where the entry script may
-add options of its own, it is a warning or a note; what such a script leaves out may have other defaults than the
-framework's and is not judged.
+Where nobody said the target, or one that is not described, and nothing similar exists or earlier releases in use have
+the option, or where the entry script may add options of its own, it is a warning or a note; what such a script leaves
+out may have other defaults than the framework's and is not judged.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank, after the queue wait has been paid.
@@ -36,6 +36,6 @@ def check(job: Job) -> Iterator[Finding]:
         severity = own_options(job)
         known = job.arguments.get("entry_is_known").raw is True
         certain = job.arguments.get("target_is_stated").raw is not False and job.asked is None
-        if severity is None and (not known or (not certain and (problem.fix is None or problem.before != ""))):
+        if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
             severity = Severity.WARNING
         yield finding(problem, renamed(job, problem), severity, removed(job, problem) if severity is None else None)

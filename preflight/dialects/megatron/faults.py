@@ -74,7 +74,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
 
     close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
-    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before if in_use else ""), options.options.get(near)
+    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use), options.options.get(near)
 
 
 def _opposite(options: Table, text: str) -> Flag | None:
@@ -115,7 +115,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     hint = f"; {before} took it" if before else f"; did you mean {near}" if near else ""
     fix = _replacing(word, near) if near else None
     said = f"{name.text} is one of {shown}, not {word.text!r}{hint}"
-    return Problem(BAD_CHOICE, said, word.span, word.uses, fix, crash=fault.crash, before=before if in_use else "")
+    return Problem(BAD_CHOICE, said, word.span, word.uses, fix, crash=fault.crash, before=before, in_use=in_use)
 
 
 def _whole(text: str) -> str | None:
