@@ -98,7 +98,9 @@ SHARED = {
     ("megatron/expert-size-zero", "megatron/expert-tensor-size-zero"): "core 0.12 divides by the product of both; newer releases by one at a time",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
-    ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard"): "one call hands every setting of parallel to MindSpore",
+    ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard", "mindformers/scheduler-without-interleave"): "one call hands "
+    "every setting of parallel to MindSpore",
+    ("mindformers/mcore-mode", "mindformers/serving-devices"): "one product fills the devices; a run that trains has reset it before, one that serves has not",
     ("pynative/architecture", "pynative/model-type"): "one look into the register, for the class of the config and for that of the network",
     ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-missing", "mindformers/run-mode-new"): "one list of choices, which "
     "grew and shrank with the releases; the four refuse different words, or none",

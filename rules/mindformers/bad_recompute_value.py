@@ -28,7 +28,7 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindf
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, known, rule
+from preflight import Edit, Finding, Fix, Job, Severity, rule
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, stages, swap_on
 from preflight.dialects.mindformers.recompute_faults import Fault, faults
@@ -60,18 +60,24 @@ def check(job: Job) -> Iterator[Finding]:
     here, swap = section(job), swap_on(job)
     if here is None or swap is None:
         return
-    pipeline = known(job.plan.layout.pipeline)
+    pipeline = _pipeline(job)
     if not matches(job.versions["mindformers"], ">=1.5") and not applies(job):
         return
     if not matches(job.versions["mindformers"], ">=1.3"):
-        yield from _before_layer_setting(job, here, pipeline[0] if pipeline else None)
+        yield from _before_layer_setting(job, here, pipeline)
         return
     for setting in (FULL, *SELECTING, *EXCLUDING):
         node = here.get(setting)
         if node is not None:
-            for fault in faults(setting, node, pipeline[0] if pipeline else None, stages(job), swap and setting not in EXCLUDING):
+            for fault in faults(setting, node, pipeline, stages(job), swap and setting not in EXCLUDING):
                 if fault.kind in _EARLY or (applies(job) and _layered(job)):
                     yield _finding(job, setting, fault)
+
+
+def _pipeline(job: Job) -> int | None:
+    """The stages that the setting says, which a served model does not reset even where it runs alone."""
+    raw = job.arguments.get("parallel_config.pipeline_stage").raw
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
 
 
 def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterator[Finding]:

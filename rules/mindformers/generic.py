@@ -108,6 +108,16 @@ MINDFORMERS.add(
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
     ),
     refuse(
+        "scheduler-without-interleave",
+        all_of(a["use_parallel"], a["parallel.pipeline_config.pipeline_scheduler"].given, a["parallel.pipeline_config.pipeline_interleave"].written.is_none),
+        message="pipeline_config has pipeline_scheduler, but no pipeline_interleave",
+        why="the context takes both or none",
+        upstream=at("mindformers/core/context/parallel.py", 109, 104, 104),
+        versions=SINCE_TEMPLATE,
+        at=(a["parallel.pipeline_config.pipeline_scheduler"],),
+        fixes=(put(a["parallel.pipeline_config.pipeline_interleave"], a["parallel.pipeline_config.pipeline_scheduler"] != "1f1b"),),
+    ),
+    refuse(
         "zero-bubble-chunks-legacy",
         all_of(
             legacy,

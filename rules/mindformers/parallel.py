@@ -201,6 +201,18 @@ MINDFORMERS.add(
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     refuse(
+        "serving-devices",
+        all_of(predicting, a["use_parallel"], a["parallel_mode"] == "stand_alone", data * tensor * pipeline != a["world_size"]),
+        message="data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline {parallel_config.pipeline_stage} = {ranks} ranks "
+        "are not the {world_size} devices; in this mode context_parallel does not count",
+        why="the process groups of a served model must fill the devices; refused before anything is loaded",
+        upstream="mindformers/parallel_core/inference/parallel_state.py:259",
+        versions=NEW,
+        at=(tensor, data, pipeline),
+        shows={"ranks": data * tensor * pipeline},
+        layout=True,
+    ),
+    refuse(
         "zero-bubble-chunks",
         all_of(mcore, scheduler == "zero_bubble_v", a["model.model_config.pp_interleave_num"] != 2, training),
         message="zero_bubble_v needs pp_interleave_num 2, not {model.model_config.pp_interleave_num}",

@@ -101,7 +101,7 @@ MINDSPEED.add(
     ),
     refuse(
         "kvallgather-mask",
-        GATHER & (a.attention_mask_type != "causal"),
+        GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),  # the older name is copied after this check
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
         upstream=f"{CP}:85",
