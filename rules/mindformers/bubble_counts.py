@@ -52,9 +52,10 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _values(setting: str, node: Node | None) -> Iterator[tuple[Key, Node]]:
-    """The lists of a setting, each with its key."""
+    """The lists of a setting, each with its key; an excluding list without patterns is not read."""
     if node is not None and node.kind == "sequence":
-        yield (SECTION, setting), node
+        if setting not in EXCLUDING or all(isinstance(item.value, str) for item in node.items):
+            yield (SECTION, setting), node
     elif node is not None and setting != FULL:
         lists = (entry for entry in node.entries if not entry.shadowed and entry.value.kind == "sequence")
         yield from (((SECTION, setting, str(entry.key.value)), entry.value) for entry in lists)

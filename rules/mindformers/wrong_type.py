@@ -89,8 +89,8 @@ def _active(job: Job, sort: Sort) -> bool:
         mixed = get("mcore.num_moe_experts")
         trained = get("kind").raw == "mcore" and get("training").raw is True and mixed.known
         return trained and (mixed.raw is not None) == (sort.when == "experts")
-    if sort.when == "mcore":
-        return bool(get("kind").raw == "mcore")
+    if sort.when in ("mcore", "legacy"):
+        return bool(get("kind").raw == sort.when)
     if sort.when == "yarn":
         return _family(job) and str(get("model.model_config.extend_method").raw).lower() == "yarn"
     if sort.when == "widened":

@@ -30,7 +30,7 @@ def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
 
 class Sort(NamedTuple):
     """A setting and the sort of value it must hold. when: "", "parallel" (use_parallel is on), "swap" (swap is on), "training",
-    "sunk" (training with sink_mode), "built" (training, and since 1.5 whatever the run does), "mcore", "llama" (a legacy Llama
+    "sunk" (training with sink_mode), "built" (training, and since 1.5 whatever the run does), "mcore", "legacy", "llama" (a legacy Llama
     type), "widened" (one whose width is computed), "layered" (a model that uses LayerSetting), "yarn"."""
 
     name: str
@@ -58,11 +58,11 @@ SORTS = (
     Sort("recompute_config.recompute_slice_activation", "bool", at(_TF, 419, 395, 390, old=212), "built"),
     Sort("swap_config.swap", "bool", at(_TF, 209, 185, 180), "built", ">=1.5"),
     Sort("swap_config.default_prefetch", "positive int or bool", at("mindformers/tools/check_rules.py", 340, 336, 360), "swap", ">=1.5"),
-    *(Sort(f"moe_config.{name}", "positive", at(_MOE, line, line, line + 1)) for name, line in (("expert_num", 139), ("num_experts_chosen", 141))),
-    Sort("moe_config.comp_comm_parallel_degree", "positive", at(_MOE, 144, 144, 147)),
-    Sort("moe_config.update_step", "positive", at(_MOE, 148, 148, 151)),
+    *(Sort(f"moe_config.{name}", "positive", at(_MOE, line, line, line + 1), "legacy") for name, line in (("expert_num", 139), ("num_experts_chosen", 141))),
+    Sort("moe_config.comp_comm_parallel_degree", "positive", at(_MOE, 144, 144, 147), "legacy"),
+    Sort("moe_config.update_step", "positive", at(_MOE, 148, 148, 151), "legacy"),
     *(
-        Sort(f"moe_config.{name}", "bool", at(_MOE, line, line, line + 3))
+        Sort(f"moe_config.{name}", "bool", at(_MOE, line, line, line + 3), "legacy")
         for name, line in (("group_wise_a2a", 142), ("comp_comm_parallel", 143), ("save_token_distribution", 145), ("enable_cold_hot_expert", 147))
     ),
     Sort("runner_config.gradient_accumulation_steps", "accumulation", at(_TRAINER, 278, 294, 307, old=272), "training"),
