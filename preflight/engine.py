@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from preflight.between import alone, around, assumed, doubted, elsewhere, foreign, missed, strange, supposed
+from preflight.between import alone, around, assumed, doubted, elsewhere, foreign, missed, split, strange, supposed
 from preflight.device_names import find_device, likely_device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -194,7 +194,7 @@ def _certain(document: Document, found: list[Finding], job: Job, again: _Again) 
     if (name := assumed(document, request)) and document.launch is not None:
         others = map(again.findings, elsewhere(document, document.launch))
         found = supposed(found, (other for other in others if other is not None), name)
-    target = job.target
+    target, found = job.target, split(found, job)
     if option := strange(job):
         return foreign(found, job, option)
     if request.target is None or request.target == target:

@@ -18,6 +18,8 @@ from preflight.request import Request, Target
         ("torchrun --nproc-per-node 8 my_train.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", True),
         ("torchrun --nproc-per-node 8 train.py --lr 1e-4 --batch-size 8", "a.sh", False),
         ("python convert_ckpt.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
+        ("python tools/memory_estimator.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
+        ("python tools/report_theoretical_memory.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
         ("MODEL_ARGS:\n  --num-layers: 12\n", "a.yaml", True),
         ("MODEL_ARGS:\n  num_layers: 12\n", "a.yaml", False),
         ("language_model: {hidden_size: 8, num_layers: 2}\nmodel_parallel: {tensor_model_parallel_size: 2}\n", "a.yaml", True),

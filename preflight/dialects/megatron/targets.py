@@ -49,7 +49,9 @@ TELLING = frozenset(
 UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
 
-OTHER_PARSERS = re.compile(r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert)\.py$")
+OTHER_PARSERS = re.compile(
+    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|\w*estimat\w*|report_\w+)\.py$"
+)
 
 
 def claims(document: Document, request: Request) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.document import Document, Entry, Node, Unknown, Word
 from preflight.finding import Key
 from preflight.record import dataclass, field
 from preflight.source import Span
 from preflight.value import Origin, Value
+
+WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads", "--micro-batch-size", "--lr"])
+"""What a file has that says all of a run."""
 
 MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
 RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
@@ -75,7 +78,7 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
         known[str(entry_.key.value)] = Value(value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
     words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated, old_runner))
     mode = _mode(document)
-    return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, yaml=True, plain=mode == "")
+    return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, open=_partial(document, words), yaml=True, plain=mode == "")
 
 
 def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
@@ -90,6 +93,12 @@ def _mode(document: Document) -> str:
         return str(mode.value)
     folders = document.source.path.parts[-3:-2] if document.source.path is not None else ()
     return next((folder for folder in folders if folder in OTHER_FAMILIES), "")
+
+
+def _partial(document: Document, words: Iterable[Word]) -> bool:
+    """Whether a file is one of several that a test puts together: it is not named as a whole one is, and lacks what every run needs."""
+    name = document.source.path.name if document.source.path is not None else ""
+    return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
 
 
 def _live(node: Node | None) -> list[Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from preflight.document import Piece, Unknown, Word
 from preflight.loaders.counts import Allocation
@@ -138,7 +138,7 @@ class Commands:
         launch = taken.launch
         kept = tuple(w for w in launch.words if w not in settled.loose)
         groups = {f"${name}" for name, _ in settled.groups}
-        opened = any(w in settled.loose and w.because not in groups for w in launch.words)
+        opened = any(w in settled.loose and w.because not in groups for w in launch.words) or (bool(groups) and self._given(kept))
         world = launch.world
         if self.state.foreign and launch.launcher == "python":
             world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
@@ -146,6 +146,11 @@ class Commands:
         if launch.launcher == "bash" and self._follow_script(taken):
             return
         self.found.append(Found(taken, place, settled))
+
+    def _given(self, words: Sequence[Word]) -> bool:
+        """Whether every option of a launch comes from variables of the environment: the script has none of its own."""
+        options = any((w.text or "").startswith("--") for w in words)
+        return not options and not any(v.holds_options for v in self.state.variables.values())
 
     def _follow_script(self, taken: Taken) -> bool:
         """`bash other.sh args`: its launches, where the file lies beside this one."""

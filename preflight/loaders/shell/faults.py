@@ -116,8 +116,7 @@ def _lost(tree: Tree, span: Span) -> Problem:
 def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:
     """Variables that hold options."""
     for name, variable in commands.state.variables.items():
-        first = next((piece.text for value in variable.items for piece in value if piece.text is None or piece.text.strip()), None)
-        if first is not None and first.lstrip().startswith("--") and not variable.exported:
+        if variable.holds_options and not variable.exported:
             yield name, variable
 
 

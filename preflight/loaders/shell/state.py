@@ -35,6 +35,12 @@ class Variable(NamedTuple):
     def scalar(self) -> Value:
         return self.items[0] if self.items else ()
 
+    @property
+    def holds_options(self) -> bool:
+        """Whether what stands in it begins like an option."""
+        first = next((piece.text for value in self.items for piece in value if piece.text is None or piece.text.strip()), None)
+        return first is not None and first.lstrip().startswith("--")
+
 
 Changes = dict[str, Variable | None]
 
