@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from preflight.constraints.versions import numbers
 from preflight.document import Document, Launch, Unknown
@@ -29,16 +29,29 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
     """The described releases just below and just above the one that was asked for; the two oldest, or the only one, where it is older than all.
 
     () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases count as one where
-    their first two numbers are the same.
+    their first two numbers are the same; a first number alone means all that begin with it.
     """
     if asked is None or not (wanted := numbers(asked.version)[:2]):
         return ()
     releases = {numbers(target.version)[:2]: target for target in known if target.framework == asked.framework}
     order = sorted(releases)
+    if begun := [version for version in order if version[: len(wanted)] == wanted]:
+        return (releases[begun[0]], releases[begun[-1]]) if len(begun) > 1 else ()
     above = bisect(order, wanted)
-    if wanted in releases or above == len(order):
+    if above == len(order):
         return ()
     return tuple(releases[version] for version in order[max(0, above - 1) : max(0, above - 1) + 2])
+
+
+def older(asked: Target, near: Sequence[Target]) -> bool:
+    """Whether a release is older than those around it."""
+    wanted = numbers(asked.version)[:2]
+    return all(wanted < numbers(target.version)[: len(wanted)] for target in near)
+
+
+def beneath(versions: Mapping[str, str], target: Target) -> dict[str, str]:
+    """The releases of other frameworks that one is built on. Where two releases are built on the same, they do not tell what an older one was built on."""
+    return {name: version for name, version in versions.items() if version != target.version}
 
 
 def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
@@ -49,7 +62,7 @@ def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, t
 
 
 def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
-    """What was found as the only release that is described, and is newer: what its own rules and options refuse is a warning."""
+    """What was found as the release that alone tells of an older one: what its own rules and options refuse is a warning."""
     because = f"so it is in {there}, and {asked.version} is not described"
     return [_lowered(f, because) if f.severity is Severity.ERROR and ("/" in f.rule or f.rule in OPTIONS) else f for f in found]
 

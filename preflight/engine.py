@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from preflight.between import alone, around, assumed, doubted, elsewhere, foreign, missed, split, strange, supposed
+from preflight.between import alone, around, assumed, beneath, doubted, elsewhere, foreign, missed, older, split, strange, supposed
 from preflight.device_names import find_device, likely_device
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -179,31 +179,37 @@ class _Again(NamedTuple):
     policy: Policy
     read: Read
 
-    def findings(self, document: Document, target: Target | None = None) -> list[Finding] | None:
-        """What is found in a document, as a config of another target where one is given; None where it is nobody's."""
+    def job(self, document: Document, target: Target | None = None) -> Job | None:
+        """A document as a config of another target where one is given; None where it is nobody's."""
         request = self.request._replace(target=target) if target is not None else self.request
-        job = read_job(document, self.plugins, request, self.read)
-        return check_job(job, self.plugins, self.policy)[0] if job is not None else None
+        return read_job(document, self.plugins, request, self.read)
+
+    def findings(self, job: Job) -> list[Finding]:
+        """What is found in it."""
+        return check_job(job, self.plugins, self.policy)[0]
 
 
 def _certain(document: Document, found: list[Finding], job: Job, again: _Again) -> list[Finding]:
     """What was found, less certain where it holds with a script's default number of nodes only, or as another release than the run's own."""
     if not any(f.severity is Severity.ERROR for f in found):
         return found
-    request = again.request
-    if (name := assumed(document, request)) and document.launch is not None:
-        others = map(again.findings, elsewhere(document, document.launch))
-        found = supposed(found, (other for other in others if other is not None), name)
-    target, found = job.target, split(found, job)
+    asked = again.request.target
+    if (name := assumed(document, again.request)) and document.launch is not None:
+        others = map(again.job, elsewhere(document, document.launch))
+        found = supposed(found, (again.findings(other) for other in others if other is not None), name)
+    found = split(found, job)
     if option := strange(job):
         return foreign(found, job, option)
-    if request.target is None or request.target == target:
+    if asked is None or asked == job.target:
         return found
-    near = around(request.target, (target for dialect in again.plugins.dialects for target in dialect.targets))
-    found = alone(found, request.target, target) if near == (target,) else found
-    for other in near:
-        if other != target and (there := again.findings(document, other)) is not None:
-            return doubted(found, there, request.target, other)
+    near = around(asked, (target for dialect in again.plugins.dialects for target in dialect.targets))
+    if near == (job.target,):
+        return alone(found, asked, job.target)
+    for target in near:
+        if target != job.target and (there := again.job(document, target)) is not None:
+            if older(asked, near) and beneath(job.versions, job.target) == beneath(there.versions, target) != {}:
+                return alone(found, asked, job.target)
+            return doubted(found, again.findings(there), asked, target)
     return found
 
 

@@ -45,7 +45,12 @@ def test_claims_by_content(text: str, name: str, ours: bool) -> None:
         ("pretrain_gpt.py --num-layers 2 --unaligned-linear", "", "mindspeed@26.1.0"),
         ("pretrain_gpt.py --num-layers 2", "megatron@0.12.0", "megatron@0.12.1"),
         ("pretrain_gpt.py --num-layers 2", "megatron@v0.19.0", "megatron@0.20.0"),
-        ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@2.1.0", "mindspeed-llm@26.1.0"),
+        ("pretrain_gpt.py --num-layers 2", "mindspeed-llm", "mindspeed-llm@26.1.0"),
+        ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@2.1.0", "mindspeed-llm@2.2.0"),
+        ("pretrain_gpt.py --num-layers 2", "mindspeed@2.3.0_core_r0.12.1", "mindspeed@2.3.0"),
+        ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@26.0", "mindspeed-llm@26.0.0"),
+        ("pretrain_gpt.py --num-layers 2 --muon-momentum 0.9", "mindspeed-llm@26", "mindspeed-llm@26.1.0"),
+        ("pretrain_gpt.py --num-layers 2 --mtp-after-norm --tokenizer-name-or-path x", "", "mindspeed-llm@26.1.0"),
     ],
 )
 def test_target(command: str, wanted: str, target: str) -> None:

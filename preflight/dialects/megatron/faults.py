@@ -6,7 +6,7 @@ from functools import cache
 
 from preflight.dialects.megatron.convert import BadValue
 from preflight.dialects.megatron.earlier import choice_before, option_before
-from preflight.dialects.megatron.table import FILES, Flag, Table, table
+from preflight.dialects.megatron.table import FILES, OLDER, Flag, Table, table
 from preflight.document import Problem, Word
 from preflight.source import Span
 from preflight.spelling import nearest
@@ -56,7 +56,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         message = f"{options.label} has no option {text}: it is {said} unless {opposite.option} is given"
         return Problem(UNKNOWN_FLAG, message, word.span, word.uses), opposite
     near = _near(options, text)
-    elsewhere = [table(*known).label for known in FILES if known != (options.framework, options.version) and text in table(*known).options]
+    elsewhere = _elsewhere(options, text)
     message = f"{options.label} has no option {text}"
     before, in_use = option_before(text)
     if text in REMOVED:
@@ -75,6 +75,14 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use), options.options.get(near)
+
+
+def _elsewhere(options: Table, text: str) -> list[str]:
+    """Where an option exists: the next release of the framework itself, and any other that is read unasked."""
+    own = [known for known in (*FILES, *OLDER) if known[0] == options.framework]
+    newer = own[: own.index((options.framework, options.version))]
+    first = [known for known in reversed(newer) if text in table(*known).options][:1]
+    return [table(*known).label for known in (*first, *(known for known in FILES if known not in newer and text in table(*known).options))]
 
 
 def _opposite(options: Table, text: str) -> Flag | None:

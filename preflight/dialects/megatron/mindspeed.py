@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from preflight.dialects.megatron.run import NotKnown, Run, Step, derives
+from preflight.constraints.versions import matches
+from preflight.dialects.megatron.run import Run, Step, derives
 from preflight.record import NamedTuple
 
 CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
@@ -13,7 +13,7 @@ RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"
 
 
 class Change(NamedTuple):
-    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part."""
+    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of its `versions`."""
 
     name: str
     after: object
@@ -21,10 +21,16 @@ class Change(NamedTuple):
     cause: str
     place: str
     stack: str = "mindspeed"
+    versions: str = ""
 
 
 def _context(run: Run, *algorithms: str) -> bool:
     return run.context_parallel_size > 1 and run.context_parallel_algo in algorithms
+
+
+def before(run: Run, release: str) -> bool:
+    """Whether it is a run of MindSpeed-LLM before a release."""
+    return "mindspeed-llm" in run.versions and matches(run.versions["mindspeed-llm"], f"<{release}")
 
 
 def _general_mask(run: Run) -> bool:
@@ -97,7 +103,9 @@ CHANGES = (
         "attention makes its own mask",
         CORE + "transformer/flash_attention/generate_mask_feature.py:31",
     ),
-    Change("create_attention_mask_in_dataloader", True, _general_mask, "the mask is general", LLM + "megatron_basic/training_basic.py:33", "mindspeed-llm"),
+    Change(
+        "create_attention_mask_in_dataloader", True, _general_mask, "the mask is general", LLM + "megatron_basic/training_basic.py:33", "mindspeed-llm", ">=26"
+    ),
     Change("log_throughput", False, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths", LLM + "finetune/finetune.py:34", "mindspeed-llm"),
     Change(
         "kv_head_repeat_before_uly_alltoall",
@@ -108,7 +116,10 @@ CHANGES = (
         "mindspeed-llm",
     ),
     Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm"),
-    Change("shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm"),
+    Change(
+        "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
+    ),
+    Change("shape_order", "TND", lambda r: r.reset_position_ids, "--reset-position-ids", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", "<2.3"),
     Change("variable_seq_lengths", True, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths", LLM + "finetune/finetune.py:43", "mindspeed-llm"),
     Change(
         "variable_seq_lengths",
@@ -117,6 +128,7 @@ CHANGES = (
         "ring attention pads samples",
         LLM + "finetune/finetune.py:47",
         "mindspeed-llm",
+        ">=2.3",
     ),
 )
 
@@ -142,7 +154,8 @@ def older_names(run: Run) -> None:
     """An argument given by its older name only has the value of that one."""
     for old, (name, line) in RENAMED.items():
         if run.written.get(old) is not None and run.written.get(name) is None:
-            run.derive(name, getattr(run, old), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old)
+            source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old
+            run.derive(name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old)
 
 
 @derives("moe_shared_expert_intermediate_size")
@@ -155,11 +168,18 @@ def shared_experts(run: Run) -> None:
 
 @derives("variable_seq_lengths")
 def variable_lengths(run: Run) -> None:
-    """MindSpeed gives back what Megatron has switched off; MindSpeed-LLM does not."""
+    """MindSpeed gives back what Megatron has switched off; MindSpeed-LLM does not since 2.3."""
     given = run.written.get("variable_seq_lengths")
-    if given is not None and "mindspeed-llm" not in run.versions:
+    if given is not None and matches(run.versions.get("mindspeed-llm", ""), "<2.3"):
         run.effective.pop("variable_seq_lengths", None)
         run.switches[:] = [switch for switch in run.switches if switch.name != "variable_seq_lengths"]
+
+
+@derives("create_attention_mask_in_dataloader")
+def loader_mask(run: Run) -> None:
+    """Before 26.0 of MindSpeed-LLM its patch releases differ in when the loader makes the mask."""
+    if before(run, "26") and (run.attention_mask_type == "general" or _general_mask(run)):
+        run.lose("create_attention_mask_in_dataloader", "patch releases differ in it")
 
 
 @derives("virtual_pipeline_model_parallel_size", "overlap_p2p_comm")
@@ -193,54 +213,14 @@ def _step(change: Change) -> tuple[Step, tuple[str, ...]]:
     @derives(change.name)
     def step(run: Run) -> None:
         before = run.value(change.name)
-        if change.stack in run.versions and not (before.known and before.raw == change.after) and change.when(run):
+        release = run.versions.get(change.stack)
+        if release is None or not matches(release, change.versions) or (before.known and before.raw == change.after):
+            return
+        if change.when(run):
             run.switch(change.name, change.after, change.cause, change.place)
 
     return step
 
 
 BEFORE = (older_names,)
-AFTER = (shared_experts, variable_lengths, single_virtual_stage, bubble, muon, *(_step(change) for change in CHANGES))
-
-
-def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
-    """Layers by rank and virtual stage where they are written out: --num-layer-list or --pipeline-num-transformer-layers."""
-    pipeline = run.pipeline_model_parallel_size
-    if run.num_layer_list is not None:
-        rows: tuple[tuple[int, ...], ...] = tuple((int(part),) for part in str(run.num_layer_list).split(","))
-        if run.layerwise_disaggregated_training:  # the first stage holds the last layers as well
-            rows = ((*rows[0], *rows[-1]), *((*row, 0) for row in rows[1:-1]))
-    elif run.pipeline_num_transformer_layers is not None:
-        rows = tuple(tuple(int(n) for n in re.findall(r"\d+", row)) for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers))
-        if "*" in run.pipeline_num_transformer_layers:
-            raise NotKnown("the layers per stage are written with repetitions")
-    else:
-        return None
-    if len(rows) != pipeline or sum(map(sum, rows)) != run.num_layers:
-        raise NotKnown("the layers that are written out do not fit the layers and stages")
-    return rows
-
-
-def held_layers(run: Run) -> tuple[tuple[int, ...], ...]:
-    """Layers that compute, by virtual stage and pipeline rank. DualPipeV folds twice as many stages into a V
-    (dualpipev_chunks.py:43-52)."""
-    if run.schedules_method != "dualpipev":
-        return tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
-    ranks = run.pipeline_model_parallel_size
-    if run.num_layers % (2 * ranks):
-        raise NotKnown("the layers do not divide by twice the pipeline stages")
-    held = [row[0] for row in without_noop(run, ((run.num_layers // (2 * ranks),),) * (2 * ranks))]
-    return tuple(held[:ranks]), tuple(held[: ranks - 1 : -1])
-
-
-def without_noop(run: Run, chunks: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Layers that compute: those named by --noop-layers only pass their input on."""
-    if not run.noop_layers:
-        return chunks
-    skipped = {int(part) for part in str(run.noop_layers).split(",")}
-    first, rows = 0, [list(row) for row in chunks]
-    for virtual in range(len(chunks[0])):
-        for rank, row in enumerate(chunks):
-            rows[rank][virtual] -= sum(first <= layer < first + row[virtual] for layer in skipped)
-            first += row[virtual]
-    return tuple(map(tuple, rows))
+AFTER = (shared_experts, variable_lengths, single_virtual_stage, bubble, muon, *(_step(change) for change in CHANGES), loader_mask)

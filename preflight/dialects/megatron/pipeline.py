@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.dialects.megatron.hybrid_pattern import parse_hybrid
 from preflight.dialects.megatron.layout_pattern import parse_layout
-from preflight.dialects.megatron.mindspeed import stated_chunks
+from preflight.dialects.megatron.mindspeed_stages import stated_chunks
 from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
 
 OLD = "0.12.1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.dialects.megatron.mindspeed import before
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import Run
 from preflight.dialects.megatron.vocabulary import rows
@@ -124,7 +125,8 @@ def attention(run: Run) -> str:
     latent = "mla-" if run.multi_latent_attention else ""
     if "mindspeed" in run.versions:
         ring = run.context_parallel_size > 1
-        return f"{latent}flash" if run.use_flash_attn or ring or run.transformer_impl == "transformer_engine" else _own(run)
+        engine = run.transformer_impl == "transformer_engine" and not before(run, "26")  # training/arguments.py:1288 of 2.3.0 makes it local
+        return f"{latent}flash" if run.use_flash_attn or ring or engine else _own(run)
     if run.transformer_impl == "local":
         return _own(run)
     if run.attention_backend == "unfused":

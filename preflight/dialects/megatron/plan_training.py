@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.constraints.versions import matches
-from preflight.dialects.megatron.mindspeed import held_layers
+from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.run import NotKnown, Run

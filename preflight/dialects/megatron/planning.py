@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.constraints.versions import matches
 from preflight.dialects.megatron import plan_model, plan_training
-from preflight.dialects.megatron.mindspeed import held_layers
+from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.plan_source import Puts, Source
 from preflight.dialects.megatron.run import Run
 from preflight.plan import Batch, Inference, Layout, Plan

@@ -81,6 +81,8 @@ FILES = {
     ("mindspeed", "26.1.0"): "mindspeed-26.1.0",
     ("mindspeed-llm", "26.1.0"): "mindspeed-llm-26.1.0",
 }
+OLDER = {(name, version): f"{name}-{version}" for name in ("mindspeed-llm", "mindspeed") for version in ("26.0.0", "2.3.0", "2.2.0")}
+"""Releases that a run is read as only where somebody says so: what differs from the next release."""
 
 
 @cache
@@ -88,13 +90,13 @@ def _rows(file: str) -> dict[str, Any]:
     path = Path(str(import_module("preflight.schemas").__file__)).parent / "flags" / f"{file}.json"
     data = json.loads(path.read_text(encoding="utf-8"))
     base = _rows(data["base"])["flags"] if "base" in data else {}
-    return {**data, "flags": {**base, **data["flags"]}}
+    return {**data, "flags": {option: row for option, row in {**base, **data["flags"]}.items() if row is not None}}
 
 
 @cache
 def table(framework: str, version: str) -> Table:
     """The table of a framework at a version. Raises KeyError when there is none."""
-    rows = _rows(FILES[framework, version])["flags"]
+    rows = _rows({**FILES, **OLDER}[framework, version])["flags"]
     return Table(framework, version, (_flag(option, row) for option, row in rows.items()))
 
 
@@ -105,5 +107,5 @@ def _flag(option: str, row: list[Any]) -> Flag:
 
 @cache
 def destinations() -> frozenset[str]:
-    """Every destination that any of the frameworks knows at any version."""
+    """Every destination that any of the frameworks knows at any version that a run is read as unasked."""
     return frozenset(row[0] for file in FILES.values() for row in _rows(file)["flags"].values())

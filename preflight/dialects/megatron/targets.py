@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable
 
 from preflight.constraints.versions import matches, numbers
-from preflight.dialects.megatron.table import FILES, Table, table
+from preflight.dialects.megatron.table import FILES, OLDER, Table, table
 from preflight.dialects.megatron.words import MODEL_ARGS
 from preflight.document import Document, Launch, Node
 from preflight.request import Request, Target
 
-TARGETS = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
+UNASKED = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
+"""What a run is read as where nobody says its release."""
+
+TARGETS = (*UNASKED, *(Target(*known) for known in OLDER))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
 BASE = {"mindspeed": "0.12.1", "mindspeed-llm": "0.12.1"}
 OLDER_BASE = "0.8"
@@ -107,12 +110,13 @@ def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
     A version that is not known is read as the nearest one; between two, as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
-    candidates = [t for t in TARGETS if wanted is None or (t.framework == wanted.framework and wanted.version in ("", t.version))]
+    known = UNASKED if wanted is None or not wanted.version else TARGETS
+    candidates = [t for t in known if wanted is None or (t.framework == wanted.framework and wanted.version in ("", t.version))]
     if wanted is not None and not candidates:
         candidates = sorted((t for t in TARGETS if t.framework == wanted.framework), key=lambda t: _distance(t.version, wanted.version))
         candidates = candidates[: 2 if _between(wanted, candidates) else 1]
     if wanted is None and named:
-        candidates = [t for t in TARGETS if t.framework == named]
+        candidates = [t for t in UNASKED if t.framework == named]
     if len(candidates) == 1:
         return candidates[0]
     typed = set(options)
@@ -139,7 +143,7 @@ def old_runner(request: Request) -> bool:
 
 def options_of(target: Target) -> Table:
     """The option table of a target; an unsaid or unlisted version is the newest."""
-    if (target.framework, target.version) in FILES:
+    if target in TARGETS:
         return table(target.framework, target.version)
     return table(*next(key for key in FILES if key[0] == target.framework))
 
