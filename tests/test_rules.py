@@ -96,6 +96,7 @@ SHARED = {
     ("megatron/expert-ffn-over-tensor", "megatron/ffn-over-tensor", "megatron/shared-expert-ffn-over-tensor"): "one line of a parallel layer "
     "divides whatever size it is built with; the three sizes are three settings",
     ("megatron/expert-size-zero", "megatron/expert-tensor-size-zero"): "core 0.12 divides by the product of both; newer releases by one at a time",
+    ("megatron/mtp-with-context-parallel", "mindspeed-llm/mtp-context-parallel"): "MindSpeed-LLM hides the setting from the check, but not before 26.0",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
     ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard", "mindformers/scheduler-without-interleave"): "one call hands "
