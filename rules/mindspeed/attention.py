@@ -55,6 +55,7 @@ MINDSPEED.add(
         message="--experimental-attention-variant dsa needs --qk-layernorm",
         why="the latent projections are built with the norm; dies at launch",
         fixes=(put(a.qk_layernorm),),
+        versions=">=26",
     ),
     refuse(
         "dsa-fused-together",
@@ -65,6 +66,7 @@ MINDSPEED.add(
         message="the fused kernels of sparse attention work only all together, with --use-dsa-absorb",
         why="each reads what the others write; dies at launch",
         fixes=(drop(also=FUSED, title="drop the fused kernels"),),
+        versions=">=26",
     ),
     refuse(
         "dsa-context-algo",
@@ -75,6 +77,7 @@ MINDSPEED.add(
         message="fused sparse attention needs kvallgather_cp_algo, not {context_parallel_algo}",
         why="the indexer scores the keys of all ranks; dies at launch",
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
+        versions=">=26",
     ),
     refuse(
         "latent-rope-size",

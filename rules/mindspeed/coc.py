@@ -27,6 +27,7 @@ MINDSPEED.add(
         also=(f"{CORE}{BASIC}:89", f"{LLM}{BASIC}:56"),
         at=(a.transformer_impl, a.use_ascend_coc),
         fixes=(put(a.transformer_impl, "local"), LEAVE),
+        versions=">=26",
     ),
     clash(
         "coc-mc2",
@@ -158,6 +159,7 @@ MINDSPEED.add(
         why="MindSpeed says that it turns the feature off, but it raises: dies at launch",
         upstream=f"{MC2}:24",
         after=("mindspeed/tp-2d-mc2",),
+        versions=">=26",
     ),
     refuse(
         "mc2-sequence-parallel",
@@ -169,6 +171,7 @@ MINDSPEED.add(
         why="MindSpeed says that it turns the feature off, but it raises: dies at launch",
         upstream=f"{MC2}:23",
         after=("mindspeed/tp-2d-mc2",),
+        versions=">=26",
     ),
     refuse(
         "mc2-fp8-recipe",
@@ -179,6 +182,7 @@ MINDSPEED.add(
         why="the fused kernel reads the scales of that recipe; dies at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
         also=(f"{CORE}{BASIC}:91", f"{LLM}{BASIC}:58"),
+        versions=">=26",
     ),
     refuse(
         "mc2-experts",

@@ -93,5 +93,6 @@ MINDSPEED.add(
         upstream=f"{CORE}transformer/flash_attention/reset_attention_mask_feature.py:23",
         message="--reset-attention-mask with context parallelism needs --variable-seq-lengths",
         why="packed documents are padded per rank, so their lengths differ; dies at launch",
+        versions=">=2.3",
     ),
 )

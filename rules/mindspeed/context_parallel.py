@@ -108,6 +108,7 @@ MINDSPEED.add(
         also=(f"{LLM_CP}:61",),
         why="each rank is given the keys of earlier tokens only; dies at launch",
         fixes=(put(a.attention_mask_type, "causal"),),
+        versions=">=26",
     ),
     refuse(
         "adaptive-degree-missing", ADAPTIVE & U.is_none, message=NO_DEGREE, upstream=f"{ADAPT}:43", at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)
@@ -145,6 +146,7 @@ MINDSPEED.add(
         upstream="docs/zh/features/dist_ckpt.md:26",
         at=(a.ckpt_format, a.context_parallel_algo),
         fixes=(put(a.ckpt_format, "torch"),),
+        versions=">=26.1",
     ),
     refuse(
         "kvallgather-transformer-impl",
@@ -154,5 +156,6 @@ MINDSPEED.add(
         message="kvallgather_cp_algo is documented for --transformer-impl transformer_engine only",
         upstream="docs/zh/features/kvallgather-context-parallel.md:37",
         why="no validator checks it, and published examples run it with the local implementation",
+        versions=">=26",
     ),
 )

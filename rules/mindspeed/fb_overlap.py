@@ -97,6 +97,7 @@ MINDSPEED.add(
         why="the plain schedule never holds two micro-batches at once; dies at launch",
         fixes=(LEAVE,),
         layout=True,
+        versions=">=2.3",
     ),
     refuse(
         "fb-overlap-layout-noop",
@@ -107,6 +108,7 @@ MINDSPEED.add(
         message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
         why="the layout says by itself which layers a stage holds; dies at launch",
+        versions=">=26.1",
     ),
     refuse(
         "fb-overlap-micro-batches",

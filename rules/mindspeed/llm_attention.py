@@ -24,6 +24,7 @@ MINDSPEED_LLM.add(
         message="--padded-base-length {padded_base_length} must be at least 1",
         why="head sizes are padded to its multiples; dies at launch",
         fixes=(drop(a.padded_base_length),),
+        versions=">=26",
     ),
     refuse(
         "mla-overlap-split",
@@ -33,6 +34,7 @@ MINDSPEED_LLM.add(
         message="--mla-up-proj-tp-overlap needs --mla-mm-split",
         why="the overlap runs between the split products; dies at launch",
         fixes=(put(a.mla_mm_split), drop(a.mla_up_proj_tp_overlap)),
+        versions=">=26",
     ),
     refuse(
         "mla-overlap-sequence-parallel",
@@ -42,6 +44,7 @@ MINDSPEED_LLM.add(
         message="--mla-up-proj-tp-overlap needs --sequence-parallel (and tensor parallelism)",
         why="it hides the gathering of the sequence; dies at launch",
         fixes=(put(a.sequence_parallel), drop(a.mla_up_proj_tp_overlap)),
+        versions=">=26",
     ),
     refuse(
         "mla-recompute-tensor",
@@ -51,6 +54,7 @@ MINDSPEED_LLM.add(
         message="--recompute-mla-up-proj at tensor parallel {tensor_model_parallel_size} needs --mla-up-proj-tp-overlap",
         why="the recomputed product would gather the sequence again; dies at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
+        versions=">=26",
     ),
     refuse(
         "mla-recompute-zero-memory",
@@ -60,6 +64,7 @@ MINDSPEED_LLM.add(
         message="--recompute-mla-up-proj does not work together with --mla-zero-memory",
         why="both free the same activations; dies at launch",
         fixes=(drop(a.recompute_mla_up_proj), drop(a.mla_zero_memory)),
+        versions=">=26",
     ),
     refuse(
         "mla-swap-schedule",
@@ -69,6 +74,7 @@ MINDSPEED_LLM.add(
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
         why="the swap is timed by that schedule; dies at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
+        versions=">=26",
     ),
     refuse(
         "mla-swap-overlap",
@@ -78,9 +84,18 @@ MINDSPEED_LLM.add(
         message="--mla-swap-core-attn-out needs --moe-fb-overlap",
         why="the swap runs inside that overlap; dies at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
+        versions=">=26",
     ),
-    needs("indexer-latent-attention", DSA, MLA, upstream=f"{DSA_FILE}:114", at=(DSA,), why=LATENT),
-    needs("indexer-flash-attention", DSA, a.use_flash_attn, upstream=f"{DSA_FILE}:118", at=(DSA,), why="it selects keys for the flash kernel; dies at launch"),
+    needs("indexer-latent-attention", DSA, MLA, upstream=f"{DSA_FILE}:114", at=(DSA,), why=LATENT, versions=">=2.3"),
+    needs(
+        "indexer-flash-attention",
+        DSA,
+        a.use_flash_attn,
+        upstream=f"{DSA_FILE}:118",
+        at=(DSA,),
+        why="it selects keys for the flash kernel; dies at launch",
+        versions=">=2.3",
+    ),
     refuse(
         "indexer-context-algo",
         DSA & BAD_ALGO,
@@ -89,6 +104,7 @@ MINDSPEED_LLM.add(
         why=ALGO,
         message="--enable-dsa-indexer with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
         fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
+        versions=">=26",
     ),
     refuse(
         "indexer-reset-mask-indexer",
@@ -98,6 +114,7 @@ MINDSPEED_LLM.add(
         why=PACKED,
         message="--enable-dsa-indexer with --reset-attention-mask needs --use-fused-lightning-indexer",
         fixes=(put(a.use_fused_lightning_indexer),),
+        versions=">=26.1",
     ),
     refuse(
         "indexer-reset-mask-loss",
@@ -107,6 +124,7 @@ MINDSPEED_LLM.add(
         why=PACKED,
         message="--enable-dsa-indexer with --reset-attention-mask needs --use-fused-lightning-indexer-loss",
         fixes=(put(a.use_fused_lightning_indexer_loss),),
+        versions=">=26.1",
     ),
     refuse(
         "indexer-reset-mask-attention",
@@ -116,6 +134,7 @@ MINDSPEED_LLM.add(
         why=PACKED,
         message="--enable-dsa-indexer with --reset-attention-mask needs --use-sparse-flash-attn",
         fixes=(put(a.use_sparse_flash_attn),),
+        versions=">=26.1",
     ),
     refuse(
         "indexer-quant-alone",
@@ -125,6 +144,7 @@ MINDSPEED_LLM.add(
         message="--indexer-qk-quant-scheme needs --enable-dsa-indexer",
         why="there is nothing to quantise; dies at launch",
         fixes=(drop(QUANT), put(DSA)),
+        versions=">=26.1",
     ),
     refuse(
         "indexer-quant-compress",
@@ -134,6 +154,7 @@ MINDSPEED_LLM.add(
         message="--indexer-qk-quant-scheme needs --kv-compress",
         why="only compressed keys are quantised; dies at launch",
         fixes=(put(a.kv_compress), drop(QUANT)),
+        versions=">=26.1",
     ),
     refuse(
         "indexer-quant-fused",
@@ -143,5 +164,6 @@ MINDSPEED_LLM.add(
         message="--indexer-qk-quant-scheme does not work together with --use-fused-lightning-indexer",
         why="the fused kernel reads unquantised keys; dies at launch",
         fixes=(drop(QUANT), drop(a.use_fused_lightning_indexer)),
+        versions=">=26.1",
     ),
 )

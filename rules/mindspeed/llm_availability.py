@@ -32,10 +32,11 @@ MINDSPEED_LLM.add(
         why=REPAIR,
         fixes=(put(a.ckpt_format, "torch"), drop(ON)),
         message="--enable-high-availability needs --ckpt-format torch, not {ckpt_format}; torch_dist is the default",
-        since="2.2",
+        versions=">=26.1",
+        since="26.1",
     ),
-    clash("availability-swap-attention", ON, a.swap_attention, upstream=f"{CHECK}:46", why=REPAIR),
-    clash("availability-gloo", ON, a.disable_gloo_group, upstream=f"{CHECK}:50", why="ranks agree on repairs over gloo; dies at launch"),
+    clash("availability-swap-attention", ON, a.swap_attention, upstream=f"{CHECK}:46", why=REPAIR, versions=">=2.3"),
+    clash("availability-gloo", ON, a.disable_gloo_group, upstream=f"{CHECK}:50", why="ranks agree on repairs over gloo; dies at launch", versions=">=26"),
     clash("availability-swap-optimizer", ON, a.swap_optimizer, upstream=f"{CHECK}:54", why=REPAIR),
     needs("elastic-availability", ELASTIC, ON, upstream=f"{CHECK}:56", at=(ELASTIC,), why="it is part of that feature; dies at launch"),
     needs("elastic-distributed-optimizer", ELASTIC, a.use_distributed_optimizer, upstream=f"{CHECK}:60", at=(ELASTIC,), why=REGROUP),
@@ -59,6 +60,7 @@ MINDSPEED_LLM.add(
         why=REPAIR,
         fixes=(drop(ON),),
         message="--enable-high-availability does not work with LoRA (--lora-target-modules)",
+        versions=">=26",
     ),
     refuse(
         "disaggregated-virtual-stages",
@@ -69,6 +71,7 @@ MINDSPEED_LLM.add(
         message="--layerwise-disaggregated-training is made for --num-virtual-stages-per-pipeline-rank 2",
         why="the documents demand it, no validator checks it",
         fixes=(put(a.num_virtual_stages_per_pipeline_rank, 2),),
+        versions=">=26",
     ),
     refuse(
         "disaggregated-experts",
@@ -79,6 +82,7 @@ MINDSPEED_LLM.add(
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training is not made for mixtures of experts",
         why="the documents exclude them, no validator checks it",
+        versions=">=26",
     ),
     refuse(
         "disaggregated-lora",
@@ -89,6 +93,7 @@ MINDSPEED_LLM.add(
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training is not made for LoRA",
         why="the documents exclude it, no validator checks it",
+        versions=">=26",
     ),
     refuse(
         "async-save-lora",
@@ -99,5 +104,6 @@ MINDSPEED_LLM.add(
         fixes=(drop(a.async_save),),
         message="--async-save is documented for pre-training only, not for LoRA, SFT or DPO",
         why="no validator checks it",
+        versions=">=26.1",
     ),
 )

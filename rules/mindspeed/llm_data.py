@@ -15,6 +15,7 @@ MINDSPEED_LLM.add(
         message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
         why="its compressed attention reads the keys of all ranks; dies at launch",
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
+        versions=">=26.1",
     ),
     refuse(
         "xavier-initialisation",
@@ -33,6 +34,7 @@ MINDSPEED_LLM.add(
         since="2.3",
         fixes=(put(a.reset_attention_mask), drop(a.neat_pack)),
         why="packed samples would attend to each other; --reset-position-ids is no substitute; dies at launch",
+        versions=">=2.3",
     ),
     refuse(
         "hf-convert-format",
@@ -43,6 +45,7 @@ MINDSPEED_LLM.add(
         since="26.1",
         why="converted weights are written in the old format; dies at launch",
         fixes=(put(a.ckpt_format, "torch"),),
+        versions=">=26.1",
     ),
     refuse(
         "hf-convert-load",
@@ -53,6 +56,7 @@ MINDSPEED_LLM.add(
         message="--enable-hf2mg-convert needs --load, the directory of the weights",
         why="there is nothing to convert; dies at launch",
         fixes=(drop(a.enable_hf2mg_convert),),
+        versions=">=26",
     ),
     refuse(
         "hf-convert-save",
@@ -62,6 +66,7 @@ MINDSPEED_LLM.add(
         message="--enable-mg2hf-convert needs --save, the directory to write to",
         why="there is no place for the converted weights; dies at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
+        versions=">=26",
     ),
     refuse(
         "hf-convert-lora",
@@ -71,6 +76,7 @@ MINDSPEED_LLM.add(
         message="--enable-mg2hf-convert does not work with LoRA (--lora-target-modules)",
         why="adapters are not converted; dies at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
+        versions=">=26",
     ),
     refuse(
         "prompt-type-template",

@@ -12,8 +12,16 @@ LATENT = "it is built into latent attention; dies at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
-    needs("mhc-latent-attention", MHC, MLA, upstream=f"{MHC_FILE}:54", at=(MHC,), why=LATENT),
-    needs("mhc-flash-attention", MHC, a.use_flash_attn, upstream=f"{MHC_FILE}:58", at=(MHC,), why="no other attention is adapted; dies at launch"),
+    needs("mhc-latent-attention", MHC, MLA, upstream=f"{MHC_FILE}:54", at=(MHC,), why=LATENT, versions=">=26.1"),
+    needs(
+        "mhc-flash-attention",
+        MHC,
+        a.use_flash_attn,
+        upstream=f"{MHC_FILE}:58",
+        at=(MHC,),
+        why="no other attention is adapted; dies at launch",
+        versions=">=26.1",
+    ),
     refuse(
         "mhc-context-algo",
         MHC & BAD_ALGO,
@@ -22,6 +30,7 @@ MINDSPEED_LLM.add(
         why="the streams are not split for other algorithms; dies at launch",
         message="--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
         fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
+        versions=">=26.1",
     ),
     refuse(
         "mhc-fused-streams",
@@ -31,6 +40,7 @@ MINDSPEED_LLM.add(
         message="--use-fused-mhc needs --hc-mult 4, not {hc_mult}",
         why="the kernel is compiled for four streams; dies at launch",
         fixes=(drop(a.use_fused_mhc), put(a.hc_mult, 4)),
+        versions=">=26.1",
     ),
     refuse(
         "mhc-fused-iterations",
@@ -40,5 +50,6 @@ MINDSPEED_LLM.add(
         message="--use-fused-mhc needs --hc-sinkhorn-iters 20, not {hc_sinkhorn_iters}",
         why="the kernel is compiled for 20 iterations; dies at launch",
         fixes=(drop(a.use_fused_mhc), put(a.hc_sinkhorn_iters, 20)),
+        versions=">=26.1",
     ),
 )

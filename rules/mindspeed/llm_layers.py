@@ -65,6 +65,7 @@ MINDSPEED_LLM.add(
         why=UNEVEN,
         fixes=(drop(VPP), drop(a.num_layer_list)),
         message="--num-layer-list on pipeline 2 does not work together with --num-layers-per-virtual-pipeline-stage",
+        versions=">=2.3",
     ),
     refuse(
         "layer-list-dualpipev",
@@ -193,5 +194,6 @@ MINDSPEED_LLM.add(
         message="--moe-router-group-topk must not be 0",
         why="no group, no expert; dies at launch",
         fixes=(drop(a.moe_router_group_topk),),
+        versions=">=26",
     ),
 )

@@ -28,6 +28,7 @@ MINDSPEED_LLM.add(
         fixes=(drop(a.moe_tp_extend_ep),),
         message="LoRA does not work together with --moe-tp-extend-ep",
         why="adapters are split like their layers, which the flag changes; dies at launch",
+        versions=">=2.3",
     ),
     refuse(
         "lora-fusion-gather",

@@ -18,6 +18,7 @@ MINDSPEED_LLM.add(
         message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
         fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
         why="fused products add into full-precision gradients; dies at launch",
+        versions=">=26",
     ),
     refuse(
         "quantised-gradients-documented",
@@ -28,5 +29,6 @@ MINDSPEED_LLM.add(
         message="--quant-grads is documented together with --no-gradient-accumulation-fusion",
         why="MindSpeed refuses the pair, MindSpeed-LLM lets it pass",
         fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),),
+        versions=">=26",
     ),
 )

@@ -26,9 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight.constraints.versions import matches
 from preflight.rules.mindspeed.numbers import entries
 
 FILE = "mindspeed_llm/training/utils.py"
+SINCE = ">=26"
 
 
 @rule(id="mindspeed-llm/lora-empty-stage", severity=Severity.ERROR, frameworks=("mindspeed-llm",), upstream=(f"{FILE}:1180", f"{FILE}:1194"))
@@ -36,7 +38,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every stage needs a layer to adapt."""
     arguments = job.arguments
     noop, targets = arguments.given("noop_layers"), arguments.given("lora_target_modules")
-    if noop is None or targets is None:
+    if noop is None or targets is None or not matches(job.versions["mindspeed-llm"], SINCE):
         return
     layers, stages, chunk = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage"))
     if (numbers := known(noop, targets, layers, stages)) is None or not chunk.known:

@@ -89,6 +89,7 @@ MINDSPEED_LLM.add(
         message="--variable-seq-lengths does nothing: Megatron sets it to False, and nothing sets it back",
         why="every sample is padded to the sequence length",
         fixes=(drop(a.variable_seq_lengths, safety=Safety.SAFE), put(a.no_pad_to_seq_lengths)),
+        versions=">=2.3",
     ),
     refuse(
         "output-slices-ignored",
@@ -120,6 +121,7 @@ MINDSPEED_LLM.add(
         message="--log-throughput is turned off beside --no-pad-to-seq-lengths",
         why="without padding the work of a step is not known beforehand",
         fixes=(drop(a.log_throughput, safety=Safety.SAFE),),
+        versions=">=2.3",
     ),
     refuse(
         "shape-order-changed",
@@ -130,6 +132,7 @@ MINDSPEED_LLM.add(
         message="--shape-order becomes TND beside --reset-attention-mask",
         why="packed documents are laid out one after another",
         fixes=(drop(a.shape_order, safety=Safety.SAFE),),
+        versions=">=2.3",
     ),
     _overruled(70, a.deprecated_cp_attention_mask_type, "--cp-attention-mask-type", a.attention_mask_type, wins=True),
     _overruled(75, a.deprecated_moe_intermediate_size, "--moe-intermediate-size", a.moe_ffn_hidden_size, wins=True),

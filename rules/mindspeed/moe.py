@@ -96,6 +96,7 @@ MINDSPEED.add(
         message="--fix-router needs expert parallelism, the size is 1",
         why="there is no load to balance over ranks; dies at launch",
         fixes=(drop(a.fix_router),),
+        versions=">=2.3",
     ),
     refuse(
         "balanced-experts-positive",
@@ -106,6 +107,7 @@ MINDSPEED.add(
         message="--balanced-moe-hot-expert-num must be positive, not {balanced_moe_hot_expert_num}",
         why="it counts experts; dies at launch",
         fixes=(drop(a.balanced_moe_hot_expert_num),),
+        versions=">=26",
     ),
     refuse(
         "balanced-experts-local",
@@ -118,6 +120,7 @@ MINDSPEED.add(
         fixes=(put(a.balanced_moe_hot_expert_num, LOCAL),),
         message="--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank",
         why="hot experts are chosen per rank; dies at launch",
+        versions=">=26",
     ),
     refuse(
         "balanced-experts-groups",
@@ -128,6 +131,7 @@ MINDSPEED.add(
         message="--trans-hot-expert-group-num must be positive, not {trans_hot_expert_group_num}",
         why="it counts groups; dies at launch",
         fixes=(drop(a.trans_hot_expert_group_num),),
+        versions=">=26",
     ),
     refuse(
         "balanced-experts-groups-lowered",
@@ -139,6 +143,7 @@ MINDSPEED.add(
         fixes=(put(a.trans_hot_expert_group_num, a.balanced_moe_hot_expert_num),),
         message="--trans-hot-expert-group-num is lowered to the number of hot experts, {balanced_moe_hot_expert_num}",
         why="there cannot be more groups than hot experts",
+        versions=">=26",
     ),
     needs(
         "balanced-experts-fb-overlap",
@@ -186,6 +191,7 @@ MINDSPEED.add(
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
         message="--enable-expert-placement is made for --use-distributed-optimizer",
         why="MindSpeed prints it and goes on; experts are moved together with their sharded states",
+        versions=">=2.3",
     ),
     refuse(
         "expert-placement-size",
@@ -197,6 +203,7 @@ MINDSPEED.add(
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement is made for expert parallelism above 1",
         why="the check is inverted and never fires; without it there is nowhere to move an expert to",
+        versions=">=2.3",
     ),
     refuse(
         "expert-placement-alone",
@@ -208,6 +215,7 @@ MINDSPEED.add(
         fixes=(put(a.enable_expert_placement), drop(a.enable_fine_grained_expert_placement)),
         message="--enable-fine-grained-expert-placement does nothing without --enable-expert-placement",
         why="MindSpeed prints it and goes on",
+        versions=">=2.3",
     ),
 )
 

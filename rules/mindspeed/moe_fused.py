@@ -24,6 +24,7 @@ MINDSPEED.add(
         why=SPLIT,
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
         message="--moe-alltoall-mc2 needs --moe-token-dispatcher-type alltoall or alltoall_seq, not {moe_token_dispatcher_type}",
+        versions=">=26",
     ),
     refuse(
         "alltoall-mc2-tensor",
@@ -34,6 +35,7 @@ MINDSPEED.add(
         why=SPLIT,
         message="--moe-alltoall-mc2 with the alltoall_seq dispatcher needs tensor parallel 1, not {tensor_model_parallel_size}",
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
+        versions=">=26",
     ),
     refuse(
         "alltoall-mc2-expert-tensor",
@@ -44,6 +46,7 @@ MINDSPEED.add(
         message="--moe-alltoall-mc2 needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
         why=SPLIT,
         fixes=(put(a.expert_tensor_parallel_size, 1), drop(FUSED)),
+        versions=">=26",
     ),
     refuse(
         "alltoall-mc2-capacity",
@@ -53,6 +56,7 @@ MINDSPEED.add(
         message="--moe-alltoall-mc2 does not work with --moe-expert-capacity-factor",
         why="the fused kernel never drops tokens; dies at launch",
         fixes=(drop(FUSED), drop(a.moe_expert_capacity_factor)),
+        versions=">=26",
     ),
     needs(
         "gemm-accumulation-grouped-gemm",
@@ -90,5 +94,6 @@ MINDSPEED.add(
         fixes=(drop(LEVEL, also=(ZERO_LAYERS,)),),
         message="--moe-zero-memory needs --moe-alltoall-overlap-comm or --moe-fb-overlap",
         why="memory is saved inside the overlapped layers only; dies at launch",
+        versions=">=2.3",
     ),
 )

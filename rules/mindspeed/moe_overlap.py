@@ -45,6 +45,7 @@ MINDSPEED.add(
         message="--moe-alltoall-overlap-comm needs expert parallelism, the size is 1",
         why="without it there is no exchange to hide; dies at launch",
         fixes=(drop(ALLTOALL),),
+        versions=">=26.1",
     ),
     refuse(
         "alltoall-overlap-grouped-gemm",
@@ -92,9 +93,9 @@ MINDSPEED.add(
         fixes=(put(a.moe_tp_extend_ep), drop(ALLTOALL)),
         message="--moe-alltoall-overlap-comm with the alltoall_seq dispatcher at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
     ),
-    clash("alltoall-mc2-mc2", FUSED, a.use_ascend_mc2, upstream=f"{MC2}:22", why=SAME),
-    clash("alltoall-mc2-alltoall-overlap", FUSED, ALLTOALL, upstream=f"{MC2}:23", why=SAME),
-    clash("alltoall-mc2-allgather-overlap", FUSED, ALLGATHER, upstream=f"{MC2}:24", why=SAME),
-    clash("alltoall-mc2-fb-overlap", FUSED, a.moe_fb_overlap, upstream=f"{MC2}:25", why=SAME),
-    clash("alltoall-mc2-tp-extend-ep", FUSED, a.moe_tp_extend_ep, upstream=f"{MC2}:26", why=SAME),
+    clash("alltoall-mc2-mc2", FUSED, a.use_ascend_mc2, upstream=f"{MC2}:22", why=SAME, versions=">=26"),
+    clash("alltoall-mc2-alltoall-overlap", FUSED, ALLTOALL, upstream=f"{MC2}:23", why=SAME, versions=">=26"),
+    clash("alltoall-mc2-allgather-overlap", FUSED, ALLGATHER, upstream=f"{MC2}:24", why=SAME, versions=">=26"),
+    clash("alltoall-mc2-fb-overlap", FUSED, a.moe_fb_overlap, upstream=f"{MC2}:25", why=SAME, versions=">=26"),
+    clash("alltoall-mc2-tp-extend-ep", FUSED, a.moe_tp_extend_ep, upstream=f"{MC2}:26", why=SAME, versions=">=26"),
 )

@@ -44,10 +44,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if value is None:
         return
     layers, stages, split = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "layerwise_disaggregated_training"))
-    if (numbers := known(value, layers, stages, split)) is None:
+    if (numbers := known(value, layers, stages)) is None or not split.known:
         yield Unverified(next((v.because for v in (value, layers, stages, split) if not v.known), ""))
         return
-    text, count, pipeline, disaggregated = numbers
+    text, count, pipeline = numbers
+    disaggregated = bool(split.raw)  # releases before 26.0 lack it
     listed = entries(text)
     if listed is None:
         yield Finding(f"--num-layer-list {text!r} is not a list of numbers", job.place(value), key=value.key, upstream=SUM)

@@ -45,6 +45,7 @@ MINDSPEED.add(
         message="--quant-grads needs --no-gradient-accumulation-fusion",
         fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
         why="fused products add into full-precision gradients; dies at launch",
+        versions=">=26",
     ),
     refuse(
         "quantised-states-swap",
@@ -55,6 +56,7 @@ MINDSPEED.add(
         message="--swap-optimizer does not work with quantised states or gradients",
         why=STATES,
         fixes=(drop(SWAP),),
+        versions=">=26",
     ),
     refuse(
         "muon-fp16",
@@ -65,6 +67,7 @@ MINDSPEED.add(
         message="--optimizer muon does not work with --fp16",
         why="its orthogonalisation overflows half precision; dies at launch",
         fixes=(drop(a.fp16), put(a.optimizer, "adam")),
+        versions=">=26.1",
     ),
     refuse(
         "muon-fsdp",
@@ -75,6 +78,7 @@ MINDSPEED.add(
         message="--optimizer muon does not work with FSDP",
         why="it needs whole matrices, FSDP shards them; dies at launch",
         fixes=(put(a.optimizer, "adam"),),
+        versions=">=26.1",
     ),
     refuse(
         "muon-overlap-step",
@@ -85,6 +89,7 @@ MINDSPEED.add(
         fixes=(drop(a.overlap_param_gather_with_optimizer_step),),
         message="--overlap-param-gather-with-optimizer-step is turned off beside --optimizer muon",
         why="parameters are gathered after the step, not during it",
+        versions=">=26.1",
     ),
     clash("swap-optimizer-reuse", SWAP, REUSE, upstream=f"{CORE}optimizer/swap_optimizer_feature.py:21", why=STATES),
     refuse(
@@ -95,6 +100,7 @@ MINDSPEED.add(
         message="--swap-optimizer needs --use-distributed-optimizer",
         why="it swaps the shards of that optimizer; dies at launch",
         fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
+        versions=">=26",
     ),
     refuse(
         "swap-optimizer-ema",
@@ -152,6 +158,7 @@ MINDSPEED.add(
         message="--compress-optimizer is not made for --optimizer-selection fused_ema_adamw",
         fixes=(drop(a.compress_optimizer),),
         why="MindSpeed means to refuse the pair but reads an argument that does not exist",
+        versions=">=26",
     ),
     refuse(
         "bucket-order-overlap",
@@ -162,6 +169,7 @@ MINDSPEED.add(
         fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
         message="--reset-bucket-group-order needs --overlap-param-gather",
         why="it orders the gathers that are overlapped; dies at launch",
+        versions=">=2.3",
     ),
     refuse(
         "buffer-pad",

@@ -28,6 +28,7 @@ MINDSPEED.add(
         fixes=(LEAVE, drop(a.pipeline_model_parallel_layout)),
         why=BY_HAND,
         message="--pipeline-model-parallel-layout does not work together with --schedules-method dualpipev",
+        versions=">=26.1",
     ),
     refuse(
         "layout-pipeline-layers",
@@ -36,6 +37,7 @@ MINDSPEED.add(
         fixes=(drop(a.pipeline_num_transformer_layers),),
         why=BY_HAND,
         message="--pipeline-model-parallel-layout does not work together with --pipeline-num-transformer-layers",
+        versions=">=26.1",
     ),
     refuse(
         "layout-noop-layers",
@@ -45,6 +47,7 @@ MINDSPEED.add(
         why=BY_HAND,
         after=("mindspeed/fb-overlap-layout-noop",),
         message="--pipeline-model-parallel-layout does not work together with --noop-layers",
+        versions=">=26.1",
     ),
     refuse(
         "layout-recompute-schedule",
@@ -53,6 +56,7 @@ MINDSPEED.add(
         why=BY_HAND,
         fixes=(drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title="drop recomputation in the schedule"),),
         message="--pipeline-model-parallel-layout does not work with --recompute-in-bubble or --recompute-in-advance",
+        versions=">=26.1",
     ),
     refuse(
         "layout-virtual-stages",
@@ -62,6 +66,7 @@ MINDSPEED.add(
         fixes=(drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
         message="--pipeline-model-parallel-layout and a number of virtual stages both say how the layers are split",
+        versions=">=26.1",
     ),
     divides(
         "layout-stages",
@@ -73,6 +78,7 @@ MINDSPEED.add(
         layout=True,
         message="the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of pipeline {pipeline_model_parallel_size}",
         why="every rank holds the same number of stages; dies at launch",
+        versions=">=26.1",
     ),
     refuse(
         "layout-send-recv",
@@ -82,6 +88,7 @@ MINDSPEED.add(
         fixes=(drop(a.optimize_send_recv_comm),),
         why="the optimised exchange is made for the plain schedule; dies at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
+        versions=">=26.1",
     ),
     refuse(
         "layout-one-rank",
@@ -92,6 +99,7 @@ MINDSPEED.add(
         layout=True,
         message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline is 1",
         why="there is no second rank to interleave with; dies at launch",
+        versions=">=26.1",
     ),
     refuse(
         "layout-overlap-p2p",
@@ -102,6 +110,7 @@ MINDSPEED.add(
         message="virtual stages on pipeline 2 need overlapped communication",
         why="two ranks would send and receive twice at once; dies at launch",
         fixes=(drop(a.overlap_p2p_comm),),
+        versions=">=26.1",
     ),
     refuse(
         "layout-other-splits",
@@ -111,5 +120,6 @@ MINDSPEED.add(
         fixes=(drop(also=SPLITS, title="let the layout say the split"),),
         message="--pipeline-model-parallel-layout and the first, last, embedding or loss stage both say how the layers are split",
         why=BY_HAND,
+        versions=">=26.1",
     ),
 )

@@ -30,6 +30,7 @@ MINDSPEED.add(
         message="FP8 needs --transformer-impl transformer_engine, not local",
         why="the local layers have no FP8 path; dies at launch",
         fixes=(put(a.transformer_impl, "transformer_engine"), drop(a.fp8)),
+        versions=">=26",
     ),
     refuse(
         "legacy-transformer-engine",
@@ -39,6 +40,7 @@ MINDSPEED.add(
         message="--use-legacy-models does not work with --transformer-impl transformer_engine, which is the default",
         why="only core models are built from its layers; dies at launch",
         fixes=(put(a.transformer_impl, "local"), drop(a.use_legacy_models)),
+        versions=">=26",
     ),
     refuse(
         "hif8-recipe",
@@ -48,6 +50,7 @@ MINDSPEED.add(
         message="--fp8-format hif8 needs --fp8-recipe tensorwise, not {fp8_recipe}",
         why="the format has one scale per tensor; dies at launch",
         fixes=(put(a.fp8_recipe, "tensorwise"),),
+        versions=">=26",
     ),
     refuse(
         "fp8-reuse-alone",
@@ -57,6 +60,7 @@ MINDSPEED.add(
         message="--fp8-reuse-quantized-weight needs --fp8-format",
         why="no weight is quantised; dies at launch",
         fixes=(drop(a.fp8_reuse_quantized_weight),),
+        versions=">=26",
     ),
     refuse(
         "fp8-grouped-recipe",
@@ -67,6 +71,7 @@ MINDSPEED.add(
         message="grouped products stay in bf16 with the {fp8_recipe} recipe",
         why="the experts, most of the work, gain nothing from FP8",
         fixes=(put(a.fp8_recipe, "mxfp8"),),
+        versions=">=26",
     ),
     refuse(
         "op-tflops-mla",
@@ -87,6 +92,7 @@ MINDSPEED.add(
         message="--auto-settings does not work with --load or --save",
         why="the search runs trial jobs of other layouts; dies at launch",
         fixes=(drop(also=(a.load, a.save), title="drop --load and --save"), drop(a.auto_settings)),
+        versions=">=2.3",
     ),
     refuse(
         "auto-settings-ranks",
@@ -97,6 +103,7 @@ MINDSPEED.add(
         at=(a.auto_settings_ranks, a.auto_settings),
         message="--auto-settings is documented for 16 ranks or more, not {auto_settings_ranks}",
         why="the search was never fitted to fewer; nothing checks it",
+        versions=">=2.3",
     ),
     clash(
         "swap-attention-lora",
@@ -158,6 +165,7 @@ MINDSPEED.add(
         message="--qad-enable needs --qad-teacher-load",
         why="distillation needs a teacher; dies at launch",
         fixes=(drop(a.qad_enable),),
+        versions=">=26.1",
     ),
     refuse(
         "qad-temperature",
@@ -168,6 +176,7 @@ MINDSPEED.add(
         fixes=(drop(a.kl_temperature),),
         message="--kl-temperature must be positive, not {kl_temperature}",
         why="logits are divided by it; dies at launch",
+        versions=">=26.1",
     ),
     refuse(
         "qad-weight",
@@ -178,6 +187,7 @@ MINDSPEED.add(
         fixes=(drop(a.kl_loss_weight),),
         message="--kl-loss-weight must not be negative: {kl_loss_weight}",
         why="the student would be pushed away from the teacher; dies at launch",
+        versions=">=26.1",
     ),
     refuse(
         "qad-experts",
@@ -188,6 +198,7 @@ MINDSPEED.add(
         message="--qad-enable does not work with mixtures of experts",
         why="teacher and student route differently; dies at launch",
         fixes=(drop(a.qad_enable),),
+        versions=">=26.1",
     ),
     refuse(
         "qad-pipeline",
@@ -199,5 +210,6 @@ MINDSPEED.add(
         message="--qad-enable does not work with pipeline {pipeline_model_parallel_size}",
         why="the loss needs the logits on every rank; dies at launch",
         fixes=(drop(a.qad_enable),),
+        versions=">=26.1",
     ),
 )

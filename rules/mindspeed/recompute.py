@@ -53,7 +53,14 @@ MINDSPEED.add(
         message="--recompute-in-bubble needs a pipeline with --num-layers-per-virtual-pipeline-stage",
         why="the bubbles it fills are those of the interleaved schedule; dies at launch",
     ),
-    clash("recompute-in-bubble-swap-attention", BUBBLE, a.swap_attention, upstream=f"{RIPIPE}:77", why="both take activations out of memory; dies at launch"),
+    clash(
+        "recompute-in-bubble-swap-attention",
+        BUBBLE,
+        a.swap_attention,
+        upstream=f"{RIPIPE}:77",
+        why="both take activations out of memory; dies at launch",
+        versions=">=2.3",
+    ),
     refuse(
         "recompute-in-bubble-overlap-p2p",
         BUBBLE & VPP.is_set & a.overlap_p2p_comm.given,
@@ -62,6 +69,7 @@ MINDSPEED.add(
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
         why="the schedule relies on overlapped sends; dies at launch",
+        versions=">=2.3",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -71,6 +79,7 @@ MINDSPEED.add(
         fixes=(drop(a.align_grad_reduce),),
         message="--recompute-in-bubble does not work with --no-align-grad-reduce",
         why=ALIGN,
+        versions=">=2.3",
     ),
     refuse(
         "recompute-in-advance-uniform",
@@ -107,6 +116,7 @@ MINDSPEED.add(
         fixes=(drop(a.align_grad_reduce),),
         message="--recompute-in-advance does not work with --no-align-grad-reduce",
         why=ALIGN,
+        versions=">=2.3",
     ),
     refuse(
         "recompute-in-advance-ignored",

@@ -50,6 +50,7 @@ MINDSPEED.add(
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
         message="--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, the other demands it",
         why="whichever way --sequence-parallel is set, one of the two checks fails at launch",
+        versions=">=26",
     ),
     clash(
         "tp-2d-unaligned-linear",
