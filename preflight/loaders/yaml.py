@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from preflight.document import Document, Entry, Node, Problem
@@ -19,9 +18,7 @@ MAX_NODES = 600_000
 MARK = "preflight:"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
-_node: Any = partial(tuple.__new__, Node)  # what a NamedTuple's own constructor does, without a frame of Python
-_span: Any = partial(tuple.__new__, Span)
-_entry: Any = partial(tuple.__new__, Entry)
+_new: Any = tuple.__new__  # what a NamedTuple's own constructor does, without a frame of Python
 
 
 def load_yaml(source: Source) -> Document:
@@ -71,18 +68,21 @@ class _Builder:
 
     def build(self, next_event: Callable[[], Any]) -> None:
         """Take every event of a parser."""
-        source, stack, texts = self.source, self._stack, self.texts
-        while (kind := type(event := next_event())) is not yaml.StreamEndEvent:
-            if kind is yaml.ScalarEvent:
+        source, stack, texts, scalar, end_of_stream = self.source, self._stack, self.texts, yaml.ScalarEvent, yaml.StreamEndEvent
+        while (kind := type(event := next_event())) is not end_of_stream:
+            if kind is scalar:
                 value, style, start, end = event.value, event.style, event.start_mark.index, event.end_mark.index
-                if event.anchor or event.tag or style in ("|", ">") or not stack:
+                if event.anchor or event.tag or style == "|" or style == ">" or not stack:
                     self._odd_scalar(event, start, end)
                     continue
                 if not style:
-                    value = self._value(None, value, event)
+                    try:
+                        value = plain(value)
+                    except Exception:
+                        value = self._value(None, value, event)  # which says why
                 if type(value) is str:
                     texts.add(value)
-                stack[-1].items.append(_node(("scalar", value, _span((source, start, end)), style or "", "")))
+                stack[-1].items.append(_new(Node, ("scalar", value, _new(Span, (source, start, end)), style or "", "")))
             elif kind is yaml.MappingStartEvent:
                 self._open(event, "mapping")
             elif kind is yaml.SequenceStartEvent:
@@ -166,7 +166,7 @@ class _Builder:
             raise self._too_many(parent)
 
     def _entries(self, items: list[Node]) -> tuple[Entry, ...]:
-        entries = tuple([_entry((key, value, False, False)) for key, value in zip(items[::2], items[1::2], strict=True)])
+        entries = tuple([_new(Entry, (key, value, False, False)) for key, value in zip(items[::2], items[1::2], strict=True)])
         names = [entry.key.value for entry in entries if entry.key.kind == "scalar"]
         if len(names) == len(entries) == len(set(names)) and "<<" not in names:
             return entries
