@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from binascii import crc32
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -24,15 +24,40 @@ from preflight.job import Job
 from preflight.rule import Checkable, Said, collect
 
 HERE = os.path.dirname(__file__)
+Silent = Callable[[Job], bool]
+
+
+class Gate:
+    """A constraint's condition as the table has it, compiled when it is first asked for."""
+
+    __slots__ = ("_compiled", "_kept")
+
+    def __init__(self, kept: object) -> None:
+        self._kept = kept
+        self._compiled: Condition | None = None
+
+    def broken(self, job: Job) -> Any:
+        """Whether a run breaks it; Unknown where that is not known."""
+        if self._compiled is None:
+            self._compiled = compiled(tree(self._kept))
+        return self._compiled(job.answers)
+
+    def silent(self, job: Job) -> bool:
+        """Whether it has nothing to say about a run."""
+        broken = self.broken(job)
+        return not isinstance(broken, Unknown) and not broken
 
 
 class Deferred:
-    """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
+    """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it.
 
-    __slots__ = ("_gate", "_module", "_real", "_refuse", "after", "beside", "frameworks", "id", "noticed", "severity", "triggers")
+    silent: tells from the condition alone that the rule has nothing to say; None where there is no condition.
+    """
+
+    __slots__ = ("_gate", "_module", "_real", "_versions", "after", "beside", "frameworks", "id", "noticed", "severity", "silent", "triggers")
 
     def __init__(self, module: str, row: Sequence[Any]) -> None:
-        id, severity, frameworks, after, beside, self.noticed, triggers, self._gate = row
+        id, severity, frameworks, after, beside, self.noticed, triggers, gate = row
         self.triggers: frozenset[str] | None = None if triggers is None else frozenset(triggers)
         self.id: str = id
         self.severity = Severity(severity)
@@ -41,7 +66,9 @@ class Deferred:
         self.beside: tuple[str, ...] = tuple(beside)
         self._module = module
         self._real: Checkable | None = None
-        self._refuse: Condition | None = None
+        self._versions: tuple[str, str] | None = None if gate is None else (gate[0], gate[1])
+        self._gate = None if gate is None else Gate(gate[2])
+        self.silent: Silent | None = None if self._gate is None else self._gate.silent
 
     @property
     def real(self) -> Checkable:
@@ -69,9 +96,9 @@ class Deferred:
 
     def concerns(self, versions: Mapping[str, str]) -> bool:
         """Whether it holds for these versions of frameworks."""
-        if self._gate is None:
+        if self._versions is None:
             return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
-        wanted, unless, _ = self._gate
+        wanted, unless = self._versions
         version = versions.get(self.frameworks[0])
         return version is not None and unless not in versions and matches(version, wanted)
 
@@ -82,18 +109,9 @@ class Deferred:
             return False
         return self._gate is not None or self.real.applies(job)
 
-    def silent(self, job: Job) -> bool:
-        """Whether its condition alone tells that it has nothing to say."""
-        return self._gate is not None and not isinstance(broken := self._broken(job), Unknown) and not broken
-
-    def _broken(self, job: Job) -> Any:
-        if self._refuse is None:
-            self._refuse = compiled(tree(self._gate[2]))
-        return self._refuse(job.answers)
-
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:
-            broken = self._broken(job)
+            broken = self._gate.broken(job)
             if isinstance(broken, Unknown):
                 if broken is not UNKNOWN:
                     yield Unverified(broken.because)

@@ -62,10 +62,10 @@ def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
         unknown: Unknown | None = None
         for part in parts:
             value = part(answers)
-            if value is decides:
-                return decides
             if value is other:
                 continue
+            if value is decides:
+                return decides
             if isinstance(value, Unknown):
                 first = unknown is None or (unknown is UNKNOWN if decides else value is UNKNOWN)
                 unknown = value if first else unknown
