@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from preflight.document import Problem, Unknown
+from preflight.document import Node, Problem, Unknown
 from preflight.finding import Edit
 from preflight.record import NamedTuple, dataclass, field
 from preflight.request import Target
@@ -61,6 +61,9 @@ class Arguments:
 
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
     """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
+
+    tree: Node | None = None
+    """A config as the framework loads it, with what it names merged into it; None where there is none."""
 
     def get(self, name: str) -> Value:
         """The effective value: derived or switched, else written, else the default."""

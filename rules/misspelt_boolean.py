@@ -2,7 +2,7 @@
 
 ## What it does
 Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and `"True"` or `"False"` in quotes
-where the setting is a switch.
+where the setting is a switch: by its name, or because its default is one.
 
 ## Why is this bad?
 Any text that is not empty is true to Python. `use_parallel: Flase` starts distributed training; `"False"` switches on.
@@ -37,20 +37,20 @@ _NAMES = ("use_", "enable_", "is_", "do_")
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.kind == "yaml" and not document.source.name.endswith(".json") and any(map(_near, document.texts)):
-            yield from _of(document, main=document is job.documents[0])
+            yield from _of(job, document)
 
 
-def _of(document: Document, *, main: bool) -> Iterator[Finding]:
+def _of(job: Job, document: Document) -> Iterator[Finding]:
     assert document.tree is not None
     seen: set[int] = set()
     for key, node, entry in walk(document.tree):
         if entry is None or not isinstance(node.value, str) or id(node) in seen:
             continue
         seen.add(id(node))
-        meant = _meant(key, node)
+        meant = _meant(key, node, switch=str(key[-1]).startswith(_NAMES) or _switches(job, key))
         if meant is not None:
             shown = node.span.text
-            fix = Fix(f"write {meant}", (Edit("set", key, meant),), Safety.UNSAFE) if main else None
+            fix = Fix(f"write {meant}", (Edit("set", key, meant),), Safety.UNSAFE) if document is job.documents[0] else None
             message = f"{key[-1]} is the text {shown}, which counts as true; did you mean {meant}?"
             yield Finding(message, node.span, key=key, fix=fix)
 
@@ -61,13 +61,19 @@ def _near(text: str) -> bool:
     return meant_boolean(text) is not None
 
 
-def _meant(key: Key, node: Node) -> bool | None:
+def _switches(job: Job, key: Key) -> bool:
+    """Whether the framework's own default of a setting is True or False."""
+    name = ".".join(map(str, key))
+    names = (name, name.replace("model.model_config.", "mcore.", 1)) if name.startswith("model.model_config.") else (name,)
+    return any(isinstance(job.arguments.default(one).raw, bool) for one in names)
+
+
+def _meant(key: Key, node: Node, *, switch: bool) -> bool | None:
     """The boolean that a text most likely means, or None."""
     text = str(node.value).strip()
     if node.style in ("|", ">"):
         return None
     lower = text.lower()
     if lower in _WORDS:
-        switch = str(key[-1]).startswith(_NAMES)
         return _WORDS[lower] if switch or not node.style else None
     return None if node.style else meant_boolean(lower)

@@ -41,11 +41,11 @@ def check(job: Job) -> Iterator[Finding]:
     if kind not in ("legacy", "mcore"):
         return
     config = next((d.tree for d in job.documents[1:] if d.source.name.endswith("config.json")), None)
-    for document in job.documents:
-        if document.tree is not None and document.tree is not config:
-            found = list(strays(document.tree, kind, job.target.version, config))
-            yield from (_finding(stray, fixable=document is job.documents[0]) for stray in found if stray.weight != "note")
-            yield from _unused([stray for stray in found if stray.weight == "note"])
+    if (tree := job.arguments.tree) is None:
+        return
+    found = list(strays(tree, kind, job.target.version, config))
+    yield from (_finding(stray, fixable=stray.entry.key.span.source is job.documents[0].source) for stray in found if stray.weight != "note")
+    yield from _unused([stray for stray in found if stray.weight == "note"])
 
 
 def _unused(found: list[Stray]) -> Iterator[Finding]:

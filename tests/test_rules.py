@@ -99,6 +99,7 @@ SHARED = {
     ("megatron/mtp-with-context-parallel", "mindspeed-llm/mtp-context-parallel"): "MindSpeed-LLM hides the setting from the check, but not before 26.0",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
+    ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-name-without-checkpoint"): "the same in 1.7, where True alone is forgiven",
     ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard", "mindformers/scheduler-without-interleave"): "one call hands "
     "every setting of parallel to MindSpore",
     ("mindformers/mcore-mode", "mindformers/serving-devices"): "one product fills the devices; a run that trains has reset it before, one that serves has not",

@@ -37,7 +37,7 @@ _MOVED_CHECKS = {"1.5.0": 0, "1.7.0": -4, "2.1.0": 20}
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("swap_config",))
 def check(job: Job) -> Iterator[Finding]:
-    section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("swap_config")) is not None), None)
+    section = job.arguments.tree.get("swap_config") if job.arguments.tree is not None else None
     version = job.versions.get("mindformers", "")
     if section is None or version not in _MOVED:
         return

@@ -56,15 +56,25 @@ def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     if a.get("kind").raw not in ("legacy", "mcore") or not trains(a) or registers(a, job.documents[0]):
         return
-    places = [*(p for p in built(a, job.plan.layout.pipeline.raw) if p[0] != "train_dataset_task"), ("train_dataset", "train_dataset_task")]
-    for section, where in places:
-        kind = a.given(f"{where}.type")
-        if kind is None or not isinstance(kind.raw, str) or a.given(f"{where}.auto_register") is not None:
+    for section, where, name in _places(job):
+        if a.given(f"{where}.auto_register") is not None:
             continue
         place = "train_dataset" if section == "train_dataset" else where
         for takes in taken(job.target.version):
-            if takes.section == section and (kind.raw in takes.types or "*" in takes.types) and _checks(job, takes, place):
-                yield from _of(job, takes, place, kind.raw)
+            if takes.section == section and (name in takes.types or "*" in takes.types) and _checks(job, takes, place):
+                yield from _of(job, takes, place, name)
+
+
+def _places(job: Job) -> Iterator[tuple[str, str, str]]:
+    """The sections whose class checks what it is given, where each stands, and the class: with a pipeline there is one wrapper alone."""
+    a, stages = job.arguments, job.plan.layout.pipeline.raw
+    where = [place for place in built(a, stages) if place[0] != "train_dataset_task"]
+    for section, place in (*where, ("train_dataset", "train_dataset_task")):
+        kind = a.given(f"{place}.type")
+        if kind is not None and isinstance(kind.raw, str):
+            yield section, place, kind.raw
+    if isinstance(stages, int) and stages > 1:
+        yield "runner_wrapper", "runner_wrapper", "MFPipelineWithLossScaleCell"
 
 
 def _checks(job: Job, takes: Takes, place: str) -> bool:

@@ -75,6 +75,10 @@ def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, 
         return
     fate = "the class refuses it" if refused else "it is swallowed unread"
     hint = f"; did you mean {near!r}?" if near else ""
+    if name in ("beta1", "beta2") and "betas" in names:
+        near, hint = None, "; it takes both as betas: [beta1, beta2]"
+    elif name == "betas" and "beta1" in names:
+        near, hint = None, "; it takes beta1 and beta2"
     fix = Fix(f"rename it to {near}", (Edit("rename", value.key, near),)) if near else None
     span = value.setting.key_span if value.setting is not None else job.place(value)
     upstream = f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 398)}" if refused else None

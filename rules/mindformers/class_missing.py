@@ -2,7 +2,7 @@
 
 ## What it does
 Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A section that
-is left out, null or empty has none.
+is left out, null or empty has none. A type that is typed, there or in the other sections that training is built of, must be a text.
 
 ## Why is this bad?
 The trainer, or the network, is looked up by that name: without it every rank dies at start-up. A config of an mcore network
@@ -22,12 +22,14 @@ Unsafe: the class that is usual may not be the one that was meant.
 
 ## References
 MindFormers v1.5.0, mindformers/tools/register/register.py:289, MindFormerRegister.get_instance_from_cfg
+MindFormers v1.5.0, mindformers/tools/register/register.py:312 and :255; v1.7.0 and 2.1.0, :291
 MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 and :393; mindformers/trainer/trainer.py:446 and :456
 """
 
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight.dialects.mindformers.registry import built
 from preflight.dialects.mindformers.table import table
 from preflight.document import Node
 
@@ -35,6 +37,7 @@ _FILE = "mindformers/tools/register/register.py"
 _NO_SECTION = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
 _NO_TYPE = {"1.5.0": 289, "1.7.0": 367, "2.1.0": 367}
 _NULL_TYPE = {"1.5.0": 312, "1.7.0": 393, "2.1.0": 393}
+_NO_TEXT = {"1.5.0": 255, "1.7.0": 291, "2.1.0": 291}
 _CONFIG = {"1.5.0": 433, "1.7.0": 446, "2.1.0": 456}
 _USUAL = {"LlamaConfig": "LlamaForCausalLM"}
 _TRAINER = "CausalLanguageModelingTrainer"
@@ -42,21 +45,36 @@ _TRAINER = "CausalLanguageModelingTrainer"
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
-    tree, kind = job.documents[0].tree, job.arguments.get("kind").raw
-    if tree is None or tree.get("base_config") is not None or not table(job.target.version).templated:
+    tree, kind = job.arguments.tree, job.arguments.get("kind").raw
+    if tree is None or job.arguments.open or not table(job.target.version).templated:
         return
-    if tree.get("run_mode") is None:
+    if job.arguments.get("run_mode").raw is None:
         return  # said on the command line, where much else may be said
     trainer = tree.get("trainer")
-    if trainer is None or trainer.value in (None, ()):
+    if (trainer is None or trainer.value in (None, ())) and job.arguments.given("trainer.type") is None:
         said = "there is no trainer section" if trainer is None else "the trainer section is empty"
         edit = Edit("set", ("trainer",), {"type": _TRAINER}) if trainer is not None and trainer.kind == "scalar" else Edit("set", ("trainer", "type"), _TRAINER)
-        fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,))
-        span = trainer.span if trainer is not None else job.start
+        fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,)) if job.documents[0].launch is None else None
+        span = trainer.span if trainer is not None else tree.span._replace(end=tree.span.start)
         yield Finding(f"{said}, so there is no type to build a trainer by", span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
     model = tree.get("model")
-    if kind == "legacy" and model is not None and model.entries:
+    if kind == "legacy" and model is not None and model.entries and job.documents[0].launch is None:
         yield from _network(job, model)
+    yield from _types(job)
+
+
+def _types(job: Job) -> Iterator[Finding]:
+    """Types that are no names; that the type of a part of the model, or of the trainer, is null is said elsewhere."""
+    a = job.arguments
+    for section, place in built(a, job.plan.layout.pipeline.raw):
+        kind = a.given(f"{place}.type")
+        if kind is None or not kind.known or ".handler" in place or (section == "lr_schedule" and a.given("grouped_lr_schedule") is not None):
+            continue
+        if (isinstance(kind.raw, str) and kind.raw) or (kind.raw is None and section in ("trainer", "model.arch", "model.model_config")):
+            continue
+        shown = kind.setting.span.text[:30] if kind.setting is not None else ""
+        where = _place(job, _NO_TEXT if kind.raw == "" else _NULL_TYPE)
+        yield Finding(f"{place.rstrip('.0123456789')}.type is {shown or 'empty'}; it must name a class", job.place(kind), key=kind.key, upstream=where)
 
 
 def _network(job: Job, model: Node) -> Iterator[Finding]:

@@ -2,17 +2,26 @@
 
 from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
-from preflight.rules.mindformers.names import CHECKS, NEW, RUN, SINCE_TEMPLATE, VALIDATORS, a, at, automatic, data, mcore, training
+from preflight.rules.mindformers.names import (
+    CHECKS,
+    NEW,
+    RUN,
+    SINCE_TEMPLATE,
+    VALIDATORS,
+    a,
+    at,
+    automatic,
+    data,
+    empty_checkpoint,
+    mcore,
+    no_directory,
+    training,
+)
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
 _ENTRY = {"1.5.0": "run_mindformer.py:271", "1.7.0": "run_mindformer.py:276", "1.3.2": "run_mindformer.py:263", "1.2.0": "run_mindformer.py:216"}
 predicting = a["run_mode"].is_in("predict", "eval")
-empty_checkpoint = all_of(
-    any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),
-    any_of(a["model.model_config.checkpoint_name_or_path"].written.is_none, a["model.model_config.checkpoint_name_or_path"].written == ""),
-)
-no_directory = any_of(a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == "", a["pretrained_model_dir"].has("path/to"))
 
 MINDFORMERS.add(
     one_of(
@@ -139,17 +148,6 @@ MINDFORMERS.add(
         versions=NEW,
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
         fixes=(put(a["auto_trans_ckpt"], False),),
-    ),
-    refuse(
-        "resume-without-checkpoint",
-        all_of(a["resume_training"], empty_checkpoint),
-        message="resume_training is {resume_training}, but load_checkpoint is empty",
-        why="there is nothing to resume from; the trainer refuses to start",
-        upstream=at(RUN, 1367, old=1348),
-        versions=">=1.2,<1.7",
-        after=("mindformers/auto-trans-without-checkpoint",),
-        at=(a["resume_training"], a["load_checkpoint"]),
-        fixes=(put(a["resume_training"], False),),
     ),
     refuse(
         "optimizer-level-and-shard",

@@ -1,7 +1,7 @@
 """A learning-rate schedule is given no learning rate.
 
 ## What it does
-Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is not. The one in `optimizer` is not used
+Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is given none, or null. The one in `optimizer` is not used
 where there is a schedule, and the template fills only a section that is left out as a whole.
 
 ## Why is this bad?
@@ -51,13 +51,15 @@ def check(job: Job) -> Iterator[Finding]:
         or not isinstance(kind.raw, str)
         or kind.raw not in _SCHEDULES
         or not isinstance(section.raw, dict)
-        or {"learning_rate", "auto_register"} & set(section.raw)
+        or "auto_register" in section.raw
     ):
         return
-    if a.given("lr_schedule.learning_rate") is not None or a.get("grouped_lr_schedule").raw is not None:
+    typed = a.given("lr_schedule.learning_rate")
+    if (typed is not None and typed.raw is not None) or a.get("grouped_lr_schedule").raw is not None:
         return
     rate = a.given("optimizer.learning_rate")
     beside = f"; that of the optimizer, {rate.raw}, is not used beside a schedule" if rate is not None and rate.known else ""
     fix = Fix(f"give it {rate.raw}", (Edit("set", ("lr_schedule", "learning_rate"), rate.raw),)) if beside and rate is not None else None
-    message = f"lr_schedule has no learning_rate, which {kind.raw} must be given{beside}"
-    yield Finding(message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}")
+    said = "lr_schedule has no learning_rate" if typed is None else "lr_schedule.learning_rate is null"
+    message = f"{said}, which {kind.raw} must be given{beside}"
+    yield Finding(message, job.place(typed, kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}")

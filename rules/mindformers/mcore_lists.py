@@ -77,7 +77,7 @@ def _finding(job: Job, typed: Value, why: str, line: int) -> Finding:
 
 
 def _groups(job: Job) -> Iterator[Finding]:
-    section = next((found for d in job.documents if d.tree is not None and (found := d.tree.get("grouped_lr_schedule", "grouped")) is not None), None)
+    section = job.arguments.tree.get("grouped_lr_schedule", "grouped") if job.arguments.tree is not None else None
     for index, group in enumerate(section.items if section is not None else ()):
         params = group.get("params") if group.kind == "mapping" else None
         if group.kind == "mapping" and (params is None or not params.items):

@@ -66,9 +66,10 @@ _SIZES = (
     _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", ""), least=0),
     _Size("num_query_groups", (f"{_ATTENTION}:121", f"{_ATTENTION}:133", _DIVIDES), null=False),
     _Size("kv_channels", (f"{_ROTARY}:63", f"{_ROTARY}:63", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
-    *(_Size(name, ("", f"{_INIT}:30", ""), null=False, only="latent") for name in ("q_lora_rank", "kv_lora_rank")),
-    *(_Size(name, ("", f"{_LATENT}:135", ""), null=False, only="latent") for name in ("qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")),
-    _Size("moe_ffn_hidden_size", ("", f"{_INIT}:30", ""), null=False, only="experts"),
+    _Size("q_lora_rank", ("", f"{_INIT}:30", ""), null=False, only="latent"),
+    _Size("kv_lora_rank", ("", f"{_INIT}:30", ""), only="latent"),
+    *(_Size(name, ("", f"{_LATENT}:135", ""), only="latent") for name in ("qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")),
+    _Size("moe_ffn_hidden_size", (f"{_INIT}:30", f"{_INIT}:30", ""), null=False, only="experts"),
 )
 
 
@@ -89,7 +90,7 @@ def check(job: Job) -> Iterator[Finding]:
         value = job.arguments.get(f"mcore.{size.name}")
         if value.setting is None or not value.known or (size.name == "ffn_hidden_size" and mixed) or (size.name == "kv_channels" and latent):
             continue
-        if size.text[run] and (isinstance(value.raw, str) or (value.raw is None and size.null)):
+        if size.text[run] and (isinstance(value.raw, (str, list)) or (value.raw is None and size.null)):
             yield _finding(job, value, size.text[run])
         elif training and _cannot(value.raw, size.least) and not (latent and size.name == "num_query_groups"):
             words = "a whole number" if isinstance(value.raw, float) else f"at least {size.least}"
@@ -117,7 +118,7 @@ def _cannot(raw: object, least: int) -> bool:
 def _finding(job: Job, value: Value, where: str) -> Finding:
     text = value.raw.strip() if isinstance(value.raw, str) else ""
     fix = Fix(f"write {int(text)}", value.becomes(int(text)), Safety.SAFE) if text.isdigit() else None
-    shown = "null" if value.raw is None else f"the text {value.raw!r}"
+    shown = "null" if value.raw is None else f"the text {value.raw!r}" if isinstance(value.raw, str) else value.raw
     return Finding(f"{_name(value)} is {shown}; it must be a whole number", job.place(value), key=value.key, fix=fix, upstream=where)
 
 

@@ -48,8 +48,8 @@ _RUN = {"1.5.0": "mindformers/trainer/trainer.py:1362", "1.7.0": "mindformers/tr
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
-    tree, kind = job.documents[0].tree, job.arguments.get("kind").raw
-    if tree is None or tree.get("base_config") is not None:
+    tree, kind = job.arguments.tree, job.arguments.get("kind").raw
+    if tree is None or job.arguments.open:
         return
     t = table(job.target.version)
     if not t.templated:
@@ -58,7 +58,7 @@ def check(job: Job) -> Iterator[Finding]:
     for entry in tree.entries:
         name = entry.key.value
         if name in wanted and not entry.shadowed and not (name == "moe_config" and kind == "mcore"):
-            yield from _section(str(name), entry, t, mcore=kind == "mcore")
+            yield from _section(str(name), entry, t, mcore=kind == "mcore", fixable=entry.key.span.source is job.documents[0].source)
     if job.arguments.get("run_mode").raw in TRAINING and tree.get("model") is None:
         yield Finding("there is no model section, so there is nothing to train", tree.span._replace(end=tree.span.start), upstream=_RUN[t.version])
 
@@ -71,7 +71,7 @@ def _sections(job: Job) -> tuple[str, ...]:
     return (*_GENERAL, *(_EVAL if mode == "eval" else ("processor",) if mode == "predict" else ()))
 
 
-def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Finding]:
+def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -> Iterator[Finding]:
     node, span = entry.value, entry.key.span
     if node.value is None:
         return
@@ -89,7 +89,7 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool) -> Iterator[Find
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
             usual = _TRAINER if name == "trainer" else t.sections.get(name, {}).get(key) if key == "type" else None
-            fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),)) if isinstance(usual, str) else None
+            fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),)) if isinstance(usual, str) and fixable else None
             yield Finding(f"{name} has no {key}, which it must have", span, key=(name,), fix=fix, upstream=_place(name, mcore=mcore, t=t))
     if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and t.version in _REGISTER:
         yield Finding(

@@ -1,6 +1,6 @@
 """Handles and conditions that the constraints of graph-mode MindFormers share."""
 
-from preflight.constraints.expressions import Expression, Handles
+from preflight.constraints.expressions import Expression, Handles, all_of, any_of
 from preflight.dialects.mindformers.table import known_names
 from preflight.dialects.mindformers.types import at as at
 
@@ -23,6 +23,12 @@ scheduler = a["parallel.pipeline_config.pipeline_scheduler"]
 
 flash = a["model.model_config.use_flash_attention"]
 """Flash attention as the first checks see it: the file's own setting, without mcore's default."""
+
+empty_checkpoint: Expression = all_of(
+    any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),
+    any_of(a["model.model_config.checkpoint_name_or_path"].written.is_none, a["model.model_config.checkpoint_name_or_path"].written == ""),
+)
+no_directory: Expression = any_of(a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == "", a["pretrained_model_dir"].has("path/to"))
 
 CHECKS = "mindformers/tools/check_rules.py"
 TRAINER = "mindformers/trainer/base_trainer.py"

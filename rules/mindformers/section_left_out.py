@@ -2,7 +2,7 @@
 
 ## What it does
 Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its template. Says with
-what. A config that names another in `base_config` may have them there.
+what. What a `base_config` holds counts.
 
 ## Why is this bad?
 Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever `optimizer.learning_rate`
@@ -40,11 +40,8 @@ _LINE = {"1.5.0": 676}
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",), after=("missing-key",))
 def check(job: Job) -> Iterator[Finding]:
-    a, document = job.arguments, next((d for d in job.documents if d.tree is not None), None)
-    if document is None or document.tree is None or not table(job.target.version).templated or not trains(a):
-        return
-    tree = document.tree
-    if tree.get("base_config") is not None or tree.get("model") is None:
+    a, tree = job.arguments, job.arguments.tree
+    if tree is None or a.open or not table(job.target.version).templated or not trains(a) or tree.get("model") is None:
         return
     for name, filled in _filled(job).items():
         node = tree.get(name)

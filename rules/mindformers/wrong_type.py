@@ -34,14 +34,17 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:336, in 1.7.0 mindformers/t
 mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.swap once more
 """
 
+import re
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, known, rule
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, known, rule
 from preflight.arguments import REMOVE
 from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.mcore import PARTS, has_part
 from preflight.dialects.mindformers.types import CHOICES, WORDS, Sort, applying, fits
-from preflight.spelling import meant_boolean, nearest
+from preflight.spelling import float_of_yaml, meant_boolean, nearest
 
+_NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
 _CONTEXT = "mindformers/core/context/parallel.py"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 _SIZES = frozenset(f"parallel_config.{size}" for size in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel"))
@@ -55,13 +58,21 @@ _NO_DEFAULT = tuple(f"model.model_config.{name}" for name in ("num_layers", "voc
 def check(job: Job) -> Iterator[Finding]:
     version = job.target.version
     for sort in applying(version):
-        value = job.arguments.given(sort.name) if sort.name in job.touched else None
+        value = _value(job, sort) if sort.name in job.touched else None
         if value is None or not value.known or not _active(job, sort):
             continue
         if sort.name == "parallel_config.vocab_emb_dp":
             value = value.derived(job.arguments.get(sort.name).raw, "")
         if value.known and not fits(sort.sort, value.raw, version):
             yield _finding(job, sort, value)
+
+
+def _value(job: Job, sort: Sort) -> Value | None:
+    """What was typed for a setting; one of an mcore network may be called otherwise."""
+    if not sort.name.startswith("mcore."):
+        return job.arguments.given(sort.name)
+    value = job.arguments.get(sort.name)
+    return value if value.written else None
 
 
 def _active(job: Job, sort: Sort) -> bool:
@@ -85,10 +96,8 @@ def _active(job: Job, sort: Sort) -> bool:
         return isinstance(path := get("load_checkpoint").raw, str) and path != ""
     if sort.when == "glm":
         return bool(get("kind").raw == "legacy" and get("model.model_config.type").raw == "ChatGLM2Config")
-    if sort.when in ("dense", "experts"):
-        mixed = get("mcore.num_moe_experts")
-        trained = get("kind").raw == "mcore" and get("training").raw is True and mixed.known
-        return trained and (mixed.raw is not None) == (sort.when == "experts")
+    if sort.when in PARTS:
+        return get("kind").raw == "mcore" and get("training").raw is True and has_part(job.arguments, sort.when)
     if sort.when in ("mcore", "legacy"):
         return bool(get("kind").raw == sort.when)
     if sort.when == "yarn":
@@ -116,6 +125,8 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         meant = fewest
     if meant is not None and (not isinstance(meant, bool) or "bool" in sort.sort) and fits(sort.sort, meant, job.target.version):
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
+    elif (number := _number(value, sort.sort)) is not None:
+        fix = number
     elif isinstance(value.raw, str) and (switch := meant_boolean(value.raw.strip().lower())) is not None and fits(sort.sort, switch, job.target.version):
         fix = Fix(f"write {switch}", value.becomes(switch))
     elif isinstance(value.raw, str) and (near := _near(value.raw, sort.sort)) is not None:
@@ -124,8 +135,18 @@ def _finding(job: Job, sort: Sort, value: Value) -> Finding:
         fix = Fix(f"write {fewest}", value.becomes(fewest))
     elif sort.name not in _NO_DEFAULT:
         fix = Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
-    message = f"{sort.name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
+    name = ".".join(map(str, value.key)) if sort.name.startswith("mcore.") else sort.name
+    message = f"{name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
     return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where, layout=sort.name in _SIZES)
+
+
+def _number(value: Value, sort: str) -> Fix | None:
+    """Writes a number as it is spelled where one is due."""
+    text = value.raw.strip() if isinstance(value.raw, str) else ""
+    if value.setting is None or not _NUMBER.fullmatch(text) or not fits(sort, float(text), ""):
+        return None
+    spelled = float_of_yaml(text) if "e" in text.lower() else text
+    return Fix(f"write {spelled}", (Edit("splice", value.key, spelled, value.setting.span),), Safety.SAFE)
 
 
 def _near(text: str, sort: str) -> str | None:

@@ -11,19 +11,19 @@ import yaml
 
 import preflight
 from preflight import collect
-from preflight.rules.mindformers import experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, trainer
+from preflight.rules.mindformers import experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, start, trainer
 
 FILE = Path(__file__).parent.parent / "constraints" / "mindformers-graph.yaml"
 DATA = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 DECLARED = {
     rule.id.removeprefix("mindformers/")
-    for module in (experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, trainer)
+    for module in (experts, generic, ignored, latest, launch, mcore, model_legacy, parallel, start, trainer)
     for rule in collect(module)
 }
 
 
 def built(base: str, changes: dict[str, Any]) -> str:
-    """A base with values put in by dotted name; None removes."""
+    """A base with values put in by dotted name; None removes, and the text null is the null of YAML."""
     config = copy.deepcopy(DATA["bases"][base])
     for name, value in changes.items():
         *path, last = name.split(".")
@@ -33,7 +33,7 @@ def built(base: str, changes: dict[str, Any]) -> str:
         if value is None:
             place.pop(last, None)
         else:
-            place[last] = value
+            place[last] = None if value == "null" else value
     return yaml.safe_dump(config)
 
 

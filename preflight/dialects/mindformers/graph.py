@@ -57,6 +57,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
 
     versions = {"mindformers": version}
     arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), open=bool(run.open), versions=versions, keeps=keeps)
+    arguments = replace(arguments, tree=loaded.tree)
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))

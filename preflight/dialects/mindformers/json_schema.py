@@ -71,7 +71,7 @@ def _section(section: str, t: Table, kind: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "type": ["object", "null"],
         "description": descriptions().get(section, ""),
-        "properties": {key: _key(f"{section}.{key}", default, t.version) for key, default in keys.items()},
+        "properties": {key: _key(f"{section}.{key}", default, t.version, kind) for key, default in keys.items()},
     }
     for name, inner in NESTED.items() if section == "parallel" else ():
         made["properties"][name] = {"type": "object", "properties": {key: _key(f"parallel.{name}.{key}", None, t.version) for key in inner}}
@@ -90,12 +90,12 @@ def _model(kind: str, t: Table) -> dict[str, Any]:
     return {"type": "object", "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in sorted(known.targets)}}
 
 
-def _key(name: str, default: Any, version: str) -> dict[str, Any]:
+def _key(name: str, default: Any, version: str, kind: str = "") -> dict[str, Any]:
     """One setting: its form where the framework checks it always, its default, what it means."""
     made: dict[str, Any] = {}
     if (text := descriptions().get(name)) is not None:
         made["description"] = text
-    sort = next((s for s in SORTS if s.name == name and not s.when and matches(version, s.versions)), None)
+    sort = next((s for s in SORTS if s.name == name and s.when in ("", kind) and matches(version, s.versions)), None)
     if sort is not None and sort.sort in _SHAPES and not (name == "parallel_config.vocab_emb_dp" or (sort.sort == "memory" and matches(version, ">=2"))):
         made.update(_SHAPES[sort.sort])
         made.setdefault("description", f"Must be {WORDS[sort.sort]}.")

@@ -149,7 +149,7 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
         said = section.get("model_type") or (config.get("model_type") if config is not None else None)
         names = mcore.names(t.version, str(said.value) if said is not None else "", t.mcore)
         known = {
-            *names.targets,
+            *(name for name, field in names.targets.items() if names.latent or not names.config or field not in mcore.LATENT),
             *names.ignored,
             *t.mcore_models.get(names.config, ()),
             "model_type",

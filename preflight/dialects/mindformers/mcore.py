@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from preflight.arguments import Arguments
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.table import folder
@@ -136,6 +137,36 @@ def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
         if not entry.shadowed and isinstance(entry.key.value, str) and entry.key.value not in typed:
             yield entry.key.value, Value(number(entry.value), Origin.DERIVED, note="config.json")
     yield from typed.items()
+
+
+LATENT = frozenset(
+    "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim rope_type rotary_percent rotary_scaling_factor original_max_position_embeddings "
+    "beta_fast beta_slow mscale mscale_all_dim csa_window_size csa_compress_ratios csa_compress_rotary_base csa_dense_mode o_groups o_lora_rank "
+    "apply_dsa_kernel_fusion".split()
+)
+"""Fields of networks with latent attention alone."""
+PARTS = ("trained", "dense", "experts", "grouped", "sized", "unsized", "rotary", "spread", "latent")
+"""Parts that a network may have or not; "trained": whatever it has, "spread": positions by yarn's own settings, "sized": shared experts have
+a width of their own."""
+
+
+def has_part(arguments: Arguments, part: str) -> bool:
+    """Whether a network has a part, for sure."""
+    get = arguments.get
+    mixed, width, latent = get("mcore.num_moe_experts"), get("mcore.moe_shared_expert_intermediate_size"), get("mcore.multi_latent_attention")
+    if part in ("dense", "experts"):
+        return mixed.known and (mixed.raw is not None) == (part == "experts")
+    if part == "grouped":
+        return mixed.known and mixed.raw is not None and isinstance(get("mcore.moe_router_group_topk").raw, (int, str))
+    if part in ("sized", "unsized"):
+        return width.known and (width.raw is not None) == (part == "sized")
+    if part == "latent":
+        return latent.raw is True
+    if part in ("rotary", "spread"):
+        kind = get("mcore.position_embedding_type").raw
+        plain = not isinstance(get("mcore.rope_scaling").raw, (dict, Unknown))
+        return kind in ("rope", "yarn") and plain if part == "rotary" else plain and kind == "yarn" and latent.raw is True
+    return True
 
 
 _MODEL = "model.model_config."

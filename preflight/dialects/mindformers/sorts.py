@@ -19,6 +19,7 @@ _UTILS = "mindformers/trainer/utils.py"
 _SETTING = "mindformers/parallel_core/training_graph/transformer/utils.py"
 _GRAPH = "mindformers/parallel_core/training_graph"
 _CORE = "mindformers/parallel_core/transformer_config.py"
+_UTILS_CORE = "mindformers/parallel_core/transformer_config_utils.py"
 
 
 def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
@@ -31,7 +32,8 @@ def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
 class Sort(NamedTuple):
     """A setting and the sort of value it must hold. when: "", "parallel" (use_parallel is on), "swap" (swap is on), "training",
     "sunk" (training with sink_mode), "built" (training, and since 1.5 whatever the run does), "mcore", "legacy", "llama" (a legacy Llama
-    type), "widened" (one whose width is computed), "layered" (a model that uses LayerSetting), "yarn"."""
+    type), "widened" (one whose width is computed), "layered" (a model that uses LayerSetting), "yarn",
+    and parts of an mcore network."""
 
     name: str
     sort: str
@@ -134,30 +136,13 @@ SORTS += (
         Sort(f"model.model_config.{name}", "dtype", {"1.7.0": f"{_CORE}:{old}", "2.1.0": f"{_CORE}:{new}"}, "mcore", ">=1.7")
         for name, old, new in (("compute_dtype", 420, 2293), ("layernorm_compute_dtype", 421, 2294), ("rotary_dtype", 422, 2295))
     ),
-    Sort(
-        "model.model_config.params_dtype",
-        "dtype",
-        {"1.7.0": "mindformers/parallel_core/model_parallel_config.py:177", "2.1.0": f"{_CORE}:2279"},
-        "mcore",
-        ">=1.7",
-    ),
-    *(
-        Sort(f"model.model_config.{name}", "text", {"1.7.0": f"{_CORE}:424", "2.1.0": f"{_CORE}:70"}, "mcore", ">=1.7")
-        for name in ("param_init_type", "softmax_compute_dtype")
-    ),
+    Sort("model.model_config.softmax_compute_dtype", "text or bool", {"1.7.0": f"{_UTILS_CORE}:44", "2.1.0": f"{_UTILS_CORE}:43"}, "mcore", ">=1.7"),
     *(
         Sort(f"model.model_config.{name}", "type or null", at("mindformers/models/utils.py", 56, 91, 106), "glm", ">=1.5")
         for name in ("compute_dtype", "layernorm_compute_type", "param_init_type", "rotary_dtype")
     ),
     Sort("model.model_config.embedding_init_type", "type or null", at("mindformers/models/utils.py", 56, 91), "llama", ">=1.5"),
     Sort("model.model_config.hidden_act", "activation or null", {"1.7.0": f"{_GRAPH}/activation.py:227"}, "dense", ">=1.7"),
-    Sort(
-        "model.model_config.moe_router_load_balancing_type",
-        "balancing or null",
-        {"1.7.0": f"{_GRAPH}/transformer/moe/router.py:185", "2.1.0": f"{_GRAPH}/transformer/moe/router.py:200"},
-        "experts",
-        ">=1.7",
-    ),
     Sort("context.device_target", "device", at(_CONTEXT, 200, 199, 163), "", ">=1.5"),
     Sort("context.ascend_config.precision_mode", "precision", at(_CONTEXT, 200, 199, 249), "ascend", ">=1.5"),
     Sort("context.memory_optimize_level", "optimization or null", at(_CONTEXT, 196), "", ">=2"),

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.core_sorts import CORE_SORTS
 from preflight.dialects.mindformers.sorts import SORTS
 from preflight.dialects.mindformers.sorts import Sort as Sort
 from preflight.dialects.mindformers.sorts import at as at
@@ -64,7 +65,17 @@ WORDS |= {
     "seed": "a whole number of at least 0",
     "format or null": "ckpt or safetensors",
     "activation or null": "silu, swiglu, fusedswiglu or gelu",
-    "balancing or null": "sub_seq_aux_loss, seq_aux_loss or gbs_aux_loss",
+    "balancing": "sub_seq_aux_loss, seq_aux_loss or gbs_aux_loss",
+    "text or bool": "the name of a type, or True or False",
+    "no float16": "float32 or bfloat16",
+    "base": "a number above 0, and not 1",
+    "real above 0": "a number above 0",
+    "norm": "LayerNorm or RMSNorm",
+    "score": "softmax or sigmoid",
+    "score or null": "softmax or sigmoid",
+    "whole from 0 or null": "a whole number of at least 0",
+    "from -1 or null": "a whole number of at least -1",
+    "number or null": "a whole number",
 }
 SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -77,6 +88,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "optimization": ("O0", "O1"),
     "format": ("ckpt", "safetensors"),
     "activation": ("silu", "swiglu", "fusedswiglu", "gelu"),
+    "norm": ("LayerNorm", "RMSNorm"),
+    "score": ("softmax", "sigmoid", "sqrtsoftplus"),
     "balancing": ("sub_seq_aux_loss", "seq_aux_loss", "gbs_aux_loss"),
     "dtype": (
         *("float64", "fp64", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8", "int16", "int32", "int64"),
@@ -100,8 +113,10 @@ def fits(sort: str, raw: Any, version: str) -> bool:
         return not raw or (whole(raw) and raw > 0)
     if sort == "activation":
         return isinstance(raw, str) and raw.lower() in CHOICES[sort]
-    if sort in ("device", "precision", "format", "dtype", "balancing"):
+    if sort in ("device", "precision", "format", "dtype", "balancing", "norm", "score"):
         return isinstance(raw, str) and (raw in CHOICES[sort] or (sort == "device" and raw == "Davinci" and matches(version, "<2")))
+    if sort in _OF_CORE:
+        return _OF_CORE[sort](raw)
     if sort in _LEAST:
         return isinstance(raw, _LEAST[sort][0]) and raw >= _LEAST[sort][1] and not (sort == "epochs" and raw == 0)
     if sort == "positive":
@@ -135,7 +150,14 @@ def _of_model(sort: str, raw: Any) -> bool:
     return isinstance(raw, float) and 0 <= raw < 1 if sort == "fraction" else isinstance(raw, str)
 
 
+_OF_CORE: dict[str, Callable[[Any], bool]] = {
+    "text or bool": lambda raw: isinstance(raw, (str, bool)),
+    "no float16": lambda raw: raw not in ("float16", "fp16"),
+    "base": lambda raw: not isinstance(raw, (int, float)) or (raw > 0 and raw != 1),
+    "real above 0": lambda raw: isinstance(raw, (int, float)) and raw > 0,
+}
 _LEAST: dict[str, tuple[Any, int]] = {
+    "from -1": (int, -1),
     "size above 0": (int, 1),
     "size from 0": (int, 0),
     "batch": (int, 1),
@@ -196,4 +218,4 @@ def _depth(raw: Any, version: str) -> bool:
 @lru_cache(maxsize=8)
 def applying(version: str) -> tuple[Sort, ...]:
     """The sorts that a release checks."""
-    return tuple(sort for sort in SORTS if matches(version, sort.versions))
+    return tuple(sort for sort in (*SORTS, *CORE_SORTS) if matches(version, sort.versions))

@@ -1,0 +1,83 @@
+"""What the start of a graph-mode run refuses of checkpoints that are not there, of interleaved batches, and of latent attention."""
+
+from preflight.constraints.expressions import all_of
+from preflight.constraints.shapes import ConstraintSet, put, refuse
+from preflight.finding import Severity
+from preflight.rules.mindformers.names import MCORE, RUN, TRAINER, a, at, empty_checkpoint, mcore, no_directory, training
+
+MINDFORMERS = ConstraintSet("mindformers")
+_LATENT = "mindformers/parallel_core/training_graph/transformer/multi_latent_attention.py"
+resume, interleaved = a["resume_training"], a["micro_batch_interleave_num"]
+softmax = a["model.model_config.softmax_compute_dtype"]
+_TYPES = ("float32", "fp32", "bfloat16", "bf16", "float16", "fp16", True, False)
+
+MINDFORMERS.add(
+    refuse(
+        "resume-without-checkpoint",
+        all_of(a["resume_training"], empty_checkpoint),
+        message="resume_training is {resume_training}, but load_checkpoint is empty",
+        why="there is nothing to resume from; the trainer refuses to start",
+        upstream=at(RUN, 1367, old=1348),
+        versions=">=1.2,<1.7",
+        after=("mindformers/auto-trans-without-checkpoint",),
+        at=(a["resume_training"], a["load_checkpoint"]),
+        fixes=(put(a["resume_training"], False),),
+    ),
+    refuse(
+        "resume-name-without-checkpoint",
+        all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
+        message="resume_training names {resume_training}, but load_checkpoint is empty",
+        why="a name is looked for below load_checkpoint, and any text is one, even False in quotes; the trainer refuses to start",
+        upstream={"1.7.0": f"{RUN}:1409", "2.1.0": f"{RUN}:1513"},
+        versions=MCORE,
+        after=("mindformers/auto-trans-without-checkpoint", "mindformers/auto-trans-without-checkpoint-new", "wrong-type"),
+        at=(resume, a["load_checkpoint"]),
+        fixes=(put(resume, False),),
+    ),
+    refuse(
+        "resume-from-null",
+        all_of(resume.is_in(True), a["load_checkpoint"].given, a["load_checkpoint"].is_none),
+        message="resume_training is on, but load_checkpoint is null",
+        why="its path is looked at before anything else; the trainer dies",
+        upstream={"1.7.0": f"{RUN}:1357", "2.1.0": f"{RUN}:1448"},
+        versions=MCORE,
+        after=("mindformers/auto-trans-without-checkpoint", "mindformers/auto-trans-without-checkpoint-new"),
+        at=(a["load_checkpoint"], resume),
+        fixes=(put(resume, False),),
+    ),
+    refuse(
+        "no-interleaved-batch",
+        all_of(training, interleaved == 0),
+        message="micro_batch_interleave_num is 0; it must be at least 1",
+        why="the batch is divided by it",
+        upstream=at(TRAINER, 200, 214, 980),
+        versions=">=1.5",
+        at=(interleaved,),
+        fixes=(put(interleaved, 1),),
+    ),
+    refuse(
+        "value-head-too-wide",
+        all_of(
+            mcore,
+            training,
+            a["mcore.multi_latent_attention"],
+            a["mcore.qk_head_dim"] + a["mcore.qk_pos_emb_head_dim"] < a["mcore.v_head_dim"],
+        ),
+        message="v_head_dim {mcore.v_head_dim} is more than qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim}",
+        why="values are padded to the width of keys; the attention refuses to be built",
+        upstream={"1.7.0": f"{_LATENT}:132", "2.1.0": f"{_LATENT}:135"},
+        versions=MCORE,
+        at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
+    ),
+    refuse(
+        "softmax-type-unknown",
+        all_of(mcore, softmax.is_set, ~softmax.is_in(*_TYPES)),
+        message="softmax_compute_dtype {model.model_config.softmax_compute_dtype} is no type, and counts as not float32",
+        why="whatever is not float32 or fp32 lets the softmax run in the type of the network",
+        upstream={"1.7.0": "mindformers/parallel_core/transformer_config_utils.py:40", "2.1.0": "mindformers/parallel_core/transformer_config_utils.py:39"},
+        versions=MCORE,
+        after=("wrong-type",),
+        at=(softmax,),
+        severity=Severity.WARNING,
+    ),
+)
