@@ -35,6 +35,7 @@ MINDSPEED_LLM.add(
         why="the overlap runs between the split products; dies at launch",
         fixes=(put(a.mla_mm_split), drop(a.mla_up_proj_tp_overlap)),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "mla-overlap-sequence-parallel",
@@ -45,6 +46,7 @@ MINDSPEED_LLM.add(
         why="it hides the gathering of the sequence; dies at launch",
         fixes=(put(a.sequence_parallel), drop(a.mla_up_proj_tp_overlap)),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "mla-recompute-tensor",
@@ -55,6 +57,7 @@ MINDSPEED_LLM.add(
         why="the recomputed product would gather the sequence again; dies at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "mla-recompute-zero-memory",
@@ -65,6 +68,7 @@ MINDSPEED_LLM.add(
         why="both free the same activations; dies at launch",
         fixes=(drop(a.recompute_mla_up_proj), drop(a.mla_zero_memory)),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "mla-swap-schedule",
@@ -75,6 +79,7 @@ MINDSPEED_LLM.add(
         why="the swap is timed by that schedule; dies at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "mla-swap-overlap",
@@ -85,6 +90,7 @@ MINDSPEED_LLM.add(
         why="the swap runs inside that overlap; dies at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
         versions=">=26",
+        since="26.0",
     ),
     needs("indexer-latent-attention", DSA, MLA, upstream=f"{DSA_FILE}:114", at=(DSA,), why=LATENT, versions=">=2.3"),
     needs(
@@ -105,6 +111,7 @@ MINDSPEED_LLM.add(
         message="--enable-dsa-indexer with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
         fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "indexer-reset-mask-indexer",

@@ -29,6 +29,7 @@ MINDSPEED_LLM.add(
         message="LoRA does not work together with --moe-tp-extend-ep",
         why="adapters are split like their layers, which the flag changes; dies at launch",
         versions=">=2.3",
+        since="2.3",
     ),
     refuse(
         "lora-fusion-gather",

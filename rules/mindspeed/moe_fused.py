@@ -95,5 +95,6 @@ MINDSPEED.add(
         message="--moe-zero-memory needs --moe-alltoall-overlap-comm or --moe-fb-overlap",
         why="memory is saved inside the overlapped layers only; dies at launch",
         versions=">=2.3",
+        since="2.3",
     ),
 )

@@ -46,6 +46,7 @@ MINDSPEED.add(
         why="without it there is no exchange to hide; dies at launch",
         fixes=(drop(ALLTOALL),),
         versions=">=26.1",
+        since="26.1",
     ),
     refuse(
         "alltoall-overlap-grouped-gemm",

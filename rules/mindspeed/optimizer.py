@@ -101,6 +101,7 @@ MINDSPEED.add(
         why="it swaps the shards of that optimizer; dies at launch",
         fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "swap-optimizer-ema",

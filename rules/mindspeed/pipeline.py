@@ -15,7 +15,16 @@ MICRO = a.global_batch_size // a.micro_batch_size // a.data_parallel_size
 SCHEDULE = "the schedule runs forward and backward of two halves at once and does not know this feature; dies at launch"
 
 MINDSPEED.add(
-    clash("dualpipev-custom-fsdp", DUALPIPEV, a.use_custom_fsdp, upstream=f"{DUAL}:23", why=SCHEDULE, fixes=(drop(a.use_custom_fsdp), LEAVE), versions=">=2.3"),
+    clash(
+        "dualpipev-custom-fsdp",
+        DUALPIPEV,
+        a.use_custom_fsdp,
+        upstream=f"{DUAL}:23",
+        why=SCHEDULE,
+        fixes=(drop(a.use_custom_fsdp), LEAVE),
+        versions=">=2.3",
+        since="2.3",
+    ),
     clash(
         "dualpipev-overlap-grad-reduce",
         DUALPIPEV,
@@ -119,6 +128,7 @@ MINDSPEED.add(
         message="{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",
         why="one virtual stage per rank is no interleaving; dies at launch",
         versions=">=2.3",
+        since="2.3",
     ),
     refuse(
         "defer-embedding-wgrad",
@@ -128,6 +138,7 @@ MINDSPEED.add(
         message="--defer-embedding-wgrad-compute is not supported by MindSpeed",
         why="dies at launch",
         versions=">=2.3",
+        since="2.3",
     ),
     clash(
         "multi-parameter-fb-overlap",

@@ -41,6 +41,7 @@ MINDSPEED.add(
         why="only core models are built from its layers; dies at launch",
         fixes=(put(a.transformer_impl, "local"), drop(a.use_legacy_models)),
         versions=">=26",
+        since="26.0",
     ),
     refuse(
         "hif8-recipe",

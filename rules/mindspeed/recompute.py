@@ -60,6 +60,7 @@ MINDSPEED.add(
         upstream=f"{RIPIPE}:77",
         why="both take activations out of memory; dies at launch",
         versions=">=2.3",
+        since="2.3",
     ),
     refuse(
         "recompute-in-bubble-overlap-p2p",
@@ -70,6 +71,7 @@ MINDSPEED.add(
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
         why="the schedule relies on overlapped sends; dies at launch",
         versions=">=2.3",
+        since="2.3",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -80,6 +82,7 @@ MINDSPEED.add(
         message="--recompute-in-bubble does not work with --no-align-grad-reduce",
         why=ALIGN,
         versions=">=2.3",
+        since="2.3",
     ),
     refuse(
         "recompute-in-advance-uniform",
@@ -117,6 +120,7 @@ MINDSPEED.add(
         message="--recompute-in-advance does not work with --no-align-grad-reduce",
         why=ALIGN,
         versions=">=2.3",
+        since="2.3",
     ),
     refuse(
         "recompute-in-advance-ignored",

@@ -51,6 +51,7 @@ MINDSPEED.add(
         message="--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, the other demands it",
         why="whichever way --sequence-parallel is set, one of the two checks fails at launch",
         versions=">=26",
+        since="26.0",
     ),
     clash(
         "tp-2d-unaligned-linear",
