@@ -149,6 +149,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.ckpt_format, OWN),
         fixes=(put(a.ckpt_format, "fsdp_dtensor"),),
+        since="0.14",
         **new(1169),
     ),
     conflicts(

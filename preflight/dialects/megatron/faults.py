@@ -70,9 +70,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         near = ""
     elif near:
         message += f"; did you mean {near}"
-    from difflib import SequenceMatcher
-
-    close = text in REMOVED or SequenceMatcher(None, text.replace("_", "-").lower(), near.lower()).ratio() >= CLOSE
+    close = text in REMOVED or _close(text.replace("_", "-").lower(), near.lower())
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use), options.options.get(near)
 
@@ -83,6 +81,15 @@ def _elsewhere(options: Table, text: str) -> list[str]:
     newer = own[: own.index((options.framework, options.version))]
     first = [known for known in reversed(newer) if text in table(*known).options][:1]
     return [table(*known).label for known in (*first, *(known for known in FILES if known not in newer and text in table(*known).options))]
+
+
+def _close(typed: str, near: str) -> bool:
+    """Whether a name is a slip of another one, and not that name with another short word in it: gpu is no slip of cpu."""
+    from difflib import SequenceMatcher
+
+    words, others = typed.split("-"), near.split("-")
+    swapped = [(a, b) for a, b in zip(words, others, strict=False) if a != b] if len(words) == len(others) else []
+    return SequenceMatcher(None, typed, near).ratio() >= CLOSE and not any(len(a) <= 3 and len(a) == len(b) and sorted(a) != sorted(b) for a, b in swapped)
 
 
 def _opposite(options: Table, text: str) -> Flag | None:
