@@ -1,7 +1,8 @@
 """What tokenizers are made of: files that must be named, a size that must be said."""
 
-from preflight.constraints.shapes import ConstraintSet, refuse
-from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
+from preflight.constraints.shapes import ConstraintSet, put, refuse
+from preflight.finding import Severity
+from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
 
 MEGATRON = ConstraintSet("megatron")
 TYPE = a.tokenizer_type
@@ -11,6 +12,9 @@ FROM_FILE = (
     "SFTTokenizer",
 )
 STATED = all_of(~a.use_checkpoint_args, a.entry_is_known)
+UNTYPED = all_of(
+    TYPE.is_none, a.tokenizer_model.is_set, a.metadata_path.is_none, a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"), STATED
+)
 WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"
 
 MEGATRON.add(
@@ -32,6 +36,28 @@ MEGATRON.add(
         also=(f"{BUILD}:38",),
         versions=OLD,
         at=(TYPE,),
+    ),
+    refuse(
+        "tokenizer-type-missing",
+        all_of(UNTYPED, any_of(a.vocab_file.is_none, a.merge_file.is_none)),
+        message="--tokenizer-model is not read: without --tokenizer-type {entry} makes a GPT2BPETokenizer, which needs --vocab-file and --merge-file",
+        why=WHY,
+        upstream="pretrain_gpt.py:326",
+        versions=OLD,
+        unless_framework="mindspeed-llm",
+        at=(a.tokenizer_model,),
+        fixes=(put(TYPE, "HuggingFaceTokenizer"),),
+    ),
+    refuse(
+        "tokenizer-type-left-to-script",
+        UNTYPED,
+        message="--tokenizer-model is not read: without --tokenizer-type {entry} makes GPT-2's tokenizer",
+        why="the data is read with another tokenizer than the one that is named, and the vocabulary has another size",
+        upstream="pretrain_gpt.py:527",
+        severity=Severity.WARNING,
+        versions=NEW,
+        at=(a.tokenizer_model,),
+        fixes=(put(TYPE, "HuggingFaceTokenizer"),),
     ),
     refuse(
         "tokenizer-size-missing",

@@ -105,6 +105,15 @@ MINDSPEED_LLM.add(
         why="the tokenizer is made right after the arguments are read; dies at launch",
     ),
     refuse(
+        "tokenizer-type-missing",
+        a.tokenizer_type.is_none & a.tokenizer_name_or_path.is_set & ~a.use_checkpoint_args & a.entry_is_known,
+        at=(a.tokenizer_name_or_path,),
+        upstream="megatron/training/tokenizer/tokenizer.py:100",
+        message="--tokenizer-name-or-path is read by --tokenizer-type PretrainedFromHF; no type is given, and there is no default",
+        why="the tokenizer is made right after the arguments are read; dies at launch",
+        fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),
+    ),
+    refuse(
         "wandb-name",
         (a.wandb_exp_name != "") & a.wandb_exp_name.is_set & ~a.use_wandb,
         at=(a.wandb_exp_name,),
