@@ -67,22 +67,26 @@ def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Findin
     return [_lowered(f, because) if f.severity is Severity.ERROR and ("/" in f.rule or f.rule in OPTIONS) else f for f in found]
 
 
-def strange(job: Job) -> str:
-    """An option or a choice which shows that the parser is none of those that are described, where nobody said the target; "" where all are known or slips.
+def strange(job: Job) -> tuple[str, bool]:
+    """An option or a choice which shows that the parser is none of those that are described, where nobody said the target; "" where all are known
+    or slips. And whether an earlier release has it.
 
     An entry script may have options of its own; only what an earlier release has tells there.
     """
     if job.arguments.get("target_is_stated").raw is not False:
-        return ""
+        return "", False
     known = job.arguments.get("entry_is_known").raw is True
-    told = (p for p in job.arguments.problems if p.in_use or (p.kind == "unknown-flag" and p.fix is None and (known or p.before)))
-    return next((text for p in told if (text := p.span.text.partition("=")[0]).startswith("--") or p.before), "")
+    told = [p for p in job.arguments.problems if p.in_use or (p.kind == "unknown-flag" and p.fix is None and (known or p.before))]
+    named = [(p.span.text.partition("=")[0], bool(p.before)) for p in sorted(told, key=lambda p: not p.before)]
+    return next((one for one in named if one[0].startswith("--") or one[1]), ("", False))
 
 
-def foreign(found: Sequence[Finding], job: Job, option: str) -> list[Finding]:
-    """What was found as a described release in a command for another one, or for a fork: what its own rules and options refuse is a warning."""
+def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, option: str) -> list[Finding]:
+    """What was found as a described release in a command for another one, or for a fork: what its options refuse is a warning, and what
+    its own rules refuse, where the oldest release that is described does not refuse it there, too."""
     because = f"so it is in {job.target}, but that has no {option}"
-    return [_lowered(f, because) if _of_release(f, job) else f for f in found]
+    everywhere = {(f.rule, f.path, f.span.start) for f in oldest if f.severity is Severity.ERROR and f.rule not in OPTIONS}
+    return [_lowered(f, because) if _of_release(f, job) and (f.rule, f.path, f.span.start) not in everywhere else f for f in found]
 
 
 def _of_release(finding: Finding, job: Job) -> bool:

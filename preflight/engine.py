@@ -179,6 +179,11 @@ class _Again(NamedTuple):
     policy: Policy
     read: Read
 
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The releases that are described."""
+        return tuple(target for dialect in self.plugins.dialects for target in dialect.targets)
+
     def job(self, document: Document, target: Target | None = None) -> Job | None:
         """A document as a config of another target where one is given; None where it is nobody's."""
         request = self.request._replace(target=target) if target is not None else self.request
@@ -198,11 +203,12 @@ def _certain(document: Document, found: list[Finding], job: Job, again: _Again) 
         others = map(again.job, elsewhere(document, document.launch))
         found = supposed(found, (again.findings(other) for other in others if other is not None), name)
     found = split(found, job)
-    if option := strange(job):
-        return foreign(found, job, option)
+    option, earlier = strange(job)
+    if option:
+        return foreign(found, [] if earlier else _oldest(document, job, again), job, option)
     if asked is None or asked == job.target:
         return found
-    near = around(asked, (target for dialect in again.plugins.dialects for target in dialect.targets))
+    near = around(asked, again.targets)
     if near == (job.target,):
         return alone(found, asked, job.target)
     for target in near:
@@ -211,6 +217,13 @@ def _certain(document: Document, found: list[Finding], job: Job, again: _Again) 
                 return alone(found, asked, job.target)
             return doubted(found, again.findings(there), asked, target)
     return found
+
+
+def _oldest(document: Document, job: Job, again: _Again) -> list[Finding]:
+    """What is found as the oldest described release; nothing where it is built on the same one as the run's own, and so tells nothing of others."""
+    oldest = next(iter(around(Target(job.target.framework, "0"), again.targets)), job.target)
+    there = again.job(document, oldest) if oldest != job.target else None
+    return again.findings(there) if there is not None and not beneath(there.versions, oldest) else []
 
 
 def _fired(findings: Iterable[Finding], jobs: Iterable[Job], plugins: Plugins) -> tuple[Checkable, ...]:

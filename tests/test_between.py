@@ -227,3 +227,10 @@ def test_an_option_of_an_earlier_release_says_which() -> None:
     says = {f.rule: f.message for f in preflight.check_text(f"{script} --no-query-key-layer-scaling --tokenizer-type MistralTokenizer", name="run.sh").findings}
     assert says["unknown-flag"].endswith("has no option --no-query-key-layer-scaling; megatron before 0.4 had it")
     assert says["bad-choice"].endswith("not 'MistralTokenizer'; megatron before 0.9 took it")
+
+
+def test_what_every_described_release_refuses_is_refused_beside_an_option_of_a_fork_too() -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --option-of-a-fork 3 --log-interval 0 --mtp-num-layers 0\n"
+    found = {f.rule: f.severity for f in preflight.check_text(script, name="run.sh").findings}
+    assert found["unknown-flag"] is Severity.WARNING
+    assert found["megatron/log-interval-zero"] is Severity.ERROR
