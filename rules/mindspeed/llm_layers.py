@@ -104,6 +104,16 @@ MINDSPEED_LLM.add(
         why="on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines speaks; dies at launch",
     ),
     refuse(
+        "uneven-virtual-stages",
+        (PP != 2) & VPP.is_set & a.num_virtual_stages_per_pipeline_rank.is_none & a.pipeline_model_parallel_layout.is_none & ~UNSPLIT,
+        upstream={"mindspeed-llm": "megatron/training/arguments.py:444"},
+        at=(VPP, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
+        fixes=(drop(VPP),),
+        message="stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
+        "--num-virtual-stages-per-pipeline-rank says how many pieces instead",
+        why="Megatron refuses it; on pipeline 2 virtual stages are hidden from that check; dies at launch",
+    ),
+    refuse(
         "virtual-stage-divides",
         (PP == 2) & VPP.is_set & (STAGE % VPP != 0),
         upstream=f"{BASIC}:98",
