@@ -89,7 +89,7 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "checkpoint-format-changed",
-        a.ckpt_format.given & (a.ckpt_format != "torch"),
+        a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron wants it there
         versions="<26.1",
         severity=Severity.WARNING,
         upstream={"26.0.0": f"{ARGUMENTS}:112", "2.3.0": f"{ARGUMENTS}:1289", "2.2.0": f"{ARGUMENTS}:1316"},

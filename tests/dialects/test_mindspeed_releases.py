@@ -95,6 +95,12 @@ def test_a_check_is_that_of_the_releases_that_make_it(more: str, framework: str,
     assert tuple(release for release in RELEASES if rule in errors(more, f"{framework}@{release}")) == refusing
 
 
+def test_disaggregated_training_makes_up_for_missing_ranks_since_26_1() -> None:
+    more = "--layerwise-disaggregated-training --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4"
+    assert "device-count" in errors(more, "mindspeed-llm@26.0.0")
+    assert "device-count" not in errors(more, "mindspeed-llm@26.1.0")
+
+
 def test_what_a_release_changes_silently_is_its_own() -> None:
     names = ("moe_router_topk_scaling_factor", "variable_seq_lengths", "shape_order")
     more = "--num-experts 8 --routed-scaling-factor 2.5 --topk-group 4 --n-group 8 --variable-seq-lengths --reset-position-ids"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.run import NotKnown, Run, derives
 
 
@@ -47,7 +48,7 @@ def total_model_size(run: Run) -> None:
 def data_parallel_size(run: Run) -> None:
     """What remains of the ranks."""
     world, model = run.world_size, run.total_model_size
-    if world > 0 and world % model and run.layerwise_disaggregated_training:
+    if world > 0 and world % model and inflates(run):
         world = model
     if world < 1 or world % model:
         raise NotKnown(f"{world} ranks are not a multiple of {model}")

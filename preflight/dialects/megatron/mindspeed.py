@@ -24,6 +24,11 @@ class Change(NamedTuple):
     versions: str = ""
 
 
+def inflates(run: Run) -> bool:
+    """Whether MindSpeed-LLM counts as many ranks as one copy of the model needs: disaggregated training, since 26.1 (vtp_feature.py:39)."""
+    return bool(run.layerwise_disaggregated_training) and not before(run, "26.1")
+
+
 def _context(run: Run, *algorithms: str) -> bool:
     return run.context_parallel_size > 1 and run.context_parallel_algo in algorithms
 

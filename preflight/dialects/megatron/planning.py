@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.constraints.versions import matches
 from preflight.dialects.megatron import plan_model, plan_training
+from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.plan_source import Puts, Source
 from preflight.dialects.megatron.run import Run
@@ -102,7 +103,7 @@ def _total(source: Source) -> Value:
 def _world(run: Run) -> int:
     """Layer-wise disaggregated training counts as many ranks as one copy of the model needs."""
     ranks: int = run.world_size
-    return int(run.total_model_size) if ranks % run.total_model_size and run.layerwise_disaggregated_training else ranks
+    return int(run.total_model_size) if ranks % run.total_model_size and inflates(run) else ranks
 
 
 def _schedule(run: Run) -> str:
