@@ -37,7 +37,8 @@ PYNATIVE.add(
     ),
     refuse(
         "mask-without-flash",
-        (a["net.use_flash_attention"] == False) & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
+        any_of(a["net.use_flash_attention"] == False, a["net.use_flash_attention"].is_none)
+        & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
         message="mask compression needs use_flash_attention",
         why=WHY,
         upstream=f"{NETWORK}:2409",

@@ -1,8 +1,9 @@
 """A value of the network is of a type or in a range that pynative mode refuses.
 
 ## What it does
-Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), sizes of the network that are written as
-text or as null, kinds of position embedding, and names of number types: bfloat16, float16, float32 or their short forms.
+Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), numbers of the network that are written as
+text, what is null and has no default then, kinds of position embedding, and names of number types: bfloat16, float16,
+float32 or their short forms.
 
 ## Why is this bad?
 The network's configuration or the first layer raises while the model is made.
@@ -22,7 +23,9 @@ MindFormers 2.1.0, mindformers/pynative/base_models/common/embeddings/vocab_embe
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, rule
+from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight.dialects.mindformers.pynative_numbers import HELD, INTEGER, Held
+from preflight.document import Unknown
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _TYPES = ("params_dtype", "compute_dtype", "layernorm_compute_dtype", "rotary_dtype", "moe_router_dtype")
@@ -31,14 +34,7 @@ _NAMES = (
     *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
 )
 _POSITIONS = ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")
-_EMBEDDING = "mindformers/pynative/base_models/common/embeddings/vocab_embedding.py:57"
 _MEANT = {"half": "float16", "float": "float32", "single": "float32", "bfloat": "bfloat16", "bf": "bfloat16"}
-_NEEDED = {
-    "hidden_size": _EMBEDDING,
-    "vocab_size": _EMBEDDING,
-    "num_layers": "mindformers/models/qwen3/configuration_qwen3.py:221",
-    "num_attention_heads": f"{_CONFIG}:2349",
-}
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
@@ -62,38 +58,46 @@ def check(job: Job) -> Iterator[Finding]:
     if kind is not None and isinstance(kind.raw, str) and kind.raw not in _POSITIONS:
         message = f"position_embedding_type {kind.raw} is none of {', '.join(_POSITIONS)}"
         yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_CONFIG}:2590")
-    yield from _texts(job)
-    yield from _nothing(job)
-    factor = job.arguments.given("net.moe_aux_loss_coeff")
-    if factor is not None and isinstance(factor.raw, (str, list, dict)):
-        yield Finding(f"moe_aux_loss_coeff is {factor.raw!r}; it must be a number", job.place(factor), key=factor.key, upstream=f"{_CONFIG}:2686")
+    for held in HELD:
+        value = job.arguments.given(f"net.{held.field}")
+        if value is not None and value.known and _is_there(job, held.when):
+            yield from _held(job, held, value)
 
 
-def _nothing(job: Job) -> Iterator[Finding]:
-    """A size that is written as null does not fall back to a default."""
-    for field, where in _NEEDED.items():
-        value = job.arguments.given(f"net.{field}")
-        if value is not None and value.raw is None:
-            yield Finding(f"{value.key[-1]} is null; the network needs a number", job.place(value), key=value.key, upstream=where)
-    base = job.arguments.given("net.rotary_base")
-    if base is not None and isinstance(base.raw, str):
-        place = "mindformers/pynative/base_models/common/embeddings/rotary_pos_embedding.py:60"
-        yield Finding(f"{base.key[-1]} is the text {base.raw!r}; it must be a number", job.place(base), key=base.key, upstream=place)
-    for name in ("compute_dtype", "params_dtype"):
-        kind = job.arguments.given(f"net.{name}")
-        if kind is not None and kind.raw is None:
-            yield Finding(f"{name} is null; it must name a type such as bfloat16", job.place(kind), key=kind.key, upstream=f"{_CONFIG}:70")
-    act = job.arguments.given("net.hidden_act")
-    if act is not None and act.raw is None:
-        yield Finding("hidden_act is null; the network needs a name", job.place(act), key=act.key, upstream="mindformers/pynative/layers/activation.py:304")
+def _held(job: Job, held: Held, value: Value) -> Iterator[Finding]:
+    """A value that is null or a text where the network cannot do with it."""
+    name = value.key[-1] if value.key else held.field
+    if held.null and value.raw is None:
+        yield Finding(f"{name} is null; it must be {held.wanted}", job.place(value), key=value.key, upstream=held.null)
+    elif held.text and isinstance(value.raw, (str, list, dict)):
+        meant = _meant(value.raw, held.wanted)
+        fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE) if meant is not None else None
+        shown = "the text " if isinstance(value.raw, str) else ""
+        yield Finding(f"{name} is {shown}{value.raw!r}; it must be {held.wanted}", job.place(value), key=value.key, fix=fix, upstream=held.text)
 
 
-def _texts(job: Job) -> Iterator[Finding]:
-    for field in ("hidden_size", "vocab_size", "num_layers", "num_attention_heads", "ffn_hidden_size"):
-        value = job.arguments.given(f"net.{field}")
-        if value is not None and isinstance(value.raw, str):
-            number = int(value.raw) if value.raw.strip().isdigit() else None
-            text_fix = Fix(f"write {number}", value.becomes(number), Safety.SAFE) if number is not None else None
-            yield Finding(
-                f"{value.key[-1]} is the text {value.raw!r}; it must be an integer", job.place(value), key=value.key, fix=text_fix, upstream=_EMBEDDING
-            )
+def _is_there(job: Job, when: str) -> bool:
+    """Whether the network has, for sure, the part that a setting is of."""
+    get, given = job.arguments.get, job.arguments.given
+    latent, position = get("net.multi_latent_attention").raw, given("net.position_embedding_type")
+    experts, groups = get("net.num_moe_experts").raw, get("net.moe_router_group_topk").raw
+    if when in ("plain", "latent"):
+        return latent is (when == "latent")
+    if when == "rotary":
+        return position is None or position.raw in ("rope", "yarn")
+    if when == "yarn":
+        factor = get("net.rotary_scaling_factor").raw
+        return latent is True and position is not None and position.raw == "yarn" and isinstance(factor, (int, float)) and factor > 1
+    if when == "experts":
+        return isinstance(experts, int) and experts > 0
+    if when == "groups":
+        return groups not in (None, 0) and not isinstance(groups, Unknown)
+    return True
+
+
+def _meant(raw: object, wanted: str) -> int | float | None:
+    """The number that a text spells."""
+    try:
+        return int(raw) if wanted == INTEGER else float(raw)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError):
+        return None

@@ -65,6 +65,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "csa_window_size": ("sliding_window", "csa_window_size"),
     "normalization": ("normalization",),
     "rotary_base": ("rope_theta", "rotary_base"),
+    "rotary_scaling_factor": ("scaling_factor", "factor", "rotary_scaling_factor"),
+    "beta_fast": ("beta_fast",),
+    "beta_slow": ("beta_slow",),
+    "mscale": ("mscale",),
+    "mscale_all_dim": ("mscale_all_dim",),
+    "init_method_std": ("initializer_range", "init_method_std"),
+    "moe_grouped_gemm": ("moe_grouped_gemm", "use_gmm"),
+    "moe_token_drop_policy": ("moe_token_drop_policy", "enable_sdrop"),
 }
 """Field of the network → the keys of `model` that set it."""
 
