@@ -105,6 +105,8 @@ def _read(job: Job, name: str, sort: str, place: str) -> bool:
     given = job.arguments.given
     if sort == "steps":
         return all(given(f"{place}.{other}") is None for other in _OF_STEPS)
+    if sort in ("kept", "saved every"):
+        return given(f"checkpoint.{'save_max' if sort == 'kept' else 'save_interleaved_steps'}") is None
     return sort != "old epochs" or given(f"{place}.warmup_ratio") is None
 
 

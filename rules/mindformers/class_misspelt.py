@@ -4,7 +4,7 @@
 Compares the types of the sections that a run is built of with the classes that MindFormers, its research models and MindSpore
 have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`, `runner_wrapper`, `callbacks`,
 `train_dataset_task` and its `data_loader` with its handlers; of a legacy config `model.arch` and `model.model_config`. Only a slip of the pen
-is told: other capitals, a letter doubled, two swapped, or one word a letter off. Any other unknown name may be a class of your own, and so
+is told, and an optimizer that releases since 1.6 have no more: other capitals, a letter doubled, two swapped, or one word a letter off. Any other unknown name may be a class of your own, and so
 may every name in a section with `auto_register`, or where `--register_path` is given.
 
 ## Why is this bad?
@@ -34,6 +34,8 @@ MindFormers v1.0.0 and v1.2.0, mindformers/tools/register/register.py:140; v1.3.
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Severity, Value, rule
+from preflight.constraints.versions import matches
+from preflight.dialects.mindformers.kinds import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.spelling import slip_of
 
@@ -47,15 +49,19 @@ def check(job: Job) -> Iterator[Finding]:
         return
     for section, place in built(job.arguments, job.plan.layout.pipeline.raw):
         kind = job.arguments.given(f"{place}.type")
-        if kind is None or not isinstance(kind.raw, str) or kind.raw in classes()[section]:
+        if kind is None or not isinstance(kind.raw, str):
+            continue
+        if section == "optimizer" and kind.raw in GONE and matches(job.target.version, ">=1.7") and job.arguments.given("optimizer.auto_register") is None:
+            yield _finding(job, kind, place, "AdamW", ", any more")
+        if kind.raw in classes()[section]:
             continue
         if (meant := slip_of(kind.raw, classes()[section])) is not None and job.arguments.given(f"{place}.auto_register") is None:
             yield _finding(job, kind, place, meant)
 
 
-def _finding(job: Job, kind: Value, place: str, meant: str) -> Finding:
+def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> Finding:
     line = _LINE.get(job.target.version, 287)
     where = _HANDLER.get(job.target.version) if ".handler." in place else None
-    message = f"there is no class {kind.raw} for {place.rstrip('.0123456789')}; did you mean {meant}?"
+    message = f"there is no class {kind.raw} for {place.rstrip('.0123456789')}{since}; did you mean {meant}?"
     fix = Fix(f"write {meant}", kind.becomes(meant))
     return Finding(message, job.place(kind), key=kind.key, fix=fix, upstream=where or f"mindformers/tools/register/register.py:{line}")

@@ -188,8 +188,8 @@ MINDFORMERS.add(
     ),
     refuse(
         "only-save-strategy-with-checkpoint",
-        all_of(a["checkpoint"], a["only_save_strategy"]),
-        message="only_save_strategy does not go with a checkpoint section",
+        all_of(any_of(a["checkpoint"], ~a["use_legacy_format"]), a["only_save_strategy"]),
+        message="only_save_strategy does not go with a checkpoint section, or with use_legacy_format False",
         why="the section switches the legacy format off, which only_save_strategy needs",
         upstream="mindformers/trainer/utils.py:816",
         versions=NEW,

@@ -82,7 +82,8 @@ def check(job: Job) -> Iterator[Finding]:
         return
     run = 2 if not training else int(new)
     latent = job.arguments.get("mcore.multi_latent_attention").raw is not False
-    mixed = job.arguments.get("mcore.num_moe_experts").raw is not None  # then no dense layer may be built
+    first = job.arguments.get("mcore.first_k_dense_replace").raw
+    mixed = job.arguments.get("mcore.num_moe_experts").raw is not None and not (isinstance(first, int) and first > 0)  # then no dense layer may be built
     has = {"": True, "latent": job.arguments.get("mcore.multi_latent_attention").raw is True, "experts": _counts(job)}
     for size in _SIZES:
         if not has[size.only] or not (size.text[run] or size.zero[run]):

@@ -1,9 +1,9 @@
 """What the start of a graph-mode run refuses of checkpoints that are not there, of interleaved batches, and of latent attention."""
 
-from preflight.constraints.expressions import all_of
+from preflight.constraints.expressions import all_of, any_of
 from preflight.constraints.shapes import ConstraintSet, put, refuse
 from preflight.finding import Severity
-from preflight.rules.mindformers.names import MCORE, RUN, TRAINER, a, at, empty_checkpoint, mcore, no_directory, training
+from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, RUN, TRAINER, a, at, empty_checkpoint, mcore, no_directory, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _LATENT = "mindformers/parallel_core/training_graph/transformer/multi_latent_attention.py"
@@ -54,6 +54,26 @@ MINDFORMERS.add(
         versions=">=1.5",
         at=(interleaved,),
         fixes=(put(interleaved, 1),),
+    ),
+    refuse(
+        "group-routing-without-experts",
+        all_of(mcore, training, a["mcore.moe_router_group_topk"], a["mcore.moe_router_num_groups"], a["mcore.num_moe_experts"].is_none),
+        message="{mcore.moe_router_num_groups} groups of experts are given, but no experts",
+        why="the number of experts is divided by that of the groups while the network is configured",
+        upstream={"1.7.0": f"{CONFIG}:583", "2.1.0": f"{CONFIG}:2493"},
+        versions=MCORE,
+        at=(a["mcore.moe_router_num_groups"], a["mcore.moe_router_group_topk"]),
+    ),
+    refuse(
+        "resume-name-new-format",
+        all_of(resume.is_set, ~resume.is_in(True, False), any_of(a["checkpoint"], ~a["use_legacy_format"])),
+        message="resume_training names {resume_training}; without the legacy format of checkpoints it must be True or False",
+        why="a checkpoint section, or use_legacy_format False, switches the format; the trainer refuses a name then",
+        upstream="mindformers/trainer/utils.py:814",
+        versions=NEW,
+        after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
+        at=(resume, a["checkpoint"], a["use_legacy_format"]),
+        fixes=(put(resume, True),),
     ),
     refuse(
         "value-head-too-wide",

@@ -50,6 +50,7 @@ def _one_of(words: str, *choices: str, switch: bool = False) -> ArgumentSort:
 
 _WITHIN = ArgumentSort("a number with a decimal point between 0.0 and 1.0", lambda raw: isinstance(raw, float) and 0 < raw < 1)
 _STEPS = ArgumentSort("a whole number of at least 0", lambda raw: raw is None or (_whole(raw) and raw >= 0))
+_ABOVE = ArgumentSort("a whole number of at least 1", lambda raw: raw is None or not _whole(raw) or raw >= 1)
 _MULTIPLIED = ArgumentSort("a number of at least 0", _multiplied)
 
 ARGUMENT_SORTS = {
@@ -73,6 +74,10 @@ ARGUMENT_SORTS = {
     "whole from 0 or null": _STEPS,
     "whole or null": ArgumentSort("a whole number", lambda raw: raw is None or isinstance(raw, int)),
     "whole above 0": ArgumentSort("a whole number of at least 1", lambda raw: _whole(raw) and raw > 0),
+    "no text": ArgumentSort("a number", lambda raw: not isinstance(raw, str)),
+    "kept": _ABOVE,
+    "saved every": _ABOVE,
+    "text": ArgumentSort("a text", lambda raw: isinstance(raw, str)),
     "switch": ArgumentSort("True or False", lambda raw: isinstance(raw, bool)),
     "ckpt or safetensors": _one_of("ckpt or safetensors", "ckpt", "safetensors"),
     "pack or truncate": _one_of("pack or truncate", "pack", "truncate"),

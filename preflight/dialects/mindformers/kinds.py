@@ -93,17 +93,19 @@ def choose_version(tree: Node, kind: Kind, request: Request) -> str:
     found = {(str(s.key.value), str(e.key.value)) for s in tree.entries for e in s.value.entries}
     model = tree.get("model", "model_config", "type")
     name = model.value if model is not None and isinstance(model.value, str) else ""
-
-    return _fitting(kind, frozenset(found & _candidates(kind)[1]), name)
+    optimizer = tree.get("optimizer", "type")
+    old = optimizer is not None and optimizer.value in GONE
+    return _fitting(kind, frozenset(found & _candidates(kind)[1]), name, old=old)
 
 
 @lru_cache(maxsize=256)
-def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str) -> str:
-    """The newest of the releases that know the most of the keys, and the model's type."""
+def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: bool = False) -> str:
+    """The newest of the releases that know the most of the keys, the model's type, and the optimizer; old: which newer ones do not have."""
     candidates = _candidates(kind)[0]
 
     def misfits(t: Table) -> int:
         unknown_keys = sum(1 for s, k in found if s in t.strict and k not in t.sections[s])
+        unknown_keys += 10 * (old and numbers(t.version) >= (1, 7))
         return unknown_keys + 10 * (bool(name) and name not in t.models and any(name in other.models for other in candidates))
 
     best: Table = min(reversed(candidates), key=misfits)
@@ -117,6 +119,8 @@ def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str
     return tables, frozenset((*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section])))
 
 
+GONE = ("adamw", "fp32_adamw", "fused_adamw", "FP32StateAdamWeightDecay", "FusedAdamWeightDecay")
+"""Optimizers that no release has since 1.6: v1.6.0, mindformers/core/optim/build_optim.py."""
 _FORMER = (
     *(("runner_config", key) for key in ("image_size", "per_epoch_size", "initial_epoch", "has_trained_epoches", "has_trained_steps")),
     ("parallel_config", "auto_parallel"),

@@ -70,6 +70,8 @@ def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
         yield from _each(a, "train_dataset.data_loader.handler")
     if pipeline == 1 and a.get("runner_config.gradient_accumulation_steps").raw in (None, 1):
         yield "runner_wrapper", "runner_wrapper"  # else it is replaced
+    if isinstance(a.get("runner_wrapper.scale_sense").raw, dict):
+        yield "runner_wrapper.scale_sense", "runner_wrapper.scale_sense"
     yield from _each(a, "callbacks")
 
 

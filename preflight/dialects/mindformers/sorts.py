@@ -60,13 +60,16 @@ SORTS = (
     Sort("recompute_config.recompute_slice_activation", "bool", at(_TF, 419, 395, 390, old=212), "built"),
     Sort("swap_config.swap", "bool", at(_TF, 209, 185, 180), "built", ">=1.5"),
     Sort("swap_config.default_prefetch", "positive int or bool", at("mindformers/tools/check_rules.py", 340, 336, 360), "swap", ">=1.5"),
-    *(Sort(f"moe_config.{name}", "positive", at(_MOE, line, line, line + 1), "legacy") for name, line in (("expert_num", 139), ("num_experts_chosen", 141))),
-    Sort("moe_config.comp_comm_parallel_degree", "positive", at(_MOE, 144, 144, 147), "legacy"),
-    Sort("moe_config.update_step", "positive", at(_MOE, 148, 148, 151), "legacy"),
+    *(Sort(f"moe_config.{name}", "positive", at(_MOE, line, line + 3), "legacy") for name, line in (("expert_num", 139), ("num_experts_chosen", 141))),
+    Sort("moe_config.comp_comm_parallel_degree", "positive", at(_MOE, 144, 147), "legacy"),
+    Sort("moe_config.update_step", "positive", at(_MOE, 148, 151), "legacy"),
     *(
-        Sort(f"moe_config.{name}", "bool", at(_MOE, line, line, line + 3), "legacy")
+        Sort(f"moe_config.{name}", "bool", at(_MOE, line, line + 3), "legacy")
         for name, line in (("group_wise_a2a", 142), ("comp_comm_parallel", 143), ("save_token_distribution", 145), ("enable_cold_hot_expert", 147))
     ),
+    Sort("moe_config.aux_loss_factor", "float above 0", at(_MOE, 140, 143), "legacy", ">=1.5"),
+    Sort("moe_config.router_dense_type", "router type", at(_MOE, 151, 154), "legacy", ">=1.5"),
+    Sort("model.model_config.fine_grain_interleave", "number or null", at("mindformers/tools/check_rules.py", 266, 308, 332), "training", ">=1.5"),
     Sort("runner_config.gradient_accumulation_steps", "accumulation", at(_TRAINER, 278, 294, 307, old=272), "training"),
     Sort("runner_config.batch_size", "batch", at(_TRAINER, 200, 213, 255), "training"),
     Sort("micro_batch_interleave_num", "number", at(_TRAINER, 484, 493, 544), "training"),
@@ -77,6 +80,7 @@ SORTS = (
         Sort(f"context.{name}", sort, at(_CONTEXT, 200, 199), "", ">=1.5,<2")
         for name, sort in (("save_graphs", "graphs"), ("jit_config", "section or null"), ("inter_op_parallel_num", "threads"), ("deterministic", "switch"))
     ),
+    Sort("context.save_graphs_path", "path", at(_CONTEXT, 200, 199), "", ">=1.5,<2"),
     Sort("context.memory_optimize_level", "optimization", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
     Sort("context.mempool_block_size", "memory", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
     *(Sort(f"parallel.{name}", "bool or null", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5") for name in ("full_batch", "gradients_mean")),
@@ -86,6 +90,7 @@ SORTS = (
     ),
     Sort("parallel.strategy_ckpt_save_file", "file", {**at("mindformers/tools/utils.py", 177), "2.1.0": "mindformers/utils/file_utils.py:61"}, "", ">=1.5"),
     Sort("context.jit_config.jit_level", "jit", at(_CONTEXT, 200, 199, 320), "", ">=1.5"),
+    Sort("parallel.strategy_ckpt_config.save_file", "file", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5"),
     Sort("output_dir", "file", {"2.1.0": "mindformers/trainer/utils.py:834"}, "training", ">=2"),
     Sort("runner_config.epochs", "epochs", at(_UTILS, 168, 206, 214), "training", ">=1.5"),
     Sort("runner_config.sink_size", "sink", at(_UTILS, 161, 199, 205), "sunk", ">=1.5"),

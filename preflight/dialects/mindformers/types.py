@@ -66,6 +66,9 @@ WORDS |= {
     "format or null": "ckpt or safetensors",
     "activation or null": "silu, swiglu, fusedswiglu or gelu",
     "balancing": "sub_seq_aux_loss, seq_aux_loss or gbs_aux_loss",
+    "float above 0": "a number with a decimal point above 0.0",
+    "router type": "float16, float32 or bfloat16",
+    "path": "the name of a folder",
     "text or bool": "the name of a type, or True or False",
     "no float16": "float32 or bfloat16",
     "base": "a number above 0, and not 1",
@@ -79,6 +82,7 @@ WORDS |= {
 }
 SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 CHOICES: dict[str, tuple[str, ...]] = {
+    "router type": ("float16", "float32", "bfloat16"),
     "type": ("float16", "float32", "bfloat16"),
     "device": ("Ascend", "GPU", "CPU"),
     "precision": (
@@ -151,6 +155,9 @@ def _of_model(sort: str, raw: Any) -> bool:
 
 
 _OF_CORE: dict[str, Callable[[Any], bool]] = {
+    "float above 0": lambda raw: isinstance(raw, float) and raw > 0,
+    "router type": lambda raw: isinstance(raw, str) and raw in CHOICES["type"],
+    "path": lambda raw: isinstance(raw, str) and raw != "",
     "text or bool": lambda raw: isinstance(raw, (str, bool)),
     "no float16": lambda raw: raw not in ("float16", "fp16"),
     "base": lambda raw: not isinstance(raw, (int, float)) or (raw > 0 and raw != 1),
