@@ -100,6 +100,7 @@ SHARED = {
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-name-without-checkpoint"): "the same in 1.7, where True alone is forgiven",
+    ("mindformers/group-routing-experts", "mindformers/group-routing-without-experts"): "one division, of a number that does not divide and of none",
     ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard", "mindformers/scheduler-without-interleave"): "one call hands "
     "every setting of parallel to MindSpore",
     ("mindformers/mcore-mode", "mindformers/serving-devices"): "one product fills the devices; a run that trains has reset it before, one that serves has not",

@@ -2,10 +2,11 @@
 
 ## What it does
 Compares the types of the sections that a run is built of with the classes that MindFormers, its research models and MindSpore
-have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`, `runner_wrapper`, `callbacks`,
-`train_dataset_task` and its `data_loader` with its handlers; of a legacy config `model.arch` and `model.model_config`. Only a slip of the pen
-is told, and an optimizer that releases since 1.6 have no more: other capitals, a letter doubled, two swapped, or one word a letter off. Any other unknown name may be a class of your own, and so
-may every name in a section with `auto_register`, or where `--register_path` is given.
+have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`, `runner_wrapper` and its `scale_sense`,
+`callbacks`, `train_dataset_task` and its `data_loader` with its handlers; of a legacy config `model.arch` and `model.model_config`. Only a
+slip of the pen is told (other capitals, a letter doubled, two swapped, or one word a letter off), a schedule in the place of an optimizer or
+the other way about, and an optimizer that releases since 1.6 have no more. Any other unknown name may be a class of your own, and so may
+every name in a section with `auto_register`, or where `--register_path` is given.
 
 ## Why is this bad?
 The class is looked up by its name on every rank, after the devices are there: `Can't find class type ... class name ...`.
@@ -40,6 +41,7 @@ from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.spelling import slip_of
 
 _HANDLER = {version: f"mindformers/dataset/dataloader/hf_dataloader.py:{line}" for version, line in (("1.7.0", 292), ("2.1.0", 344))}
+_RIVALS = {"optimizer": ("lr_schedule",), "lr_schedule": ("optimizer",)}
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
 
@@ -55,13 +57,20 @@ def check(job: Job) -> Iterator[Finding]:
             yield _finding(job, kind, place, "AdamW", ", any more")
         if kind.raw in classes()[section]:
             continue
-        if (meant := slip_of(kind.raw, classes()[section])) is not None and job.arguments.given(f"{place}.auto_register") is None:
+        other = next((name for name in _RIVALS.get(section, ()) if kind.raw in classes()[name]), None)
+        if other is not None and job.arguments.given(f"{place}.auto_register") is None:
+            message = f"{kind.raw} is a class for {other}, not for {section}"
+            yield Finding(message, job.place(kind), key=kind.key, upstream=_upstream(job, place))
+        elif (meant := slip_of(kind.raw, classes()[section])) is not None and job.arguments.given(f"{place}.auto_register") is None:
             yield _finding(job, kind, place, meant)
 
 
 def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> Finding:
-    line = _LINE.get(job.target.version, 287)
-    where = _HANDLER.get(job.target.version) if ".handler." in place else None
     message = f"there is no class {kind.raw} for {place.rstrip('.0123456789')}{since}; did you mean {meant}?"
     fix = Fix(f"write {meant}", kind.becomes(meant))
-    return Finding(message, job.place(kind), key=kind.key, fix=fix, upstream=where or f"mindformers/tools/register/register.py:{line}")
+    return Finding(message, job.place(kind), key=kind.key, fix=fix, upstream=_upstream(job, place))
+
+
+def _upstream(job: Job, place: str) -> str:
+    where = _HANDLER.get(job.target.version) if ".handler." in place else None
+    return where or f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 287)}"

@@ -80,7 +80,10 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
             yield Finding(f"{name} must be a list, each entry with its type", node.span, key=(name,), upstream=f"{_FILE}:191")
             return
         for index, item in enumerate(node.items):
-            if item.kind == "mapping" and item.get("type") is None:
+            if item.kind != "mapping":
+                message = f"entry {index} of {name} is {repr(item.shown[:30]) if item.shown else 'empty'}; it must be a mapping with a type"
+                yield Finding(message, item.span, key=(name, index), upstream=f"{_FILE}:110")
+            elif item.get("type") is None:
                 yield Finding(f"entry {index} of {name} has no type", item.span, key=(name, index), upstream=f"{_FILE}:109")
         return
     if node.kind != "mapping":

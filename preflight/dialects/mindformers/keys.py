@@ -126,6 +126,9 @@ def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
         yield from _in_section(tree, ("parallel",), known, "error", place)
         for name, keys in NESTED.items():
             yield from _in_section(tree, ("parallel", name), keys, "error", place)
+    if matches(version, ">=1.5"):
+        place = f"mindformers/core/context/build_context.py:{_CONTEXT.get(version, 320)}"
+        yield from _in_section(tree, ("context", "jit_config"), ("jit_level", "infer_boost"), "error", place)
     if version in _CONTEXT:
         yield from _in_section(tree, ("context",), CONTEXT, "error", f"mindformers/core/context/build_context.py:{_CONTEXT[version]}")
     else:

@@ -110,6 +110,8 @@ _OPEN = (
         "model.model_config",
         "train_dataset",
         "train_dataset.data_loader",
+        "train_dataset.data_loader.sizes",
+        "train_dataset.data_loader.config",
         "mcore.rope_scaling",
         "model.model_config.input_sliced_sig",
     ),
