@@ -98,6 +98,6 @@ def _is_there(job: Job, when: str) -> bool:
 def _meant(raw: object, wanted: str) -> int | float | None:
     """The number that a text spells."""
     try:
-        return int(raw) if wanted == INTEGER else float(raw)  # type: ignore[call-overload, no-any-return]
-    except (TypeError, ValueError):
+        return None if not isinstance(raw, str) else int(raw) if wanted == INTEGER else float(raw)
+    except ValueError:
         return None
