@@ -49,7 +49,7 @@ CORE_SORTS = (
     _sort("moe_router_score_function", "score", _at(f"{_MOE}/router.py", 148, 163), "experts", ">=2"),
     _sort("moe_router_load_balancing_type", "balancing", _at(f"{_MOE}/router.py", 186, 201), "experts"),
     _sort("moe_token_dispatcher_type", "text", _at(f"{_MOE}/ffn.py", 101, 105), "experts"),
-    _sort("moe_token_drop_policy", "text or bool", _at(_UTILS, 97), "trained", ">=1.7,<2"),
+    _sort("moe_token_drop_policy", "text or bool", _at(_UTILS, 97, 687), "trained"),
     _sort("moe_router_num_groups", "number or null", _at(_CORE, 583), "grouped", ">=1.7,<2"),
     _sort("moe_router_num_groups", "number or null", {"2.1.0": f"{_MOE}/router.py:249"}, "experts", ">=2"),
     _sort("moe_router_group_topk", "number or null", _at(_CORE, 588, 2498), "grouped"),

@@ -67,6 +67,8 @@ SORTS = (
         Sort(f"moe_config.{name}", "bool", at(_MOE, line, line + 3), "legacy")
         for name, line in (("group_wise_a2a", 142), ("comp_comm_parallel", 143), ("save_token_distribution", 145), ("enable_cold_hot_expert", 147))
     ),
+    Sort("moe_config.hot_expert_num", "whole from 0", at(_MOE, 149, 152), "legacy", ">=1.5"),
+    Sort("moe_config.expert_group_size", "positive or null", at(_MOE, 153, 157), "legacy", ">=1.5"),
     Sort("moe_config.aux_loss_factor", "float above 0", at(_MOE, 140, 143), "legacy", ">=1.5"),
     Sort("moe_config.router_dense_type", "router type", at(_MOE, 151, 154), "legacy", ">=1.5"),
     Sort("model.model_config.fine_grain_interleave", "number or null", at("mindformers/tools/check_rules.py", 266, 308, 332), "training", ">=1.5"),
@@ -82,7 +84,7 @@ SORTS = (
     ),
     Sort("context.save_graphs_path", "path", at(_CONTEXT, 200, 199), "", ">=1.5,<2"),
     Sort("context.memory_optimize_level", "optimization", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
-    Sort("context.mempool_block_size", "memory", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
+    Sort("context.mempool_block_size", "memory", at(_CONTEXT, 200, 199, 196), "", ">=1.5"),
     *(Sort(f"parallel.{name}", "bool or null", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5") for name in ("full_batch", "gradients_mean")),
     *(
         Sort(f"parallel.{name}", "section", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5")
@@ -115,6 +117,7 @@ SORTS = (
     Sort("parallel.parallel_optimizer_config.optimizer_weight_shard_size", "shard", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
     Sort("parallel.parallel_optimizer_config.optimizer_level", "level", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
     Sort("parallel.search_mode", "search", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
+    *(Sort(f"parallel.strategy_ckpt_config.{name}", "file", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5") for name in ("save_file", "load_file")),
     Sort("parallel.strategy_ckpt_config.only_trainable_params", "bool", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
     Sort("parallel.pipeline_config.pipeline_scheduler", "scheduler", at("mindformers/core/context/parallel.py", 109, 104, 104), "parallel"),
 )
@@ -156,7 +159,8 @@ SORTS += (
     ),
     Sort("model.model_config.embedding_init_type", "type or null", at("mindformers/models/utils.py", 56, 91), "llama", ">=1.5"),
     Sort("model.model_config.hidden_act", "activation or null", {"1.7.0": f"{_GRAPH}/activation.py:227"}, "dense", ">=1.7"),
-    Sort("context.device_target", "device", at(_CONTEXT, 200, 199, 163), "", ">=1.5"),
+    Sort("context.device_target", "device", at(_CONTEXT, 200, 199), "", ">=1.5,<2"),
+    Sort("context.device_target", "device or null", {"2.1.0": f"{_CONTEXT}:163"}, "", ">=2"),
     Sort("context.ascend_config.precision_mode", "precision", at(_CONTEXT, 200, 199, 249), "ascend", ">=1.5"),
     Sort("context.memory_optimize_level", "optimization or null", at(_CONTEXT, 196), "", ">=2"),
     Sort("context.device_id", "whole from 0", at(_CONTEXT, 200, 199), "alone", ">=1.5,<2"),

@@ -59,6 +59,7 @@ WORDS |= {
     "epochs": "a number above 0",
     "batch": "a whole number of at least 1",
     "device": "Ascend, GPU or CPU",
+    "device or null": "Ascend, GPU or CPU",
     "precision": "must_keep_origin_dtype or another mode of that list",
     "optimization or null": "O0 or O1",
     "whole from 0": "a whole number of at least 0",
