@@ -139,6 +139,8 @@ SORTS += (
     Sort("model.model_config.n_kv_heads", "size from 0 or null", at("mindformers/models/llama/llama_transformer.py", 148, 147), "llama", ">=1.5"),
     Sort("model.model_config.intermediate_size", "positive or null", at("mindformers/modules/layers.py", 84, 83), "llama", ">=1.5"),
     Sort("model.model_config.ffn_dim_multiplier", "real or null", at("mindformers/models/llama/llama_layer.py", 316, 306), "widened", ">=1.5"),
+    Sort("model.model_config.qkv_has_bias", "bool", at("mindformers/modules/layers.py", 84, 83), "llama", ">=1.5"),
+    Sort("model.model_config.max_position_embedding", "number or null", at("mindformers/modules/layers.py", 1258, 1185), "llama", ">=1.5"),
     Sort("model.model_config.theta", "real", at("mindformers/modules/layers.py", 1195, 1122), "llama"),
     Sort(
         "model.model_config.num_layers", "size", {"1.5.0": "mindformers/models/utils.py:566", "1.7.0": f"{_SETTING}:577", "2.1.0": f"{_SETTING}:565"}, "layered"
