@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -14,6 +15,9 @@ from preflight.request import Request, Target
 
 OPTIONS = frozenset(["unknown-flag", "bad-choice", "bad-value", "missing-value", "stray-word"])
 """Rules that compare a command with the options of a release."""
+
+OPTION = re.compile(r"--[A-Za-z][\w-]*")
+"""What is written like an option, and no slip of the keyboard around one."""
 
 MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 """Numbers of nodes to try in place of one."""
@@ -78,7 +82,7 @@ def strange(job: Job) -> tuple[str, bool]:
     known = job.arguments.get("entry_is_known").raw is True
     told = [p for p in job.arguments.problems if p.in_use or (p.kind == "unknown-flag" and p.fix is None and (known or p.before))]
     named = [(p.span.text.partition("=")[0], bool(p.before)) for p in sorted(told, key=lambda p: not p.before)]
-    return next((one for one in named if one[0].startswith("--") or one[1]), ("", False))
+    return next((one for one in named if one[1] or OPTION.fullmatch(one[0])), ("", False))
 
 
 def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, option: str) -> list[Finding]:

@@ -120,6 +120,7 @@ MEGATRON.add(
         "experts-with-bias",
         all_of(moe, a.add_bias_linear),
         message="experts cannot have linear biases, which are on by default",
+        since="0.12",
         why="the model configuration is refused at start-up",
         upstream=at(946),
         versions=OLD,

@@ -129,7 +129,7 @@ class Commands:
         if len(self.found) >= MAX_LAUNCHES or self.follower.dry:
             return
         place = tree.span(node)
-        settled = settle(words, place, self.state.ever | {*self.environment, UNKNOWN}, self.state.foreign)
+        settled = settle(words, place, self.state.ever | {*self.environment, UNKNOWN}, self.state.late, self.state.foreign)
         environment = {name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported}
         environment |= {name: word(Field(list(v.scalar)), v.place) for name, v in own.items() if v is not None}
         taken = take_apart((*self.prefix, *settled.words), environment, self.asked, settled.open)

@@ -155,6 +155,7 @@ class Expander:
             return [(Piece(None, span, exact=False, because=f"${name}"),)]
         variable = self.state.get(name)
         if variable is None:
+            self.state.miss(name)
             return [self.unset(name, span)]
         if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
             form = form._replace(subscript=self._subscript(variable, form.subscript, span))

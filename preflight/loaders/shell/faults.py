@@ -53,10 +53,12 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         near = nearest(_stem(name), [_stem(other) for other in unused])
         meant = next((other for other in unused if near and _stem(other) == near), "")
         hint = f"; did you mean {meant}, which is never used" if meant else ""
-        yield Problem("undefined-group", f"${name} is never defined, so it expands to nothing{hint}{stops}", span)
+        when = "defined only further down" if commands.state.late(name, span) else "never defined"
+        yield Problem("undefined-group", f"${name} is {when}, so it expands to nothing{hint}{stops}", span)
     for name, flag, span in found.settled.unset:
         if not _GIVEN.fullmatch(name):
-            message = f"${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
+            when = "set only further down" if commands.state.late(name, span) else "not set in this script"
+            message = f"${name} is {when}; unless the environment sets it, {flag} gets no value{stops}"
             yield Problem("unset-variable", message, span)
     yield from _on_one_node(found, commands)
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):

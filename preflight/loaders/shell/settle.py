@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from preflight.document import Word
 from preflight.loaders.shell.fields import PILED, UNREAD, Field, word
@@ -24,8 +24,8 @@ class Settled(NamedTuple):
     open: bool = False
 
 
-def settle(fields: Sequence[Field], near: Span, assigned: Collection[str], foreign: bool) -> Settled:
-    """assigned: every name that the script sets anywhere; foreign: files were sourced that cannot be read."""
+def settle(fields: Sequence[Field], near: Span, assigned: Collection[str], late: Callable[[str, Span], bool], foreign: bool) -> Settled:
+    """assigned: every name that the script has set; late: whether it did so after a use; foreign: files were sourced that cannot be read."""
     words = [word(field, near) for field in fields]
     loose, groups, unset, opened = [], [], [], False
     for at, (field, made) in enumerate(zip(fields, words, strict=True)):
@@ -35,7 +35,7 @@ def settle(fields: Sequence[Field], near: Span, assigned: Collection[str], forei
         name = match[1] if match else ""
         flag = words[at - 1].text if at else None
         follows = flag is not None and flag.startswith("-") and "=" not in flag
-        undefined = bool(name) and name not in assigned and not foreign
+        undefined = bool(name) and (name not in assigned or late(name, made.span)) and not foreign
         if made.because in ("$@", "$*") or made.because.endswith((UNREAD, PILED)):
             loose.append(made)
             opened = True

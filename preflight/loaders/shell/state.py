@@ -51,6 +51,8 @@ class State:
     def __init__(self) -> None:
         self.variables: dict[str, Variable] = {}
         self.ever: set[str] = set()
+        self.early: set[str] = set()
+        """Names that were read before anything set them."""
         self.several = False
         """A variable may hold one of several commands."""
         self.foreign = False
@@ -59,6 +61,16 @@ class State:
 
     def get(self, name: str) -> Variable | None:
         return self.variables.get(name)
+
+    def miss(self, name: str) -> None:
+        """A variable was read that is not set."""
+        if name not in self.ever:
+            self.early.add(name)
+
+    def late(self, name: str, use: Span) -> bool:
+        """Whether a variable was read before anything set it, and is set further down."""
+        variable = self.variables.get(name) if name in self.early else None
+        return variable is not None and variable.place.source is use.source and variable.place.start > use.start
 
     def put(self, name: str, variable: Variable | None) -> None:
         """Set or unset a variable."""

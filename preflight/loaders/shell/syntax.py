@@ -24,6 +24,8 @@ a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
 _COMMENT = re.compile(r"`#[^`\n]*`")
 """A comment between continued lines: to the grammar it would go on to the end of the line."""
+_GLUED = re.compile(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
+"""A continuation without a blank on either side: bash makes one word of what stands around it, the grammar two."""
 _UNFILLED = re.compile(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)"
     r"|(?<=[\s\"'])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"');&|]|\Z)"
@@ -80,6 +82,8 @@ def _masked(text: str) -> str:
     """The text with a letter for each variable inside a word. Arithmetic is only looked for where it ends on the line, so that the search does too."""
     if "`#" in text:
         text = _COMMENT.sub(lambda m: f"`:{' ' * (len(m[0]) - 3)}`", text)
+    if "\\\n--" in text or "\\\r\n--" in text:
+        text = _GLUED.sub(lambda m: m[1] + "%" * (len(m[0]) - len(m[1])), text)
     if "<" in text:
         text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3] or m[4]), text)
     if "((" not in text:
