@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from preflight.document import Problem, Word
@@ -15,6 +15,7 @@ from preflight.spelling import nearest
 
 _TRAILING = re.compile(r"\\([ \t]+)(?=\r?\n)")
 _REFERENCE = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*)")
+_BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = re.compile(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
@@ -60,6 +61,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
             when = "set only further down" if commands.state.late(name, span) else "not set in this script"
             message = f"${name} is {when}; unless the environment sets it, {flag} gets no value{stops}"
             yield Problem("unset-variable", message, span)
+    yield from _first_words(found.statement, commands)
     yield from _on_one_node(found, commands)
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
@@ -122,6 +124,24 @@ def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:
             yield name, variable
 
 
+def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
+    """Arrays of options of which a launch takes the first word only, for their name stands there without [@]."""
+    for match in _BARE.finditer(statement.text):
+        name = match[1] or match[2]
+        variable = commands.state.variables.get(name)
+        if variable is None or not variable.array or len(variable.items) < 2 or not variable.holds_options or variable.place.start > statement.start:
+            continue
+        flags = [f for value in variable.items[1:] for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
+        if flags:
+            span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
+            message = f"${name} is only the first word of an array: {_shown(flags)} reach no launch"
+            yield Problem("array-first-word", message, span, (variable.place,), ("take the whole array", span, f"${{{name}[@]}}"), tuple(flags))
+
+
+def _shown(flags: Sequence[str]) -> str:
+    return ", ".join(flags[:3]) + (", …" if len(flags) > 3 else "")
+
+
 def _referenced(commands: Commands) -> set[str]:
     sources = [commands.files.source, *commands.files.opened.values()]
     return {name for source in sources for name in _REFERENCE.findall(source.text)}
@@ -135,8 +155,7 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
         if name in used or variable.place.source is not tree.source:
             continue
         flags = [f for value in variable.items for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
-        shown = ", ".join(flags[:3]) + (", …" if len(flags) > 3 else "")
-        yield Problem("unused-group", f"{name} is never used: {shown} reach no launch", variable.place)
+        yield Problem("unused-group", f"{name} is never used: {_shown(flags)} reach no launch", variable.place)
 
 
 def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
