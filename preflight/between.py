@@ -16,6 +16,9 @@ from preflight.request import Request, Target
 OPTIONS = frozenset(["unknown-flag", "bad-choice", "bad-value", "missing-value", "stray-word"])
 """Rules that compare a command with the options of a release."""
 
+MISSED = frozenset(["megatron/required-argument", "megatron/no-train-length"])
+"""Rules that miss an option: one that nobody knows, such as the name of a file of options, may say the same."""
+
 OPTION = re.compile(r"--[A-Za-z][\w-]*")
 """What is written like an option, and no slip of the keyboard around one."""
 
@@ -89,7 +92,7 @@ def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, optio
     """What was found as a described release in a command for another one, or for a fork: what its options refuse is a warning, and what
     its own rules refuse, where the oldest release that is described does not refuse it there, too."""
     because = f"so it is in {job.target}, but that has no {option}"
-    everywhere = {(f.rule, f.path, f.span.start) for f in oldest if f.severity is Severity.ERROR and f.rule not in OPTIONS}
+    everywhere = {(f.rule, f.path, f.span.start) for f in oldest if f.severity is Severity.ERROR and f.rule not in OPTIONS | MISSED}
     return [_lowered(f, because) if _of_release(f, job) and (f.rule, f.path, f.span.start) not in everywhere else f for f in found]
 
 

@@ -234,3 +234,17 @@ def test_what_every_described_release_refuses_is_refused_beside_an_option_of_a_f
     found = {f.rule: f.severity for f in preflight.check_text(script, name="run.sh").findings}
     assert found["unknown-flag"] is Severity.WARNING
     assert found["megatron/log-interval-zero"] is Severity.ERROR
+
+
+@pytest.mark.parametrize(("more", "severity"), [("--config model.yaml", Severity.WARNING), ("--log-throughput", Severity.ERROR)])
+def test_an_option_that_nobody_knows_may_name_what_is_missing(more: str, severity: Severity) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {more}\n"
+    found = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}
+    assert found["megatron/required-argument"].severity is found["megatron/no-train-length"].severity is severity
+
+
+def test_what_is_no_option_shows_no_fork() -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --rotary-base 10000.0 --bf16\\\n--swiglu\n"
+    found = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}
+    assert "--bf16--swiglu" in found["unknown-flag"].message
+    assert found["bad-value"].severity is Severity.ERROR
