@@ -80,7 +80,7 @@ def _types(job: Job) -> Iterator[Finding]:
 def _network(job: Job, model: Node) -> Iterator[Finding]:
     """The architecture and its configuration."""
     config, arch = model.get("model_config"), model.get("arch")
-    if config is not None and (config.kind == "sequence" or (config.kind == "scalar" and config.value is not None)):
+    if config is not None and config.kind in ("sequence", "scalar"):
         if job.arguments.get("training").raw is True:
             line = _CONFIG.get(job.target.version, _CONFIG["1.5.0"])
             message = "model.model_config must be a mapping, the type of the model and its sizes"

@@ -48,10 +48,12 @@ _KINDS = (*_BUILT, "none", "relative", "learned_absolute", "partial_rope")
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    if a.get("kind").raw != "mcore" or a.get("training").raw is not True or not matches(job.target.version, ">=1.7"):
-        return
     scaling, kind = a.get("mcore.rope_scaling"), a.get("mcore.position_embedding_type")
-    if not scaling.known:
+    if a.get("kind").raw != "mcore" or not scaling.known or not matches(job.target.version, ">=1.7"):
+        return
+    if a.get("training").raw is not True:
+        if matches(job.target.version, ">=2") and scaling.written and isinstance(scaling.raw, dict) and "factor" not in scaling.raw:
+            yield Finding("rope_scaling has no factor", job.place(scaling), key=scaling.key, upstream=f"{_CONFIG}:2598")
         return
     if isinstance(scaling.raw, dict):
         if scaling.written:

@@ -94,8 +94,11 @@ def _active(job: Job, sort: Sort) -> bool:
         return get("use_parallel").raw is False
     if sort.when == "loading":
         return isinstance(path := get("load_checkpoint").raw, str) and path != ""
-    if sort.when == "glm":
-        return bool(get("kind").raw == "legacy" and get("model.model_config.type").raw == "ChatGLM2Config")
+    if sort.when in ("glm", "grouped glm"):
+        glm = get("kind").raw == "legacy" and get("model.model_config.type").raw == "ChatGLM2Config"
+        return glm and (sort.when == "glm" or get("model.model_config.multi_query_attention").raw is True)
+    if sort.when == "served":
+        return bool(get("kind").raw == "mcore" and get("run_mode").raw == "predict")
     if sort.when in PARTS:
         return get("kind").raw == "mcore" and get("training").raw is True and has_part(job.arguments, sort.when)
     if sort.when in ("mcore", "legacy"):

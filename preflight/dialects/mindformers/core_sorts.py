@@ -7,6 +7,7 @@ from preflight.dialects.mindformers.sorts import Sort
 _PARTS = "mindformers/parallel_core"
 _CORE, _UTILS = f"{_PARTS}/transformer_config.py", f"{_PARTS}/transformer_config_utils.py"
 _GRAPH = f"{_PARTS}/training_graph"
+_SERVED = f"{_PARTS}/inference"
 _GPT = f"{_GRAPH}/base_models/gpt/gpt_model.py"
 _ROTARY, _YARN = (f"{_GRAPH}/base_models/common/embeddings/{name}rotary_pos_embedding.py" for name in ("", "yarn_"))
 _LATENT = f"{_GRAPH}/transformer/multi_latent_attention.py"
@@ -34,6 +35,10 @@ CORE_SORTS = (
     _sort("rotary_scaling_factor", "real", _at(_LATENT, 134, 137), "latent"),
     _sort("init_method_std", "real", _at(f"{_PARTS}/utils/init_method.py", 45), "trained"),
     _sort("normalization", "norm", _at(_NORM, 380, 455), "trained"),
+    _sort("rotary_base", "real", {"2.1.0": f"{_SERVED}/base_models/common/embeddings/rotary_pos_embedding.py:93"}, "served", ">=2"),
+    _sort("init_method_std", "real", {"2.1.0": f"{_PARTS}/utils/init_method.py:45"}, "served", ">=2"),
+    _sort("normalization", "norm", {"2.1.0": f"{_SERVED}/transformer/norm.py:141"}, "served", ">=2"),
+    _sort("hidden_act", "served activation or null", {"2.1.0": f"{_SERVED}/transformer/activation.py:64"}, "served", ">=2"),
     _sort("mtp_num_layers", "whole from 0 or null", _at(_CORE, 437, 2340), "trained"),
     _sort("first_k_dense_replace", "number or null", _at(_CORE, 608), "trained", ">=1.7,<2"),
     _sort("first_k_dense_replace", "from -1 or null", {"2.1.0": f"{_CORE}:2524"}, "trained", ">=2"),

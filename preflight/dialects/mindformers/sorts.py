@@ -80,7 +80,7 @@ SORTS = (
     Sort("context.max_call_depth", "depth", at("mindformers/core/context/build_context.py", 200, 199, 233), versions=">=1.5"),
     *(
         Sort(f"context.{name}", sort, at(_CONTEXT, 200, 199), "", ">=1.5,<2")
-        for name, sort in (("save_graphs", "graphs"), ("jit_config", "section or null"), ("inter_op_parallel_num", "threads"), ("deterministic", "switch"))
+        for name, sort in (("save_graphs", "graphs"), ("inter_op_parallel_num", "threads"), ("deterministic", "switch"))
     ),
     Sort("context.save_graphs_path", "path", at(_CONTEXT, 200, 199), "", ">=1.5,<2"),
     Sort("context.memory_optimize_level", "optimization", at(_CONTEXT, 200, 199, 196), "", ">=1.5,<2"),
@@ -93,7 +93,7 @@ SORTS = (
     Sort("parallel.strategy_ckpt_save_file", "file", {**at("mindformers/tools/utils.py", 177), "2.1.0": "mindformers/utils/file_utils.py:61"}, "", ">=1.5"),
     Sort("context.jit_config.jit_level", "jit", at(_CONTEXT, 200, 199, 320), "", ">=1.5"),
     Sort("parallel.strategy_ckpt_config.save_file", "file", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5"),
-    Sort("context.jit_config", "section or null", at(_CONTEXT, 320), "", ">=2"),
+    Sort("context.jit_config", "section", at(_CONTEXT, 200, 199, 320), "", ">=1.5"),
     Sort(
         "train_dataset.data_loader",
         "section or null",

@@ -9,6 +9,7 @@ from typing import Any
 
 from preflight.constraints.versions import matches
 from preflight.dialects.mindformers.core_sorts import CORE_SORTS
+from preflight.dialects.mindformers.glm_sorts import GLM_SORTS
 from preflight.dialects.mindformers.sorts import SORTS
 from preflight.dialects.mindformers.sorts import Sort as Sort
 from preflight.dialects.mindformers.sorts import at as at
@@ -67,6 +68,8 @@ WORDS |= {
     "format or null": "ckpt or safetensors",
     "activation or null": "silu, swiglu, fusedswiglu or gelu",
     "balancing": "sub_seq_aux_loss, seq_aux_loss or gbs_aux_loss",
+    "served activation or null": "silu",
+    "chance or null": "a number of at least 0 and below 1",
     "float above 0": "a number with a decimal point above 0.0",
     "router type": "float16, float32 or bfloat16",
     "path": "the name of a folder",
@@ -83,6 +86,7 @@ WORDS |= {
 }
 SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 CHOICES: dict[str, tuple[str, ...]] = {
+    "served activation": ("silu",),
     "router type": ("float16", "float32", "bfloat16"),
     "type": ("float16", "float32", "bfloat16"),
     "device": ("Ascend", "GPU", "CPU"),
@@ -157,6 +161,8 @@ def _of_model(sort: str, raw: Any) -> bool:
 
 _OF_CORE: dict[str, Callable[[Any], bool]] = {
     "float above 0": lambda raw: isinstance(raw, float) and raw > 0,
+    "served activation": lambda raw: isinstance(raw, str) and raw.lower() == "silu",
+    "chance": lambda raw: isinstance(raw, (int, float)) and 0 <= raw < 1,
     "router type": lambda raw: isinstance(raw, str) and raw in CHOICES["type"],
     "path": lambda raw: isinstance(raw, str) and raw != "",
     "text or bool": lambda raw: isinstance(raw, (str, bool)),
@@ -226,4 +232,4 @@ def _depth(raw: Any, version: str) -> bool:
 @lru_cache(maxsize=8)
 def applying(version: str) -> tuple[Sort, ...]:
     """The sorts that a release checks."""
-    return tuple(sort for sort in (*SORTS, *CORE_SORTS) if matches(version, sort.versions))
+    return tuple(sort for sort in (*SORTS, *CORE_SORTS, *GLM_SORTS) if matches(version, sort.versions))
