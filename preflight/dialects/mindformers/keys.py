@@ -54,6 +54,8 @@ TRAINERS = ("CausalLanguageModelingTrainer", "MultiModalToTextGenerationTrainer"
 _BUILT = {"1.5.0": 320, "1.7.0": 398, "2.1.0": 398}
 _TEMPLATE = "mindformers/tools/register/template.py:116"
 _OLD = {"parallel_config": 57, "recompute_config": 46, "moe_config": 40}
+_CONSTRUCTED = {"recompute_config": 57, "swap_config": 50}
+"""Where the sections are handed to classes: before there were templates, and since, where the template of a run mode lacks the section."""
 _CONTEXT = {"1.0.0": 104, "1.2.0": 104, "1.3.2": 130, "1.5.0": 200, "1.7.0": 199}
 _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 104, "2.1.0": 104}
 
@@ -73,9 +75,12 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
     """Every key of a graph-mode tree that its release does not know."""
     t = table(version)
     for section in t.strict:
-        if not (section == "moe_config" and kind == "mcore" and t.templated) and _template_applies(section, tree, t):
-            place = _TEMPLATE if t.templated else f"mindformers/core/parallel_config.py:{_OLD[section]}"
-            yield from _in_section(tree, (section,), t.sections[section], "error", place)
+        if section == "moe_config" and kind == "mcore" and t.templated:
+            continue
+        if t.templated and _template_applies(section, tree):
+            yield from _in_section(tree, (section,), t.sections[section], "error", _TEMPLATE)
+        elif section in (lines := _CONSTRUCTED if t.templated else _OLD):
+            yield from _in_section(tree, (section,), t.sections[section], "error", f"mindformers/core/parallel_config.py:{lines[section]}")
     yield from _of_trainer(tree, version)
     yield from _of_mindspore(tree, version)
     yield from _of_model(tree, kind, t, config)
@@ -87,9 +92,9 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
             yield Stray((name,), entry, "the top level", near, "warning", None)
 
 
-def _template_applies(section: str, tree: Node, t: Table) -> bool:
-    """Whether the release checks the section in this run mode; it ignores others."""
-    if not t.templated or section in ("parallel_config", "moe_config", "runner_config"):
+def _template_applies(section: str, tree: Node) -> bool:
+    """Whether the template of the run mode has the section; what it does not have is handed on as it is."""
+    if section in ("parallel_config", "moe_config", "runner_config"):
         return True
     mode = tree.get("run_mode")
     return mode is not None and mode.value in TRAINING
