@@ -68,8 +68,16 @@ def _window(job: Job) -> Iterator[Finding]:
 
 def _frequency(job: Job) -> Iterator[Finding]:
     typed = job.arguments.given("model.model_config.moe_layer_freq")
-    if typed is not None and typed.known and typed.raw is not None and not isinstance(typed.raw, (int, list)):
+    if typed is None or not typed.known or typed.raw is None:
+        return
+    layers, dense = job.arguments.get("mcore.num_layers").raw, job.arguments.get("mcore.first_k_dense_replace")
+    if not isinstance(typed.raw, (int, list)):
         yield _finding(job, typed, "it must be a number or a list of 0 and 1", 2574)
+    elif isinstance(typed.raw, list) and isinstance(layers, int) and dense.known and not dense.raw:
+        if len(typed.raw) != layers:
+            yield _finding(job, typed, f"it must have an entry for each of the {layers} layers", 2565)
+        elif any(number not in (0, 1) for number in typed.raw):
+            yield _finding(job, typed, "its entries must be 0 or 1", 2570)
 
 
 def _finding(job: Job, typed: Value, why: str, line: int) -> Finding:
