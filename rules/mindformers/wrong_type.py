@@ -86,6 +86,8 @@ def _active(job: Job, sort: Sort) -> bool:
         return get("training").raw is True or matches(job.target.version, ">=1.5")
     if sort.when == "sunk":
         return get("training").raw is True and get("runner_config.sink_mode").known and bool(get("runner_config.sink_mode").raw)
+    if sort.when == "profiled":
+        return get("training").raw is True and get("profile").raw is True and get("runner_config.sink_mode").raw is True
     if sort.when == "swap":
         return get("swap_config.swap").raw is True
     if sort.when == "ascend":

@@ -79,6 +79,7 @@ ARGUMENT_SORTS = {
     "saved every": _ABOVE,
     "text": ArgumentSort("a text", lambda raw: isinstance(raw, str)),
     "switch": ArgumentSort("True or False", lambda raw: isinstance(raw, bool)),
+    "switch or null": ArgumentSort("True or False", lambda raw: raw is None or isinstance(raw, bool)),
     "ckpt or safetensors": _one_of("ckpt or safetensors", "ckpt", "safetensors"),
     "pack or truncate": _one_of("pack or truncate", "pack", "truncate"),
     "ema or sma": _one_of("ema or sma", "ema", "sma"),

@@ -92,7 +92,9 @@ SORTS = (
     ),
     Sort("parallel.strategy_ckpt_save_file", "file", {**at("mindformers/tools/utils.py", 177), "2.1.0": "mindformers/utils/file_utils.py:61"}, "", ">=1.5"),
     Sort("context.jit_config.jit_level", "jit", at(_CONTEXT, 200, 199, 320), "", ">=1.5"),
-    Sort("parallel.strategy_ckpt_config.save_file", "file", at(_PARALLEL, 109, 104, 104), "parallel", ">=1.5"),
+    Sort("profile_start_step", "real", at(_RUN, 1120, 1113, 1133), "profiled", ">=1.5"),
+    Sort("profile_stop_step", "real", at(_RUN, 1125, 1118, 1138), "profiled", ">=1.5"),
+    Sort("profile_level", "number or null", at("mindformers/tools/debug_info.py", 42), "profiled", ">=1.5"),
     Sort("context.jit_config", "section", at(_CONTEXT, 200, 199, 320), "", ">=1.5"),
     Sort(
         "train_dataset.data_loader",
