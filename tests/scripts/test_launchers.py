@@ -106,6 +106,20 @@ def test_other_scripts_of_the_folder_are_followed(tmp_path: object) -> None:
     assert {source.name for source in documents[0].also} == {"settings.sh", "launch.sh"}
 
 
+def test_a_parameter_that_is_not_known_keeps_its_place(tmp_path: object) -> None:
+    from pathlib import Path
+
+    folder = Path(str(tmp_path))
+    (folder / "launch.sh").write_text("torchrun --nnodes $1 t.py --tp $3 --pp $4\n")
+    (folder / "run.sh").write_text("TP=4\nsrun ./launch.sh $SLURM_NNODES $GPUS $TP 2\nbash launch.sh $NO_ARGS 1 8 2 3\nbash launch.sh 1 $@\n")
+    started = [document.launch for document in load_script(Source.read(folder / "run.sh", "run.sh"))]
+    assert [[word.text for word in launch.words] for launch in started if launch is not None] == [
+        ["--tp", "4", "--pp", "2"],
+        ["--tp", "2", "--pp", "3"],
+        ["--tp", None, "--pp", None],
+    ]
+
+
 def test_nothing_outside_the_folder_is_read(tmp_path: object) -> None:
     from pathlib import Path
 

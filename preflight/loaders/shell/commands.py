@@ -11,7 +11,7 @@ from preflight.loaders.launchers import Taken, take_apart
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
-from preflight.loaders.shell.fields import Field, Value, text_of, word
+from preflight.loaders.shell.fields import PILED, UNREAD, Field, Value, text_of, word
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.follow import Follower
 from preflight.loaders.shell.heredocs import heredoc, read
@@ -143,7 +143,7 @@ class Commands:
         if self.state.foreign and launch.launcher == "python":
             world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
         taken = taken._replace(launch=launch._replace(words=kept, open=opened, world=world))
-        if launch.launcher == "bash" and self._follow_script(taken):
+        if launch.launcher == "bash" and self._follow_script(taken, [w for w in launch.words if w.because not in groups]):
             return
         self.found.append(Found(taken, place, settled))
 
@@ -152,8 +152,8 @@ class Commands:
         options = any((w.text or "").startswith("--") for w in words)
         return not options and not any(v.holds_options for v in self.state.variables.values())
 
-    def _follow_script(self, taken: Taken) -> bool:
-        """`bash other.sh args`: its launches, where the file lies beside this one."""
+    def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
+        """`bash other.sh args`: its launches, where the file lies beside this one. A word that is not known is taken for one parameter."""
         entry = taken.launch.entry
         inner = self.files.open(entry.text)
         if inner is None or self.calls >= MAX_CALLS:
@@ -168,7 +168,8 @@ class Commands:
             there = other.state.variables.get(name)
             if there is None or word(Field(list(there.scalar)), there.place) != given:
                 other.state.put(name, Variable((_value(given),), False, given.span, exported=True))
-        other.expander.arguments = [_value(w) for w in taken.launch.words]
+        several = any(w.because in ("$@", "$*") or w.because.endswith((UNREAD, PILED)) for w in words)
+        other.expander.arguments = None if several else [_value(w) for w in words]
         other.expander.work = self.expander.work
         other.run(parse(inner))
         self.expander.work = other.expander.work
