@@ -1,7 +1,8 @@
 """The same option is given twice with different values.
 
 ## What it does
-Finds an option that stands twice in one launch with different values.
+Finds an option that stands twice in one launch with different values. One that no parser described here knows is left
+out: it may collect its values.
 
 ## Why is this bad?
 The last one wins. Whoever changes the first one sees no effect.
@@ -24,12 +25,13 @@ from preflight.document import Word
 @rule(severity=Severity.WARNING)
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
+    foreign = {(problem.span.path, problem.span.start) for problem in job.arguments.problems if problem.kind == "unknown-flag"}
     first: dict[str, tuple[Word, Sequence[Word]]] = {}
     for flag, values in _given(launch.words if launch is not None else ()):
         name = flag.text or ""
         before = first.get(name)
         first[name] = (flag, values)
-        if before is None or any(w.text is None or w.maybe for w in (flag, before[0], *values, *before[1])):
+        if before is None or (flag.span.path, flag.span.start) in foreign or any(w.text is None or w.maybe for w in (flag, before[0], *values, *before[1])):
             continue
         old, new = (" ".join(w.text or "" for w in words) for words in (before[1], values))
         if old != new:

@@ -145,7 +145,9 @@ MEGATRON.add(
     ),
     refuse(
         "recompute-method-without-granularity",
-        all_of(a.recompute_granularity.is_none, any_of(a.recompute_method.given, a.recompute_num_layers.given)),
+        all_of(
+            a.recompute_granularity.is_none, any_of(a.recompute_method.given, a.recompute_num_layers.given), ~any_of(a.swap_attention, a.recompute_in_advance)
+        ),
         message="nothing is recomputed: --recompute-method and --recompute-num-layers do nothing without --recompute-granularity",
         why="the run keeps every activation and needs more memory than planned, or dies of it",
         upstream=both(1901, 684),
