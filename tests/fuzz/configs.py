@@ -95,11 +95,7 @@ def pynative_names() -> tuple[str, ...]:
 def options() -> tuple[str, ...]:
     """Every option of every framework that is started by a command."""
     table = import_module("preflight.dialects.megatron.table")
-    found: set[str] = set()
-    for path in sorted((SCHEMAS / "flags").glob("*.json")):
-        framework, _, version = path.stem.rpartition("-")
-        found.update(table.table(framework, version).options)
-    return tuple(sorted(found))
+    return tuple(sorted({option for release in table.FILES for option in table.table(*release).options}))
 
 
 @cache
