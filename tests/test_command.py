@@ -34,9 +34,11 @@ def test_a_closed_stream_is_no_crash(closed: str, more: str, tmp_path: Path) -> 
 
 
 def test_a_poor_encoding_is_no_crash(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text("MODEL_ARGS:\n  --num-layers: 2\n  # Größe 模型\n  --recompute-granularity: full  # Größe 模型\n", encoding="utf-8")
+    (tmp_path / "model_config.yaml").write_text(
+        "MODEL_ARGS:\n  --num-layers: 2\n  # Größe 模型\n  --recompute-granularity: full  # Größe 模型\n", encoding="utf-8"
+    )
     ascii_only = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    done = subprocess.run([*RUN, "check", "run.yaml"], env=ascii_only, cwd=tmp_path, capture_output=True, check=False)
+    done = subprocess.run([*RUN, "check", "model_config.yaml"], env=ascii_only, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 1
     assert b"Gr\\xf6\\xdfe \\u6a21\\u578b" in done.stdout
     assert done.stderr == b""
