@@ -11,8 +11,8 @@ from preflight.record import dataclass, field
 from preflight.source import Span
 from preflight.value import Origin, Value
 
-WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads", "--micro-batch-size", "--lr"])
-"""What a file has that says all of a run."""
+WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads"])
+"""What a file has that says a whole run: the sizes of the model."""
 
 MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
 RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
