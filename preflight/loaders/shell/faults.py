@@ -134,8 +134,12 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
         flags = [f for value in variable.items[1:] for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
         if flags:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
-            message = f"${name} is only the first word of an array: {_shown(flags)} reach no launch"
+            message = f"${name} is only the first word of an array: {_unreached(flags)}"
             yield Problem("array-first-word", message, span, (variable.place,), ("take the whole array", span, f"${{{name}[@]}}"), tuple(flags))
+
+
+def _unreached(flags: Sequence[str]) -> str:
+    return f"{_shown(flags)} {'reach' if len(flags) > 1 else 'reaches'} no launch"
 
 
 def _shown(flags: Sequence[str]) -> str:
@@ -155,7 +159,7 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
         if name in used or variable.place.source is not tree.source:
             continue
         flags = [f for value in variable.items for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
-        yield Problem("unused-group", f"{name} is never used: {_shown(flags)} reach no launch", variable.place)
+        yield Problem("unused-group", f"{name} is never used: {_unreached(flags)}", variable.place)
 
 
 def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
