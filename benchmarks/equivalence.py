@@ -15,13 +15,13 @@ from itertools import combinations, product
 from math import prod
 from typing import Any
 
-from preflight.constraints.evaluator import evaluate
-from preflight.constraints.expressions import Expression, Handle
-from preflight.constraints.shapes import Constraint
-from preflight.constraints.versions import matches
-from preflight.dialects.megatron.table import FILES, Flag, table
+from preflight.dialects.megatron.option_table import UNASKED, Flag, table
 from preflight.dialects.megatron.targets import BASE
-from preflight.document import Unknown
+from preflight.lint.evaluator import evaluate
+from preflight.lint.expressions import Expression, Handle
+from preflight.lint.shapes import Constraint
+from preflight.loaders.document import Unknown
+from preflight.run.versions import matches
 
 KIND = ("kind", "effective")
 MOST = 60_000
@@ -96,7 +96,7 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
     if handle.view == "environment":
         yield from (None, "0", "1", "2", *words)
         return
-    flags = [flag for where in FILES if _concerns(rule, *where) for flag in table(*where).flags(handle.name)]
+    flags = [flag for where in UNASKED if _concerns(rule, *where) for flag in table(*where).flags(handle.name)]
     if handle.view == "written" or not flags or any(flag.default is None for flag in flags):
         yield None
     if not flags:

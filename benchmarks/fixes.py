@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from preflight.api import installed
-from preflight.document import Document, Node
-from preflight.engine import Report
-from preflight.finding import Severity
-from preflight.fixer import fix
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
+from preflight.fix.fixer import fix
+from preflight.fix.prove_script import flags
+from preflight.layouts.suggest import suggest
 from preflight.loaders import load
 from preflight.loaders.command import load_command
-from preflight.proof_script import flags
-from preflight.request import Request, Target
-from preflight.search.suggest import suggest
-from preflight.source import InputError, Source
-from preflight.workspace import Workspace
+from preflight.loaders.document import Document, Node
+from preflight.run.request import Request, Target
+from preflight.source.finding import Severity
+from preflight.source.text import InputError, Source
 
 MOST_SETTINGS = 3
 DEVICES = {7: "v100", 9: "h100", 10: "gb200"}

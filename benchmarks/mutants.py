@@ -20,9 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from preflight.constraints.expressions import Expression, Handle
-from preflight.constraints.shapes import Constraint
-from preflight.rule import Checkable, Rule, collect
+from preflight.lint.expressions import Expression, Handle
+from preflight.lint.rule import Checkable, Rule, collect
+from preflight.lint.shapes import Constraint
 
 TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}

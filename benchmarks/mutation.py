@@ -22,15 +22,16 @@ from equivalence import equivalent
 from mutants import Mutant, of_declared, of_module
 from runs import ACCEPTED, EVERY, RULES, Run, Runs
 
-from preflight.constraints.shapes import Constraint
-from preflight.finding import Finding, Severity, Unverified
-from preflight.rule import Checkable, Rule
+from preflight.lint.rule import Checkable, Rule
+from preflight.lint.rule_table import may_break
+from preflight.lint.shapes import Constraint
+from preflight.source.finding import Finding, Severity, Unverified
 
 
 def said(rule: Checkable, run: Run) -> object:
     """What a rule says, as far as its fixture looks; an exception is an answer, too."""
     try:
-        if not rule.applies(run.job):
+        if not may_break(run.job, rule):
             return []
         found = list(rule.check(run.job, run.options))
     except Exception as error:
@@ -45,7 +46,7 @@ def said(rule: Checkable, run: Run) -> object:
 def spoke(rule: Checkable, run: Run) -> object:
     """Whether a rule speaks, as far as its test looks; a crash is none."""
     try:
-        found = next(iter(rule.check(run.job, run.options)), None) if rule.applies(run.job) else None
+        found = next(iter(rule.check(run.job, run.options)), None) if may_break(run.job, rule) else None
     except Exception:
         return "crash"
     return "speaks" if isinstance(found, Finding) else "unknown" if run.sure and found is not None else "silent"

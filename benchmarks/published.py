@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from preflight.api import installed
-from preflight.finding import Severity
+from preflight.checking.workspace import Workspace
 from preflight.job import Job
-from preflight.memory.need import budget
+from preflight.layouts.fit import required
+from preflight.layouts.grid import RECOMPUTE, grid
+from preflight.layouts.space import Limits, space
+from preflight.layouts.step_time import step_time
+from preflight.layouts.suggest import current
+from preflight.memory.device_need import budget
 from preflight.memory.shape import Missing
-from preflight.request import Request, Target
-from preflight.search.fit import required
-from preflight.search.grid import RECOMPUTE, grid
-from preflight.search.space import Limits, space
-from preflight.search.suggest import current
-from preflight.search.time import step_time
-from preflight.source import Source
-from preflight.workspace import Workspace
+from preflight.run.request import Request, Target
+from preflight.source.finding import Severity
+from preflight.source.text import Source
 
 DEVICE = "ascend-910b3"
 LAYOUT = ("tensor", "pipeline", "context", "expert", "data", "virtual", "micro")

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from preflight.engine import Policy
-from preflight.finding import Finding
+from preflight.checking.engine import Policy
 from preflight.job import Job
-from preflight.plugins import load
-from preflight.rule import Checkable, collect
-from preflight.source import InputError
+from preflight.lint.rule import Checkable, collect
+from preflight.plugins.manager import load
+from preflight.source.finding import Finding
+from preflight.source.text import InputError
 from preflight.testing import Case
 from preflight.testing import load as cases_of
 

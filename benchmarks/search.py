@@ -13,16 +13,16 @@ import numpy as np
 
 import preflight
 from preflight.api import installed
+from preflight.checking.workspace import Workspace
+from preflight.layouts.attempt import Attempts
+from preflight.layouts.fit import required
+from preflight.layouts.grid import Space, grid, sizes
+from preflight.layouts.search import search
+from preflight.layouts.space import Limits, space
+from preflight.layouts.step_time import step_time
 from preflight.memory.estimate import stage
-from preflight.request import Request, Target
-from preflight.search.attempt import Attempts
-from preflight.search.fit import required
-from preflight.search.grid import Space, grid, sizes
-from preflight.search.layouts import search
-from preflight.search.space import Limits, space
-from preflight.search.time import step_time
-from preflight.source import Source
-from preflight.workspace import Workspace
+from preflight.run.request import Request, Target
+from preflight.source.text import Source
 
 SAMPLE = 200
 SCRIPT = """export CUDA_DEVICE_MAX_CONNECTIONS=1

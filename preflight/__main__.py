@@ -1,6 +1,23 @@
 """python -m preflight"""
 
-from preflight.cli import main
+import os
+import sys
+
+
+def _leave_folder() -> None:
+    """Take the working directory, which Python puts first for `-m`, off the path: modules that lie there are not ours.
+
+    What Python itself imports before this line may still come from there: `python -I -m preflight` and the console
+    script import nothing from it.
+    """
+    here = os.getcwd()
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.path and sys.path[0] in ("", here) and os.path.realpath(here) != os.path.realpath(own):
+        del sys.path[0]
+
 
 if __name__ == "__main__":
+    _leave_folder()
+    from preflight.cli import main
+
     main()

@@ -7,19 +7,19 @@ from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
-from preflight.cluster import Cluster, Device
-from preflight.device_names import find_device
-from preflight.engine import Report
-from preflight.finding import Finding, Severity
+from preflight.checking.engine import Report
+from preflight.checking.verification import verify_facts
+from preflight.checking.workspace import Workspace
 from preflight.memory import MemoryEstimate, estimate
-from preflight.plan import Plan
-from preflight.plugins import Plugins
-from preflight.plugins import load as load_plugins
-from preflight.request import Request, Target
-from preflight.settings import Facts
-from preflight.source import InputError, Source
-from preflight.verification import verify_facts
-from preflight.workspace import Workspace
+from preflight.plugins.manager import Plugins
+from preflight.plugins.manager import load as load_plugins
+from preflight.run.cluster import Cluster, Device
+from preflight.run.device_names import find_device
+from preflight.run.plan import Plan
+from preflight.run.request import Request, Target
+from preflight.run.settings import Facts
+from preflight.source.finding import Finding, Severity
+from preflight.source.text import InputError, Source
 
 
 @lru_cache(maxsize=1)

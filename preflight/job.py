@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from preflight.arguments import Answers, Arguments
-from preflight.cluster import Cluster
-from preflight.document import Document, Problem, Setting
-from preflight.finding import Edit, Finding, Fix, Related, Safety
-from preflight.plan import Plan
-from preflight.record import dataclass
-from preflight.request import Target
-from preflight.source import Span
-from preflight.value import Value
+from preflight.loaders.document import Document, Problem, Setting
+from preflight.run.arguments import Answers, Arguments
+from preflight.run.cluster import Cluster
+from preflight.run.plan import Plan
+from preflight.run.request import Target
+from preflight.run.value import Value
+from preflight.source.finding import Edit, Finding, Fix, Related, Safety
+from preflight.source.record import dataclass
+from preflight.source.text import Span
 
 if TYPE_CHECKING:
     from preflight.memory import MemoryEstimate
@@ -80,9 +80,11 @@ class Job:
         return self.arguments.versions
 
     def upstream(self, places: Mapping[str, str]) -> str | None:
-        """Where this run's framework says the same. Keys are "framework@version", or "framework" for every version."""
+        """Where this run's framework refuses the same. Keys are "framework@version", or "framework" for every version; those
+        of a variant, as "framework/variant", come first."""
         for framework, version in self.versions.items():
-            for key in (f"{framework}@{version}", framework):
+            own = f"{framework}/{self.arguments.variant}"
+            for key in (f"{own}@{version}", own, f"{framework}@{version}", framework):
                 if key in places:
                     return places[key]
         return None

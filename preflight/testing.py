@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from preflight.api import installed
-from preflight.engine import Policy, Report, check_documents
-from preflight.finding import Severity
-from preflight.fixer import Fixed, fix
+from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.workspace import Workspace
+from preflight.fix.fixer import Fixed, fix
 from preflight.loaders.command import load_command
-from preflight.plugins import Plugins
+from preflight.plugins.manager import Plugins
 from preflight.report.concise import line
-from preflight.request import Request, Target
-from preflight.source import Source
-from preflight.workspace import Workspace
+from preflight.run.request import Request, Target
+from preflight.source.finding import Severity
+from preflight.source.text import Source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ if __name__ != "preflight.rules":
 
 from collections.abc import Sequence
 
-from preflight.rule import Checkable, RulePack
+from preflight.lint.rule import Checkable, RulePack
 
 _FRAMEWORKS = {"megatron": ("megatron",), "mindspeed": ("mindspeed", "mindspeed-llm"), "mindformers": ("mindformers", "pynative")}
 
@@ -17,13 +17,13 @@ def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
         from importlib import import_module
         from pkgutil import iter_modules
 
-        from preflight.rule import collect
+        from preflight.lint.rule import collect
 
         names = [info.name for info in iter_modules(import_module(package).__path__, f"{package}.") if not info.ispkg]
         return tuple(rule for name in sorted(names) for rule in collect(import_module(name)))
 
     def deferred() -> tuple[Checkable, ...]:
-        from preflight.deferred import load
+        from preflight.lint.kept_rules import load
 
         return load(package)
 

@@ -29,7 +29,7 @@ MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596; again in mindfor
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, Value, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
 
 UPSTREAM = {
     "megatron@0.12.1": "megatron/core/num_microbatches_calculator.py:340",
@@ -41,12 +41,14 @@ UPSTREAM = {
 CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
 """Where Megatron 0.20 refuses a global batch whose evaluation, with a size of its own, divides."""
 
+_PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
+_SHARDED = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} = {unit}"
+
 
 @rule(severity=Severity.ERROR, after=("device-count",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    batch, data = job.plan.batch, job.plan.layout.data
-    shards = job.arguments.get("gtp_weight_remat_size")
-    values: tuple[Value, ...] = (batch.total, batch.micro, data, *((shards,) if "megatron" in job.versions else ()))
+    batch, data, shards = job.plan.batch, job.plan.layout.data, job.plan.layout.weight_shards
+    values = (batch.total, batch.micro, data, *((shards,) if shards is not None else ()))
     if (numbers := known(*values)) is None:
         yield Unverified(next((v.because for v in values if not v.known), ""))
         return
@@ -59,7 +61,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     nearest = max(unit, (whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))) * unit)
     edits = batch.total.becomes(nearest)
     yield Finding(
-        f"global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks}{f' x weight shards {held}' if held > 1 else ''} = {unit}",
+        Message(_SHARDED if held > 1 else _PLAIN, total=total, micro=micro, ranks=ranks, held=held, unit=unit),
         span=job.place(batch.total, batch.micro),
         related=batch.micro.related,
         key=batch.total.key,

@@ -29,7 +29,7 @@ MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127, Parall
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, Value, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, Value, known, rule
 
 UPSTREAM = {
     "megatron@0.12.1": "megatron/training/arguments.py:315",
@@ -37,10 +37,13 @@ UPSTREAM = {
     "mindformers@1.5.0": "mindformers/tools/check_rules.py:159",
     "mindformers@1.7.0": "mindformers/tools/check_rules.py:163",
     "mindformers": "mindformers/tools/check_rules.py:187",
+    "pynative": "mindformers/pynative/distributed/parallel_dims.py:127",
 }
-PYNATIVE = "mindformers/pynative/distributed/parallel_dims.py:127"
-FEWER = "mindformers/pynative/trainer/trainer.py:575"
-"""Where pynative MindFormers refuses fewer devices than one replica has; more that do not divide are refused later."""
+FEWER = {**UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
+"""Where fewer devices than one replica has are refused; more that do not divide are refused later."""
+
+_PLAIN = "tensor {tensor} x pipeline {pipeline} x context {context}"
+_SHARDED = "tensor {tensor} x pipeline {pipeline} x context {context} x weight shards {shards}"
 
 
 @rule(severity=Severity.ERROR)
@@ -54,17 +57,29 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if layout.data_stated:
         yield from _stated(job, world[0], model)
     elif model > 1 and world[0] % model:
-        count = f"{world[0]} device{' is' if world[0] == 1 else 's are'}"
-        product = degrees[0] * degrees[1] * degrees[2]
-        shards = f" x weight shards {model // product}" if model != product else ""
         yield Finding(
-            f"{count} not a multiple of tensor {degrees[0]} x pipeline {degrees[1]} x context {degrees[2]}{shards} = {model}",
+            _underived(world[0], degrees, model),
             span=job.place(*_largest_first(sizes), layout.world),
             related=layout.world.related,
             key=max(sizes, key=lambda size: size.raw if size.written else 0).key,
-            upstream=(FEWER if world[0] < model else PYNATIVE) if job.plan.loss.implementation.raw == "pynative" else job.upstream(UPSTREAM),
+            upstream=job.upstream(FEWER if world[0] < model else UPSTREAM),
             layout=True,
         )
+
+
+def _underived(world: int, degrees: tuple[int, ...], model: int) -> Message:
+    tensor, pipeline, context = degrees
+    shards = model // (tensor * pipeline * context)
+    sharded = tensor * pipeline * context != model
+    factors = Message(_SHARDED if sharded else _PLAIN, tensor=tensor, pipeline=pipeline, context=context, shards=shards)
+    return Message.plural(
+        world,
+        "{world} device is not a multiple of {factors} = {model}",
+        "{world} devices are not a multiple of {factors} = {model}",
+        world=world,
+        factors=factors,
+        model=model,
+    )
 
 
 def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
@@ -72,7 +87,15 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
     if (data := known(layout.data)) is None or data[0] * model == world:
         return
     yield Finding(
-        f"{data[0]} data x {model} model-parallel ranks need {data[0] * model} device{'s' * (data[0] * model != 1)}, the job has {world}",
+        Message.plural(
+            data[0] * model,
+            "{data} data x {model} model-parallel ranks need {needed} device, the job has {world}",
+            "{data} data x {model} model-parallel ranks need {needed} devices, the job has {world}",
+            data=data[0],
+            model=model,
+            needed=data[0] * model,
+            world=world,
+        ),
         span=job.place(layout.data, layout.tensor, layout.pipeline),
         related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
         key=layout.data.key,
@@ -90,7 +113,10 @@ def _restate(job: Job, before: int, after: int) -> Fix | None:
     batches = known(job.plan.batch.count)
     more = batches[0] * before if batches else 0
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
-        return Fix(f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch", edits + others)
+        return Fix(
+            f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch",
+            edits + others,
+        )
     return Fix(f"set data parallel to {after}", edits)
 
 

@@ -32,7 +32,8 @@ def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         for problem in document.problems:
             if problem.kind == "duplicate-key":
-                equal = "with the same value" in problem.message
                 related = tuple(Related(span, "the one that counts") for span in problem.related)
                 fix = Fix("remove the one that does not count", (Edit("remove", (), span=problem.span),), Safety.SAFE)
-                yield Finding(problem.message, problem.span, related, fix, severity=Severity.NOTE if equal else None)
+                yield Finding(
+                    problem.message, problem.span, related, fix, severity=Severity.NOTE if problem.harmless else None
+                )

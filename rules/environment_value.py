@@ -21,8 +21,8 @@ torch_npu, torch_npu/csrc/core/npu/NPUCachingAllocator.cpp, CachingAllocatorConf
 import re
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
-from preflight.spelling import nearest
+from preflight import Finding, Job, Message, Severity, rule
+from preflight.source.spelling import nearest
 
 SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -41,7 +41,7 @@ def check(job: Job) -> Iterator[Finding]:
         if not word.text or word.maybe:
             continue
         if name in SIZES and not re.fullmatch(r"[0-9]+", word.text):
-            yield Finding(f"{name} is {word.text!r}, which is not a number", word.span)
+            yield Finding(Message("{name} is {text!r}, which is not a number", name=name, text=word.text), word.span)
         elif name in ALLOCATORS:
             for message in _allocator(name, word.text):
                 yield Finding(message, word.span)
@@ -53,12 +53,15 @@ def _allocator(name: str, text: str) -> Iterator[str]:
         option, colon, value = part.partition(":")
         if not colon or option not in OPTIONS:
             near = nearest(option, OPTIONS, 0.7)
-            yield f"{name} has no option {option!r}" + (f"; did you mean {near}" if near and near != option else "")
+            hint = Message("; did you mean {near}", near=near) if near and near != option else ""
+            yield Message("{name} has no option {option!r}{hint}", name=name, option=option, hint=hint)
             return
         given[option] = value
     expandable = given.get("expandable_segments", "False")
     if expandable not in ("True", "False"):
-        yield f"expandable_segments in {name} is True or False, not {expandable!r}"
+        yield Message(
+            "expandable_segments in {name} is True or False, not {expandable!r}", name=name, expandable=expandable
+        )
     splitting = [option for option in ("max_split_size_mb", "garbage_collection_threshold") if option in given]
     if "NPU" in name and expandable == "True" and splitting:
-        yield f"{name} sets expandable_segments, which excludes {splitting[0]}"
+        yield Message("{name} sets expandable_segments, which excludes {other}", name=name, other=splitting[0])

@@ -28,12 +28,19 @@ Megatron-LM d98e8a6, megatron/core/parallel_state.py:882, initialize_model_paral
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
 
 UPSTREAM = {"megatron@0.12.1": "megatron/core/parallel_state.py:700", "megatron": "megatron/core/parallel_state.py:882"}
 
+_PLAIN = "expert tensor {tensor} x expert {expert} x pipeline {pipeline}"
+_SHARDED = "expert tensor {tensor} x expert {expert} x pipeline {pipeline} x weight shards {held}"
 
-@rule(severity=Severity.ERROR, frameworks=("megatron",), after=("device-count", "megatron/expert-parallel-without-experts"))
+
+@rule(
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    after=("device-count", "megatron/expert-parallel-without-experts"),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     layout = job.plan.layout
     shards = job.arguments.get("expert_gtp_weight_remat_size")
@@ -46,11 +53,22 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if grid <= 1 or world % grid == 0 or (_uneven(job, expert) and world % (grid // expert) == 0):
         return
     fix, shared = None, job.arguments.given("expert_tensor_parallel_num_weight_shards") is not None
-    if not shared and world % (expert * pipeline) == 0 and (edits := job.arguments.put("expert_tensor_parallel_size", 1)):
+    if (
+        not shared
+        and world % (expert * pipeline) == 0
+        and (edits := job.arguments.put("expert_tensor_parallel_size", 1))
+    ):
         fix = Fix("keep experts whole: expert tensor parallel 1", edits)
-    factors = f"expert tensor {tensor} x expert {expert} x pipeline {pipeline}" + (f" x weight shards {held}" if held > 1 else "")
+    factors = Message(_SHARDED if held > 1 else _PLAIN, tensor=tensor, expert=expert, pipeline=pipeline, held=held)
     yield Finding(
-        f"{world} device{' is' if world == 1 else 's are'} not a multiple of {factors} = {grid}",
+        Message.plural(
+            world,
+            "{world} device is not a multiple of {factors} = {grid}",
+            "{world} devices are not a multiple of {factors} = {grid}",
+            world=world,
+            factors=factors,
+            grid=grid,
+        ),
         span=job.place(layout.expert, layout.expert_tensor, layout.pipeline),
         related=(*layout.expert_tensor.related, *layout.pipeline.related),
         key=layout.expert.key,

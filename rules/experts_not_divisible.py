@@ -23,7 +23,7 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/moe/moe_
 from collections.abc import Iterator
 from math import gcd
 
-from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
 
 UPSTREAM = {
     "megatron@0.12.1": "megatron/training/arguments.py:852",
@@ -44,7 +44,13 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     nearest = _fitting(job, *numbers)
     edits = parallel.becomes(nearest)
     yield Finding(
-        f"{numbers[0]} expert{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} expert parallel ranks",
+        Message.plural(
+            numbers[0],
+            "{experts} expert does not divide over {ranks} expert parallel ranks",
+            "{experts} experts do not divide over {ranks} expert parallel ranks",
+            experts=numbers[0],
+            ranks=numbers[1],
+        ),
         span=job.place(parallel, experts),
         related=experts.related,
         key=parallel.key,
@@ -57,9 +63,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _fitting(job: Job, experts: int, parallel: int) -> int:
     """The largest smaller size that divides the experts and, where Megatron lays them out apart, the devices."""
     layout = job.plan.layout
-    if "megatron" in job.versions and (sizes := known(layout.world, layout.expert_tensor, layout.pipeline)) is not None:
+    if layout.expert_grid and (sizes := known(layout.world, layout.expert_tensor, layout.pipeline)) is not None:
         world, apart = sizes[0], max(1, sizes[1] * sizes[2])
-        found = next((size for size in range(min(parallel, experts), 0, -1) if experts % size == 0 and world % (apart * size) == 0), None)
+        found = next(
+            (
+                size
+                for size in range(min(parallel, experts), 0, -1)
+                if experts % size == 0 and world % (apart * size) == 0
+            ),
+            None,
+        )
     else:
         found = None
     return found or gcd(experts, parallel)

@@ -26,18 +26,26 @@ YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its 
 import re
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
-from preflight.document import walk
-from preflight.spelling import float_of_yaml
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
+from preflight.loaders.document import walk
+from preflight.source.spelling import float_of_yaml
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 _A_LINE = re.compile(rf"^{_NUMBER.pattern}$", re.MULTILINE)
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers", "pynative", "megatron-yaml"), beside=("wrong-type", "pynative-wrong-type", "class-argument"))
+@rule(
+    severity=Severity.WARNING,
+    frameworks=("mindformers", "pynative", "megatron-yaml"),
+    beside=("wrong-type", "pynative-wrong-type", "class-argument"),
+)
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
-        if document.tree is None or document.source.name.endswith(".json") or not _A_LINE.search("\n".join(document.texts)):
+        if (
+            document.tree is None
+            or document.source.name.endswith(".json")
+            or not _A_LINE.search("\n".join(document.texts))
+        ):
             continue
         seen: set[int] = set()
         for key, node, entry in walk(document.tree):
@@ -47,5 +55,10 @@ def check(job: Job) -> Iterator[Finding]:
             seen.add(id(node))
             edits = (Edit("splice", key, float_of_yaml(text), node.span),) if document is job.documents[0] else ()
             fix = Fix(f"write {float_of_yaml(text)}", edits, Safety.SAFE) if edits else None
-            name = key[-1] if entry is not None else f"an entry of {next((part for part in reversed(key) if isinstance(part, str)), 'a list')}"
-            yield Finding(f"{name} is the text {text!r}, not a number; write {float_of_yaml(text)}", node.span, key=key, fix=fix)
+            within = next((part for part in reversed(key) if isinstance(part, str)), "a list")
+            name = key[-1] if entry is not None else Message("an entry of {within}", within=within)
+            number = float_of_yaml(text)
+            message = Message(
+                "{name} is the text {text!r}, not a number; write {number}", name=name, text=text, number=number
+            )
+            yield Finding(message, node.span, key=key, fix=fix)

@@ -26,30 +26,31 @@ MindFormers v1.5.0, mindformers/models/llama/llama_layer.py:454, the hidden size
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 
 UPSTREAM = {
     "megatron@0.12.1": "megatron/core/transformer/transformer_config.py:559",
     "megatron": "megatron/core/transformer/transformer_config.py:1447",
-}
-MINDFORMERS = {
-    "mindspore-legacy": "mindformers/models/llama/llama_transformer.py:183",
-    "mindspore-mcore@1.7.0": "mindformers/parallel_core/transformer_config.py:446",
-    "mindspore-mcore": "mindformers/parallel_core/transformer_config.py:2349",
+    "mindformers/legacy": "mindformers/models/llama/llama_transformer.py:183",
+    "mindformers/mcore@1.7.0": "mindformers/parallel_core/transformer_config.py:446",
+    "mindformers/mcore": "mindformers/parallel_core/transformer_config.py:2349",
+    "pynative/dsa": "mindformers/pynative/base_models/gpt/parallelize.py:892",
     "pynative": "mindformers/pynative/base_models/gpt/parallelize.py:729",
 }
-SPARSE, WHOLE_QUERY = ("dsa", "mindformers/pynative/base_models/gpt/parallelize.py:892"), "dsv4_hybrid"
 
 
-@rule(severity=Severity.ERROR, after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"))
+@rule(
+    severity=Severity.ERROR,
+    after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     heads, layout = job.plan.model.heads, job.plan.layout
-    uneven = job.arguments.get("unaligned_linear")  # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
+    # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
+    uneven = job.arguments.get("unaligned_linear")
     plane = job.arguments.get("tp_2d")  # 2-D tensor parallelism splits heads in one direction
     tensor = layout.tensor_x if plane.raw is True else layout.tensor
-    variants = job.plan.unmodelled
-    if WHOLE_QUERY in variants and job.plan.loss.implementation.raw == "pynative":
-        return  # the query projection is split, not its heads: pynative/query-projection
+    if not layout.heads_split:
+        return
     if (numbers := known(heads, tensor)) is None:
         yield Unverified(heads.because or tensor.because)
         return
@@ -59,18 +60,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(uneven.because or plane.because)
         return
     yield Finding(
-        f"{numbers[0]} attention head{' does' if numbers[0] == 1 else 's do'} not divide over {numbers[1]} tensor parallel ranks",
+        Message.plural(
+            numbers[0],
+            "{heads} attention head does not divide over {ranks} tensor parallel ranks",
+            "{heads} attention heads do not divide over {ranks} tensor parallel ranks",
+            heads=numbers[0],
+            ranks=numbers[1],
+        ),
         span=job.place(tensor, heads),
         related=heads.related if tensor.written else (),
         key=tensor.key or heads.key,
-        upstream=job.upstream(UPSTREAM) or _mindformers(job),
+        upstream=job.upstream(UPSTREAM),
         layout=True,
     )
-
-
-def _mindformers(job: Job) -> str | None:
-    """The implementation decides which check is the first."""
-    implementation = str(job.plan.loss.implementation.raw)
-    if implementation == "pynative" and SPARSE[0] in job.plan.unmodelled:
-        return SPARSE[1]
-    return MINDFORMERS.get(f"{implementation}@{job.target.version}") or MINDFORMERS.get(implementation)

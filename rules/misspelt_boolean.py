@@ -24,10 +24,10 @@ YAML 1.1, the boolean type; PyYAML resolver: only the words yes, no, true, false
 from collections.abc import Iterator
 from functools import lru_cache
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
-from preflight.document import Document, Node, walk
-from preflight.finding import Key
-from preflight.spelling import meant_boolean
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
+from preflight.loaders.document import Document, Node, walk
+from preflight.source.finding import Key
+from preflight.source.spelling import meant_boolean
 
 _WORDS = {"true": True, "false": False}
 _NAMES = ("use_", "enable_", "is_", "do_")
@@ -47,11 +47,20 @@ def _of(job: Job, document: Document) -> Iterator[Finding]:
         if entry is None or not isinstance(node.value, str) or id(node) in seen:
             continue
         seen.add(id(node))
-        meant = _meant(key, node, switch=str(key[-1]).startswith(_NAMES) or _switches(job, key))
+        meant = _meant(node, switch=str(key[-1]).startswith(_NAMES) or _switches(job, key))
         if meant is not None:
             shown = node.span.text
-            fix = Fix(f"write {meant}", (Edit("set", key, meant),), Safety.UNSAFE) if document is job.documents[0] else None
-            message = f"{key[-1]} is the text {shown}, which counts as true; did you mean {meant}?"
+            fix = (
+                Fix(f"write {meant}", (Edit("set", key, meant),), Safety.UNSAFE)
+                if document is job.documents[0]
+                else None
+            )
+            message = Message(
+                "{name} is the text {shown}, which counts as true; did you mean {meant}?",
+                name=key[-1],
+                shown=shown,
+                meant=meant,
+            )
             yield Finding(message, node.span, key=key, fix=fix)
 
 
@@ -64,11 +73,13 @@ def _near(text: str) -> bool:
 def _switches(job: Job, key: Key) -> bool:
     """Whether the framework's own default of a setting is True or False."""
     name = ".".join(map(str, key))
-    names = (name, name.replace("model.model_config.", "mcore.", 1)) if name.startswith("model.model_config.") else (name,)
+    names = (
+        (name, name.replace("model.model_config.", "mcore.", 1)) if name.startswith("model.model_config.") else (name,)
+    )
     return any(isinstance(job.arguments.default(one).raw, bool) for one in names)
 
 
-def _meant(key: Key, node: Node, *, switch: bool) -> bool | None:
+def _meant(node: Node, *, switch: bool) -> bool | None:
     """The boolean that a text most likely means, or None."""
     text = str(node.value).strip()
     if node.style in ("|", ">"):

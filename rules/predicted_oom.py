@@ -25,12 +25,13 @@ Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as pri
 
 from collections.abc import Iterable, Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.source.finding import Kind
 
 GIB = 2**30
 
 
-@rule(severity=Severity.ERROR)
+@rule(severity=Severity.ERROR, kind=Kind.MEMORY)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     estimate = job.memory
     worst, budget = estimate.worst, estimate.budget
@@ -42,12 +43,21 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     sure = estimate.verdict == "does-not-fit"
     if sure:
         worst = max(estimate.stages, key=lambda stage: stage.low)
-    parts = ", ".join(f"{name} {size / GIB:.1f}" for name, size in largest((term.name, term.high) for term in worst.terms if term.kind != "device"))
+    sizes = largest((term.name, term.high) for term in worst.terms if term.kind != "device")
+    parts = tuple(Message("{term} {size:.1f}", term=name, size=size / GIB) for name, size in sizes)
     low = max(stage.low for stage in estimate.stages) / GIB
-    where = f"stage {worst.index} of {len(estimate.stages)}" if len(estimate.stages) > 1 else "every rank"
-    need = f"needs at least {worst.low / GIB:.1f} GiB" if sure else f"may need {worst.required / GIB:.1f} GiB"
+    stage = Message("stage {index} of {count}", index=worst.index, count=len(estimate.stages))
     yield Finding(
-        f"{where} {need} of {budget / GIB:.1f} GiB{'' if sure else f', at least {low:.1f}'} ({parts} GiB)",
+        Message(
+            "{where} needs at least {low:.1f} GiB of {budget:.1f} GiB ({parts} GiB)"
+            if sure
+            else "{where} may need {high:.1f} GiB of {budget:.1f} GiB, at least {low:.1f} ({parts} GiB)",
+            where=stage if len(estimate.stages) > 1 else "every rank",
+            low=worst.low / GIB if sure else low,
+            high=worst.required / GIB,
+            budget=budget / GIB,
+            parts=parts,
+        ),
         span=job.place(job.plan.batch.micro, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.model.layers),
         related=tuple(place._replace(label=str(job.cluster.named.raw)) for place in job.cluster.named.related),
         severity=Severity.ERROR if sure else Severity.WARNING,

@@ -24,9 +24,9 @@ Ascend HCCL, rank table configuration resource file, version 1.0
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.dialects.ranktable import server_devices, servers
-from preflight.document import Document
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.dialects.rank_table import server_devices, servers
+from preflight.loaders.document import Document
 
 
 @rule(severity=Severity.ERROR)
@@ -44,9 +44,21 @@ def _table(document: Document) -> Iterator[Finding | Unverified]:
         yield Unverified("the rank table is still a placeholder")
         return
     if count is not None and str(count.value).isdigit() and int(str(count.value)) != len(listed):
-        yield Finding(f"server_count is {count.value}, but the list has {len(listed)}", count.span, key=("server_count",))
-    nodes = [node for server in listed for device in server_devices(server) if (node := device.get("rank_id")) is not None]
+        yield Finding(
+            Message("server_count is {said}, but the list has {listed}", said=count.value, listed=len(listed)),
+            count.span,
+            key=("server_count",),
+        )
+    nodes = [
+        node for server in listed for device in server_devices(server) if (node := device.get("rank_id")) is not None
+    ]
     ranks = [int(str(node.value)) for node in nodes if str(node.value).isdigit()]
     if len(ranks) == len(nodes) and sorted(ranks) != list(range(len(ranks))):
-        strange = next(node for node, rank in zip(nodes, ranks, strict=True) if rank >= len(ranks) or ranks.count(rank) > 1)
-        yield Finding(f"rank ids are not 0 to {len(ranks) - 1} once each: {strange.value}", strange.span, key=("server_list",))
+        strange = next(
+            node for node, rank in zip(nodes, ranks, strict=True) if rank >= len(ranks) or ranks.count(rank) > 1
+        )
+        yield Finding(
+            Message("rank ids are not 0 to {last} once each: {strange}", last=len(ranks) - 1, strange=strange.value),
+            strange.span,
+            key=("server_list",),
+        )

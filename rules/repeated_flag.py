@@ -18,24 +18,35 @@ Python, Lib/argparse.py, ArgumentParser.parse_known_args: a later value replaces
 
 from collections.abc import Iterator, Sequence
 
-from preflight import Finding, Job, Related, Severity, rule
-from preflight.document import Word
+from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.loaders.document import Word
 
 
 @rule(severity=Severity.WARNING)
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
-    foreign = {(problem.span.path, problem.span.start) for problem in job.arguments.problems if problem.kind == "unknown-flag"}
+    foreign = {
+        (problem.span.path, problem.span.start) for problem in job.arguments.problems if problem.unknown_option
+    }
     first: dict[str, tuple[Word, Sequence[Word]]] = {}
     for flag, values in _given(launch.words if launch is not None else ()):
         name = flag.text or ""
         before = first.get(name)
         first[name] = (flag, values)
-        if before is None or (flag.span.path, flag.span.start) in foreign or any(w.text is None or w.maybe for w in (flag, before[0], *values, *before[1])):
+        if (
+            before is None
+            or (flag.span.path, flag.span.start) in foreign
+            or any(w.text is None or w.maybe for w in (flag, before[0], *values, *before[1]))
+        ):
             continue
         old, new = (" ".join(w.text or "" for w in words) for words in (before[1], values))
         if old != new:
-            message = f"{name} is {old or 'set'} first and {new or 'set'} later; the last one wins"
+            message = Message(
+                "{name} is {old} first and {new} later; the last one wins",
+                name=name,
+                old=old or "set",
+                new=new or "set",
+            )
             yield Finding(message, flag.span, (Related(before[0].span, "the first one"),), key=(name,))
 
 

@@ -1,7 +1,8 @@
 """A script is too involved to be followed to its end.
 
 ## What it does
-Says where the work of following a script was cut off: enormous files, or text that grows without bound.
+Says where the work of following a script was cut off: enormous files, text that grows without bound, or
+a manifest of more than a hundred launches.
 
 ## Why is this bad?
 What the script does after that point was not checked.

@@ -28,7 +28,7 @@ MindSpore 2.7.1, pipeline transformer (C++): micro_batch_num must not be smaller
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -44,7 +44,13 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     edits = count.becomes(numbers[1])
     yield Finding(
-        f"{numbers[0]} micro-batch{' is' if numbers[0] == 1 else 'es are'} fewer than the {numbers[1]} pipeline stages",
+        Message.plural(
+            numbers[0],
+            "{batches} micro-batch is fewer than the {stages} pipeline stages",
+            "{batches} micro-batches are fewer than the {stages} pipeline stages",
+            batches=numbers[0],
+            stages=numbers[1],
+        ),
         span=job.place(count, stages),
         related=stages.related,
         key=count.key,

@@ -31,8 +31,11 @@ MindFormers 2.1.0, mindformers/parallel_core/config_converter.py:88, ConfigConve
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Related, Safety, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Related, Safety, Severity, rule
 from preflight.dialects.mindformers.keys import Stray, strays
+
+_FEW = "{where} has keys that this model does not read: {names}"
+_MANY = "{where} has keys that this model does not read: {names} and {more} more"
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -44,16 +47,20 @@ def check(job: Job) -> Iterator[Finding]:
     if (tree := job.arguments.tree) is None:
         return
     found = list(strays(tree, kind, job.target.version, config))
-    yield from (_finding(stray, fixable=stray.entry.key.span.source is job.documents[0].source) for stray in found if stray.weight != "note")
+    yield from (
+        _finding(stray, fixable=stray.entry.key.span.source is job.documents[0].source)
+        for stray in found
+        if stray.weight != "note"
+    )
     yield from _unused([stray for stray in found if stray.weight == "note"])
 
 
 def _unused(found: list[Stray]) -> Iterator[Finding]:
     """Keys that nothing reads and that look like no other, together."""
     if found:
-        names = ", ".join(str(stray.key[-1]) for stray in found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
-        message = f"{found[0].where} has keys that this model does not read: {names}"
-        related = tuple(Related(stray.entry.key.span) for stray in found[1:])
+        names = tuple(str(stray.key[-1]) for stray in found[:8])
+        message = Message(_MANY if len(found) > 8 else _FEW, where=found[0].where, names=names, more=len(found) - 8)
+        related = tuple(Related(stray.entry.key.span) for stray in found[1:100])
         yield Finding(message, found[0].entry.key.span, related, key=found[0].key, severity=Severity.NOTE)
 
 
@@ -61,9 +68,23 @@ def _finding(stray: Stray, *, fixable: bool) -> Finding:
     name, weight = stray.key[-1], Severity(stray.weight)
     ignored = "no loader takes it" if stray.where.endswith("data_loader") else "it is silently ignored"
     fate = "the framework refuses it" if weight is Severity.ERROR else ignored
-    hint = f"; did you mean {stray.near!r}?" if stray.near else ""
-    fix = Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), Safety.UNSAFE) if stray.near and fixable else None
+    hint = Message("; did you mean {near!r}?", near=stray.near) if stray.near else ""
+    fix = (
+        Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), Safety.UNSAFE)
+        if stray.near and fixable
+        else None
+    )
     gone = Fix(f"remove {name}", (Edit("remove", stray.key),), Safety.UNSAFE) if weight is Severity.ERROR else None
-    message = f"{name!r} is not a key of {stray.where}, and {fate}{hint}"
+    message = Message(
+        "{name!r} is not a key of {where}, and {fate}{hint}", name=name, where=stray.where, fate=fate, hint=hint
+    )
     others = (gone,) if fix is not None and gone is not None else ()
-    return Finding(message, stray.entry.key.span, key=stray.key, fix=fix, alternatives=others, upstream=stray.upstream, severity=weight)
+    return Finding(
+        message,
+        stray.entry.key.span,
+        key=stray.key,
+        fix=fix,
+        alternatives=others,
+        upstream=stray.upstream,
+        severity=weight,
+    )

@@ -20,7 +20,7 @@ GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.record import replace
+from preflight.source.record import replace
 
 MANY = 3
 """From so many on, the script is meant to be started with its settings in the environment."""

@@ -21,15 +21,19 @@ PyTorch, torch/distributed/run.py: the world is nnodes x nproc_per_node
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Related, Severity, rule
-from preflight.dialects.ranktable import SOURCE
-from preflight.document import Count
+from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.dialects.rank_table import SOURCE
+from preflight.loaders.document import Count
 
 
 @rule(severity=Severity.WARNING)
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
-    known = [count for count in (launch.world if launch is not None else ()) if isinstance(count.value, int) and not count.placeholder]
+    known = [
+        count
+        for count in (launch.world if launch is not None else ())
+        if isinstance(count.value, int) and not count.placeholder
+    ]
     known += [Count(value.raw, value.span, value.note) for value in job.cluster.said if value.note == SOURCE]
     seen: dict[str, Count] = {count.source: count for count in reversed(known)}
     if len({count.value for count in seen.values()}) < 2:
@@ -37,4 +41,14 @@ def check(job: Job) -> Iterator[Finding]:
     first, other = known[0], next(count for count in known[1:] if count.value != known[0].value)
     span = first.span or job.start
     related = (Related(other.span, f"{other.value} devices"),) if other.span is not None else ()
-    yield Finding(f"{first.source} starts {first.value} processes, {other.source} asks for {other.value} devices", span, related)
+    yield Finding(
+        Message(
+            "{one} starts {processes} processes, {other} asks for {devices} devices",
+            one=first.source,
+            processes=first.value,
+            other=other.source,
+            devices=other.value,
+        ),
+        span,
+        related,
+    )

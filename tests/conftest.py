@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness import Ran, with_toy
 
-from preflight.plugins import Plugins
+from preflight.plugins.manager import Plugins
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +20,8 @@ def toys() -> Plugins:
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """Runs a command line in an empty folder, with the toy plugin for all plugins."""
-    from preflight import plugins
     from preflight.cli import run
+    from preflight.plugins import manager as plugins
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "load", with_toy)

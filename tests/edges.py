@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from preflight.finding import Finding
+from preflight.source.finding import Finding
 from preflight.testing import Case
 
 HERE = Path(__file__).parent

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pluggy
 import toy
 
-from preflight import hookspecs
-from preflight.plugins import Plugins, mark
+from preflight.plugins import hookspecs
+from preflight.plugins.manager import Plugins, mark
 
 
 class Ran(NamedTuple):

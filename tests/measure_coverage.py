@@ -21,7 +21,7 @@ import yaml
 from automatic_checks import classified, write
 
 import preflight
-from preflight.plugins import load as load_plugins
+from preflight.plugins.manager import load as load_plugins
 from preflight.report.coverage import mentioned
 from preflight.testing import load
 

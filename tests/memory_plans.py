@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from preflight.plan import Plan
-from preflight.request import Target
-from preflight.value import default
+from preflight.run.plan import Plan
+from preflight.run.request import Target
+from preflight.run.value import default
 
 LLAMA_7B = {
     "model.hidden": 4096,
@@ -40,7 +40,7 @@ LLAMA_7B = {
     "precision.states": "fp32",
     "optimizer.name": "adam",
     "optimizer.zero": 0,
-    "loss.cross_entropy": "unfused",
+    "model.cross_entropy": "unfused",
 }
 
 

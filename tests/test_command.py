@@ -19,10 +19,10 @@ def environment(**more: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}, **more}
 
 
-def test_a_closed_pipe_is_quiet_and_the_exit_code_stays_true(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_quiet_and_has_the_exit_code_of_one(tmp_path: Path) -> None:
     code = f"{sys.executable} -c 'from preflight.cli import main; main()' check {EXAMPLES} --exit-zero | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert (done.stdout, done.stderr) in (("141\n", ""), ("0\n", ""))  # 0: all was written before it closed
 
 
 @pytest.mark.parametrize("more", ["", "--isolated"])

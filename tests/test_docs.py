@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from console import PAGES, ROOT, refreshed
 
-from preflight.plugins import load
+from preflight.plugins.manager import load
 from preflight.report.page import documented, pages
 
 
@@ -28,14 +28,18 @@ def test_pages_of_rules_are_fresh() -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target, section in re.findall(r"\]\(([^)#:]+)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+        if "rules/" in target and section:
+            headings = re.findall(r"^##? (\S+)$", (page.parent / target).read_text(encoding="utf-8"), re.MULTILINE)
+            assert section in headings, f"{target} has no section {section}"
+        assert section or "/rules/" not in f"/{target}" or target.endswith(("/README.md", "rules/")), f"{target}: name the section of the rule"
 
 
 def test_every_hook_and_every_setting_is_in_the_guide() -> None:
     import json
 
-    from preflight import hookspecs
+    from preflight.plugins import hookspecs
 
     plugins, settings = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("plugins.md", "settings.md"))
     for hook in (name for name in vars(hookspecs) if name.startswith("preflight_")):
@@ -54,8 +58,8 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
 
 
 def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
-    from preflight.checking import Checker, OwnDevices
-    from preflight.settings import load as load_settings
+    from preflight.checking.checker import Checker, OwnDevices
+    from preflight.run.settings import load as load_settings
 
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")
@@ -65,9 +69,9 @@ def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
 
 def test_the_package_of_the_guide_is_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from preflight import Request, testing
-    from preflight.engine import Policy, check_documents
+    from preflight.checking.engine import Policy, check_documents
     from preflight.loaders import load as load_text
-    from preflight.source import Source
+    from preflight.source.text import Source
 
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for name, body in re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", text, re.DOTALL):
@@ -85,3 +89,18 @@ def test_the_package_of_the_guide_is_a_plugin(tmp_path: Path, monkeypatch: pytes
     assert (job.plan.layout.data.raw, job.cluster.device.name) == (4, "acme-one")
     module, _, function = plugins.reporters()["csv"].partition(":")
     assert getattr(importlib.import_module(module), function)(report, None) == "run.yaml,1,acme-no-seed,warning\n"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
+def test_modules_that_contributors_are_sent_to_exist(page: str) -> None:
+    for name in re.findall(r"`([a-z_*/]+\.py)`", (ROOT / page).read_text(encoding="utf-8")):
+        assert any(ROOT.glob(name)) or any((ROOT / "preflight").glob(name)) or "my_fault" in name, name
+
+
+def test_the_packages_of_the_guide_are_those_of_the_house() -> None:
+    import test_house
+
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", text, re.MULTILINE)
+    told = [tuple(name.removesuffix(".py") for name in re.findall(r"`([^`]+)`", names)) for _, names in rows]
+    assert told == test_house.FLOORS

@@ -8,7 +8,7 @@ import pytest
 from edges import FILES, Edge, edges, offered
 
 from preflight.api import installed
-from preflight.engine import Policy
+from preflight.checking.engine import Policy
 
 BY_RULE: dict[tuple[Path, str], list[Edge]] = {}
 for path in FILES:

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import pytest
 
 from preflight.api import installed
-from preflight.fixer import fix
+from preflight.checking.workspace import Workspace
+from preflight.fix.fixer import fix
+from preflight.fix.prove_yaml import _comments
+from preflight.layouts.suggest import suggest
 from preflight.loaders import load
-from preflight.proof import _comments
-from preflight.request import Request, Target
-from preflight.search.suggest import suggest
-from preflight.source import Source
-from preflight.workspace import Workspace
+from preflight.run.request import Request, Target
+from preflight.source.text import Source
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 CORPUS = DATA / "corpus"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from measure_coverage import measure
 
-from preflight.plugins import load
+from preflight.plugins.manager import load
 from preflight.report.coverage import coverage, measured, mentioned
 
 SHIPPED = Path(__file__).parent.parent / "schemas" / "coverage"

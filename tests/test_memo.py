@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from harness import Ran
 
-from preflight import cache
-from preflight.checking import Checker
+from preflight.checking.checker import Checker
 from preflight.cli import run
 from preflight.cli.memo import FRESH, VARIABLE
+from preflight.source import cache
 
 CONFIG = """\
 use_parallel: True
@@ -146,19 +146,20 @@ def test_a_spoilt_memory_is_no_memory(check: Call, tmp_path: Path) -> None:
     first = check("run.yaml")
     (kept,) = (tmp_path / "cache" / "told").glob("*.json")
     for text in ("", "{", "[]", '{"files": [], "told": 3}', '{"files": [["x"]], "told": []}', '{"files": [], "told": [[[1]]]}'):
-        kept.write_text(text, encoding="utf-8")
+        cache.write(f"told/{kept.name}", text)
         assert check("run.yaml") == first and check.checked == ["run.yaml"], text
 
 
 def test_what_was_not_told_for_a_month_is_forgotten(check: Call, tmp_path: Path) -> None:
     told = tmp_path / "cache" / "told"
     told.mkdir(parents=True)
-    for name, days in (("old", 31), ("new", 29)):
+    old, new = f"{'0' * 32}.json", f"{'1' * 32}.json"
+    for name, days in ((old, 31), (new, 29), ("theirs", 31)):
         (told / name).write_text("", encoding="utf-8")
         os.utime(told / name, times=(0, time.time() - days * cache.DAY))
     write("run.yaml", CONFIG)
     check("run.yaml")
-    assert {"new", ".swept"} < {path.name for path in told.iterdir()} and not (told / "old").exists()
+    assert {new, "theirs", ".swept"} < {path.name for path in told.iterdir()} and not (told / old).exists()
 
 
 def test_many_processes_tell_what_one_tells(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight import Finding, Related, Severity
-from preflight.engine import Report
+from preflight.checking.engine import Report
 from preflight.report.concise import line
 from preflight.report.excerpt import excerpt
-from preflight.report.look import Look
+from preflight.report.style import Look
 from preflight.report.text import render
-from preflight.source import Source, Span
+from preflight.source.text import Source, Span
 
 
 def place(text: str, word: str, name: str = "run.yaml") -> Span:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from preflight import settings
-from preflight.settings import Facts, path_matches
-from preflight.source import InputError
+from preflight.run import settings
+from preflight.run.settings import Facts, path_matches
+from preflight.run.settings_schema import validator, verify
+from preflight.source.text import InputError
 
 SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
 BAD = "toy: true\ndata: 3\ntensor: 2\n"
@@ -131,30 +135,71 @@ def test_patterns(path: str, pattern: str, matches: bool) -> None:
 
 
 VALUES = st.recursive(
-    st.one_of(st.booleans(), st.integers(-2, 9), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["error", "warn", "x"])),
-    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["name", "memory-gib", "select", "z"]), inner, max_size=3)),
+    st.one_of(
+        st.booleans(),
+        st.integers(-2, 9),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.sampled_from(["error", "warn", "x"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2),
+        st.dictionaries(st.sampled_from(["name", "memory-gib", "select", "z"]), inner, max_size=3),
+    ),
     max_leaves=6,
 )
 
 
 @effort(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other"]), VALUES, max_size=3))
-def test_our_walk_of_the_schema_agrees_with_jsonschema(data: dict[str, Any]) -> None:
-    def ours() -> bool:
-        try:
-            settings._validate(data, SCHEMA, "", Path("preflight.toml"), "")
-        except InputError:
-            return False
-        return True
-
-    # jsonschema takes 8.0 for an integer, as the standard says; in TOML it is a float and a slip
-    floats = any(isinstance(v, float) and v.is_integer() for v in _leaves(data))
-    assert ours() == jsonschema.Draft202012Validator(SCHEMA).is_valid(data) or floats
+def test_whatever_the_schema_refuses_is_one_line(data: dict[str, Any]) -> None:
+    try:
+        verify(data, Path("preflight.toml"), repr(data))
+    except InputError as error:
+        assert not validator(SCHEMA).is_valid(data)
+        assert "\n" not in str(error) and "as the schema asks" not in str(error)
+    else:
+        assert jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
 
 
-def _leaves(value: Any) -> list[Any]:
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
-    return [value] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
+def test_a_float_is_no_whole_number(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "preflight.toml").write_text("world-size = 8.0\n")
+    (tmp_path / "run.yaml").write_text(BAD)
+    assert "preflight.toml:1: world-size must be a whole number, not 8.0" in cli("check", "run.yaml").err
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from preflight.run.settings import load
+load(Path(sys.argv[1]))
+print("jsonschema" in sys.modules)
+"""
+
+
+def validated(path: Path, cache: Path) -> bool:
+    """Whether reading a settings file loads the validator."""
+    environment = {**os.environ, "PREFLIGHT_CACHE_DIR": str(cache)}
+    words = [sys.executable, "-c", PROGRAM, str(path)]
+    return subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout == "True\n"
+
+
+def test_a_settings_file_is_validated_once_per_content(tmp_path: Path) -> None:
+    file, cache = tmp_path / "preflight.toml", tmp_path / "cache"
+    file.write_text("world-size = 8\n")
+    assert [validated(file, cache) for _ in range(2)] == [True, False]
+    file.write_text("world-size = 16\n")
+    assert [validated(file, cache) for _ in range(2)] == [True, False]
+    file.write_text("world-size = 8\n")
+    assert not validated(file, cache)
+
+
+def test_a_faulty_settings_file_is_never_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFLIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "preflight.toml"
+    file.write_text("world-size = 0\n")
+    for _ in range(2):
+        with pytest.raises(InputError, match="must be at least 1"):
+            settings.load(file)
 
 
 def test_a_table_of_pyproject_in_a_file_of_our_own_is_explained(cli: Cli, tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight import cache, deferred
-from preflight.cli import _is_plain
-from preflight.constraints.expressions import Expression
-from preflight.entry_points import _listed, _scanned
-from preflight.finding import Finding
-from preflight.plugins import load
-from preflight.record import replace
-from preflight.source import Source
+from preflight.lint import kept_rules
+from preflight.lint.expressions import Expression
+from preflight.plugins.entry_points import _listed, _scanned
+from preflight.plugins.manager import load
+from preflight.source import cache
+from preflight.source.finding import Finding
+from preflight.source.record import replace
+from preflight.source.text import Source
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 YAML, SCRIPT = EXAMPLES / "mindformers" / "run_llama2_7b.yaml", EXAMPLES / "megatron" / "train_8b.sh"
@@ -42,11 +42,11 @@ HEAVY = (
 )
 OTHERS = (
     "preflight.dialects.megatron.dialect",
-    "preflight.fixer",
+    "preflight.fix.fixer",
     "preflight.gate",
     "preflight.loaders.manifest",
     "preflight.loaders.shell",
-    "preflight.search",
+    "preflight.layouts",
     "preflight.testing",
 )
 PROGRAM = """
@@ -66,12 +66,12 @@ def imported(path: Path, folder: Path) -> set[str]:
 
 def test_a_check_of_a_yaml_imports_nothing_heavy(tmp_path: Path) -> None:
     found = imported(YAML, tmp_path)
-    assert "preflight.engine" in found and not found.intersection((*HEAVY, *OTHERS))
+    assert "preflight.checking.engine" in found and not found.intersection((*HEAVY, *OTHERS))
 
 
 def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:
     found = imported(SCRIPT, tmp_path)
-    assert "preflight.engine" in found and not found.intersection(HEAVY)
+    assert "preflight.checking.engine" in found and not found.intersection(HEAVY)
     assert "yaml" not in found
 
 
@@ -90,7 +90,7 @@ def test_a_checked_file_leaves_nothing_for_the_garbage_collector(example: str) -
 PYYAML = """
 import re
 from preflight.loaders.yaml import load_yaml
-from preflight.source import Source
+from preflight.source.text import Source
 load_yaml(Source("a.yaml", "when: 2024-02-03\\n"))
 import yaml
 assert "match" not in vars(yaml.reader.Reader.NON_PRINTABLE), "compiled in vain"
@@ -112,28 +112,29 @@ def test_whoever_else_uses_pyyaml_finds_it_whole() -> None:
 @pytest.mark.parametrize("package", ["preflight.rules", "preflight.rules.megatron", "preflight.rules.mindspeed", "preflight.rules.mindformers"])
 def test_the_table_of_rules_says_what_the_rules_say(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    real, kept = deferred.load(package), deferred.load(package)
-    assert all(isinstance(rule, deferred.Deferred) for rule in kept)
+    real, kept = kept_rules.load(package), kept_rules.load(package)
+    assert all(isinstance(rule, kept_rules.KeptRule) for rule in kept)
     for one, other in zip(real, kept, strict=True):
         assert (one.id, one.severity, one.frameworks, one.after) == (other.id, other.severity, other.frameworks, other.after)
         refuse = getattr(one, "refuse", None)
         if isinstance(refuse, Expression) and other._gate is not None:
-            assert deferred.plain(deferred.tree(deferred.plain(refuse))) == deferred.plain(refuse)
+            assert kept_rules.plain(kept_rules.tree(kept_rules.plain(refuse))) == kept_rules.plain(refuse)
 
 
 def test_a_spoilt_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    ids = [rule.id for rule in deferred.load("preflight.rules")]
-    (file,) = tmp_path.iterdir()
-    first = file.read_text(encoding="utf-8").partition("\n")[0]
-    for text in ("", "{", f"{first}\n[[", f"{first}\n[[1, 2, 3]]"):
-        file.write_text(text, encoding="utf-8")
-        assert [rule.id for rule in deferred.load("preflight.rules")] == ids
+    ids = [rule.id for rule in kept_rules.load("preflight.rules")]
+    (file,) = tmp_path.glob("*.json")
+    first = (cache.read(file.name) or "").partition("\n")[0]
+    assert first
+    for text in ("", "{", f"{first}\n[[", f"{first}\n[[1, 2, 3]]", f'{first}\n[["os", []]]'):
+        cache.write(file.name, text)
+        assert [rule.id for rule in kept_rules.load("preflight.rules")] == ids
 
 
 def test_without_a_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, "")
-    assert not any(isinstance(rule, deferred.Deferred) for rule in deferred.load("preflight.rules"))
+    assert not any(isinstance(rule, kept_rules.KeptRule) for rule in kept_rules.load("preflight.rules"))
 
 
 @pytest.mark.parametrize("group", ["preflight", "console_scripts", "pytest11"])
@@ -156,20 +157,30 @@ def test_a_record_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(device)) == device
 
 
-@pytest.mark.parametrize("switches", [[], ["--allow-unclaimed"], ["--force-exclude", "--allow-unclaimed"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "switches",
+    [[], ["--allow-unclaimed"], ["--force-exclude", "--allow-unclaimed"], ["--force-exclude", "--"]],
+    ids=" ".join,
+)
 @pytest.mark.parametrize(
     "paths", [[YAML], [YAML, SCRIPT], ["nowhere.yaml"], ["."], ["excluded.yaml"], []], ids=lambda paths: " ".join(Path(p).name for p in paths)
 )
-def test_without_other_options_the_words_are_parsed_to_the_same(paths: list[str | Path], switches: list[str], tmp_path: Path) -> None:
-    run = [sys.executable, "-m", "preflight", "check", *switches, *map(str, paths)]
+def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
+    paths: list[str | Path], switches: list[str], tmp_path: Path
+) -> None:
+    words = ["check", *switches, *map(str, paths)]
     (tmp_path / "excluded.yaml").write_text("seed: 1\n", encoding="utf-8")
     (tmp_path / "preflight.toml").write_text('exclude = ["excluded.yaml"]\n', encoding="utf-8")
-    short, long = (subprocess.run([*run, *more], capture_output=True, text=True, cwd=tmp_path) for more in ([], ["--fail-on=error"]))
+    program = "import sys; from preflight.cli.app import run; from preflight.cli.words import apart; "
+    typer = ["-c", f"{program}sys.exit(run(apart(sys.argv[1:])))"]
+    short, long = (
+        subprocess.run([sys.executable, *way, *words], capture_output=True, text=True, cwd=tmp_path)
+        for way in (["-m", "preflight"], typer)
+    )
     assert (short.returncode, short.stdout, short.stderr) == (long.returncode, long.stdout, long.stderr)
 
 
-def test_the_hooks_need_no_parser() -> None:
-    hooks = [line.split()[1:] for line in (EXAMPLES.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines() if "entry:" in line]
-    checks = [words[1:] for words in hooks if words[1] == "check"]
-    assert checks
-    assert all(_is_plain([*words, "a.yaml"]) for words in checks)
+def test_the_kept_table_is_made_anew_when_any_file_of_preflight_changes() -> None:
+    stamped = kept_rules.stamp()
+    for part in ("checking/engine.py", "dialects/megatron/dialect.py", "lint/shapes.py", "run/versions.py", "rules/predicted_oom.py"):
+        assert part in stamped or "site-packages" in stamped, part

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.spelling import slip_of
+from preflight.source.spelling import slip_of
 
 KNOWN = ("CausalLanguageModelingTrainer", "CosineWithWarmUpLR", "AdamW", "LlamaForCausalLM", "Qwen3Config", "MFLossMonitor", "text_classification")
 

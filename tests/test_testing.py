@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.plugins import Plugins
+from preflight.plugins.manager import Plugins
 from preflight.testing import Case, load
 
 RULES = ["toy-devices"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from preflight import Device, Finding, Fix, Job, Plan, Request, Severity, Target, Unverified, hookimpl, known, rule
-from preflight.arguments import Arguments
-from preflight.cluster import Cluster
 from preflight.dialects import Dialect, Reading, Surroundings
-from preflight.document import Document, Setting
-from preflight.finding import Edit, Safety
-from preflight.plan import Layout
-from preflight.rule import Rule
-from preflight.source import InputError
-from preflight.value import Origin, Value, default, unknown
+from preflight.lint.rule import Rule
+from preflight.loaders.document import Document, Setting
+from preflight.run.arguments import Arguments
+from preflight.run.cluster import Cluster
+from preflight.run.plan import Layout
+from preflight.run.value import Origin, Value, default, unknown
+from preflight.source.finding import Edit, Safety
+from preflight.source.text import InputError
 
 TARGET = Target("toy", "1.0")
 BAD = "toy: true\ndata: 3  # dp\ntensor: 2\n"

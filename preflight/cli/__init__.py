@@ -6,10 +6,13 @@ import gc
 import os
 import sys
 
-FEW_COLLECTIONS = (50_000, 20, 20)  # a check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time
+from preflight.cli.codes import INTERRUPTED, TERMINATED
 
-SWITCHES = FORCE_EXCLUDE, ALLOW_UNCLAIMED = "--force-exclude", "--allow-unclaimed"
-"""What the pre-commit hooks give beside paths."""
+FEW_COLLECTIONS = (50_000, 20, 20)
+"""A check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time."""
+
+LEAVES_AT_ONCE = ("check", "fix")
+"""Commands that leave nothing behind but what they have printed and written."""
 
 
 def main() -> None:
@@ -21,47 +24,67 @@ def main() -> None:
         return
     _reopen()
     gc.set_threshold(*FEW_COLLECTIONS)
-    code = run(sys.argv[1:])
-    if _is_plain(sys.argv[1:]):
+    try:
+        if sys.argv[1:2] != ["gate-serve"]:  # which ends its workers first
+            _end_when_told()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while modules are loaded
+        code = INTERRUPTED
+    except Terminated:
+        code = TERMINATED
+    if sys.argv[1:2] in ([name] for name in LEAVES_AT_ONCE) or code in (INTERRUPTED, TERMINATED):
         _leave(code)
     sys.exit(code)
+
+
+class Terminated(BaseException):
+    """The process was asked to end. Not an Exception, so that nothing takes it for a fault."""
+
+
+def _end_when_told() -> None:
+    """SIGTERM unwinds the process, so that it takes its children and half-written files with it; a second one ends it at once."""
+    import signal
+
+    def terminate(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
 
 
 def _reopen() -> None:
     """Give a process that was started without stdin, stdout or stderr an empty one, which Python leaves as None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  it stays open as long as the process
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  it stays open as long as the process
+            setattr(sys, name, stream)
 
 
 def _leave(code: int) -> None:
     """End the process without freeing its objects one by one, which takes a seventh of a check."""
+    import contextlib
+
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        with contextlib.suppress(OSError):  # a pipe that nobody reads
+            stream.flush()
     os._exit(code)
 
 
-def _is_plain(argv: list[str]) -> bool:
-    """Whether it is `check` with nothing but paths and switches of the hooks: there is nothing to parse, and no need of typer."""
-    words = argv[1:]
-    plain = all(word in SWITCHES or word == "-" or not word.startswith("-") for word in words)
-    return argv[:1] == ["check"] and plain and any(word not in SWITCHES for word in words)
-
-
 def run(argv: list[str]) -> int:
-    """Run a command line and give the exit code."""
-    if _is_plain(argv):
-        from preflight.cli.guard import guarded
+    """Run a command line and give the exit code; whatever goes wrong is one line."""
+    from preflight.cli.guard import guarded
 
-        return guarded(lambda: _check(argv[1:]))
+    return guarded(lambda: _run(argv))
+
+
+def _run(argv: list[str]) -> int:
+    from preflight.cli import command_line
+    from preflight.cli.words import apart
+
+    words = apart(argv)
+    call = command_line.read(words)
+    if call is not None:
+        return command_line.run(call)
     from preflight.cli.app import run
 
-    return run(argv)
-
-
-def _check(words: list[str]) -> int:
-    from preflight.cli.check_files import run
-    from preflight.cli.options import Inputs
-
-    paths = [word for word in words if word not in SWITCHES]
-    return run(Inputs(paths, force_exclude=FORCE_EXCLUDE in words, allow_unclaimed=ALLOW_UNCLAIMED in words))
+    return run(words)

@@ -15,11 +15,14 @@ from typer.models import ArgumentInfo
 
 from preflight.cli.codes import FAILED as FAILED
 from preflight.cli.codes import FOUND as FOUND
+from preflight.cli.codes import INTERRUPTED
 from preflight.cli.codes import OK as OK
 from preflight.cli.codes import USAGE as USAGE
 from preflight.cli.guard import guarded, tell
+from preflight.cli.signature import for_typer
 from preflight.cli.stream import say
-from preflight.spelling import did_you_mean, nearest
+from preflight.cli.words import split
+from preflight.source.spelling import did_you_mean, nearest
 
 COMMANDS = {
     "check": "check",
@@ -31,12 +34,12 @@ COMMANDS = {
     "gate-serve": "gate_serve",
     "gate-install": "gate_install",
     "baseline": "baseline",
+    "migrate": "migrate",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",
     "new-rule": "new_rule",
 }
-TAKES_COMMAND = ("check", "show", "memory", "baseline")
 
 
 class Command(TyperCommand):
@@ -60,21 +63,24 @@ class Commands(TyperGroup):
             return None
         module = import_module(f"preflight.cli.{COMMANDS[cmd_name]}")
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        function = getattr(module, COMMANDS[cmd_name])
+        function = for_typer(getattr(module, COMMANDS[cmd_name]))
         app.command(cmd_name, cls=Command, context_settings=_CONTEXT)(function)
         command = typer.main.get_command(app)
-        hints = get_annotations(function, eval_str=True)
+        hints = get_annotations(function)
         for param in command.params:  # click 8.4 and later take away the help that typer gave to an argument
             if isinstance(param, TyperArgument) and not param.help:
                 info = get_args(hints.get(param.name or ""))
                 param.help = next((part.help for part in info if isinstance(part, ArgumentInfo)), None)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             close = f"check {name}" if os.path.exists(name) else nearest(name, COMMANDS)
-            raise click.UsageError(f"there is no command {name!r}" + (f"; did you mean `preflight {close}`?" if close else ""), ctx)
+            hint = f"; did you mean `preflight {close}`?" if close else ""
+            raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -89,21 +95,17 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def root(version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.", is_eager=True, callback=_version)) -> None:
+def root(
+    version: bool = typer.Option(
+        False, "--version", "-V", help="Print the version and stop.", is_eager=True, callback=_version
+    ),
+) -> None:
     """Check training configs of large models before the job is queued."""
 
 
-def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
-    """The words before a bare `--`, and the command after it where preflight's own command takes one."""
-    if "--" in argv and argv[0] in TAKES_COMMAND:
-        at = argv.index("--")
-        return list(argv[:at]), list(argv[at + 1 :])
-    return list(argv), None
-
-
 def run(argv: Sequence[str]) -> int:
-    """Run a command line and give the exit code; whatever goes wrong is told in a line."""
-    return guarded(lambda: _run(*split(argv)))
+    """Run a command line and give the exit code; whatever goes wrong is one line."""
+    return guarded(lambda: _run(*split(list(argv))))
 
 
 def _run(words: list[str], command: list[str] | None) -> int:
@@ -113,13 +115,14 @@ def _run(words: list[str], command: list[str] | None) -> int:
         return int(code or 0)
     except click.NoSuchOption as error:
         context = f" (try `{error.ctx.command_path} --help`)" if error.ctx else ""
-        known = [name for param in error.ctx.command.params for name in param.opts] + error.ctx.help_option_names if error.ctx else []
-        return tell(f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}{context}", USAGE)
+        named = [name for param in error.ctx.command.params for name in param.opts] if error.ctx else []
+        close = did_you_mean(error.option_name, [*named, *(error.ctx.help_option_names if error.ctx else ())])
+        return tell(f"there is no option {error.option_name!r}{close}{context}", USAGE)
     except click.ClickException as error:
         hint = f" (try `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
         return tell(f"{_sentence(error.format_message())}{hint}", USAGE)
     except click.Abort:
-        return 130
+        return INTERRUPTED
 
 
 def _sentence(text: str) -> str:

@@ -1,45 +1,134 @@
 """preflight check"""
 
+from __future__ import annotations
+
+import sys
+from pathlib import Path
 from typing import Annotated
 
-import typer
+from preflight.checking.checker import Checker, merge
+from preflight.checking.engine import Report
+from preflight.cli import output, session
+from preflight.cli.codes import LEVELS, OK
+from preflight.cli.memo import Memo
+from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
+from preflight.cli.stream import say
+from preflight.cli.telling import Teller
+from preflight.report.style import Look
+from preflight.report.text import shown
+from preflight.report.totals import added
+from preflight.run.settings import Settings
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import InputError
 
-from preflight.cli import completion
-from preflight.cli.check_files import Mode, run
-from preflight.cli.codes import LEVELS
-from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, takes
-
-FailOn = Annotated[
-    str | None, typer.Option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", autocompletion=completion.levels)
-]
-ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.", show_default=False)]
-ShowSettings = Annotated[bool, typer.Option("--show-settings", help="Print the settings that hold, and stop.", show_default=False)]
-Statistics = Annotated[bool, typer.Option("--statistics", help="Count findings by rule instead of listing them.", show_default=False)]
-Suggest = Annotated[bool, typer.Option("--suggest", help="Search for layouts that cure what is found (slower).", show_default=False)]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Check every file anew, and remember nothing.", show_default=False)]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Processes that check files; 0, the default: as many as pay.", show_default=False)]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Check again whenever a file changes.", show_default=False)]
+LEVEL = option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", completion="levels")
+JOBS = "Processes that check files; 0, the default: as many as pay."
 
 
-@takes(Inputs, JobFacts, Rules, Output, Scope)
+class Mode(NamedTuple):
+    """The options that `check` alone has."""
+
+    fail_on: Annotated[str | None, LEVEL] = None
+    exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 whatever is found.")] = False
+    show_settings: Annotated[bool, option("--show-settings", help="Print the settings that hold, and stop.")] = False
+    statistics: Annotated[bool, option("--statistics", help="Count findings by rule instead of listing them.")] = False
+    watch: Annotated[bool, option("--watch", "-w", help="Check again whenever a file changes.")] = False
+    suggest: Annotated[bool, option("--suggest", help="Search for layouts that cure what is found (slower).")] = False
+    no_cache: Annotated[bool, option("--no-cache", help="Check every file anew, and remember nothing.")] = False
+    jobs: Annotated[int, option("--jobs", "-j", metavar="N", min=0, help=JOBS)] = 0
+
+
+@takes(Inputs, JobFacts, Rules, Output, Scope, Mode)
 def check(
     inputs: Inputs,
     facts: JobFacts,
     rules: Rules,
     out: Output,
     scope: Scope,
-    ctx: typer.Context,
-    fail_on: FailOn = None,
-    exit_zero: ExitZero = False,
-    show_settings: ShowSettings = False,
-    statistics: Statistics = False,
-    watch: Watch = False,
-    suggest: Suggest = False,
-    no_cache: NoCache = False,
-    jobs: Jobs = 0,
+    mode: Mode,
+    command: Started = None,
 ) -> int:
     """Check configs and launch scripts, or the command after --.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input, 3 preflight itself failed.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input,
+    3 preflight itself failed.
     """
-    return run(inputs, facts, rules, out, scope, ctx.obj, Mode(fail_on, exit_zero, show_settings, statistics, watch, suggest, no_cache, jobs))
+    checker = session.checker(facts, rules, lenient=True)
+    if mode.suggest:
+        from preflight.layouts.suggest import suggest
+
+        checker.suggest = suggest
+    if mode.show_settings:
+        say(_shown(checker.settings))
+        return OK
+    level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
+    if level not in LEVELS:
+        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    if mode.statistics:
+        out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
+
+    def once() -> int:
+        if out.output_format in (None, ["text"]) and out.output_file is None and scope == Scope():
+            return _told(checker, inputs, command, out, mode, level)
+        return _once(checker, inputs, command, out, scope, level)
+
+    if not mode.watch:
+        return once()
+    from preflight.cli.watch import watch as watching
+
+    return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
+    targets, style = (
+        output.formats(out, checker.plugins),
+        _look(out)._replace(fails="error" if level == "never" else level),
+    )
+    report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
+    nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
+    if not nothing or out.output_format:
+        output.write(report, targets, style)
+    return output.nothing("checked", report.skipped, checker) if nothing else output.exit_code(report, level)
+
+
+def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, mode: Mode, level: str) -> int:
+    """The usual case, the text on stdout: no report outlives its file."""
+    look = _look(out)
+    memo = None if mode.no_cache else Memo.of(checker, look, inputs.allow_unclaimed)
+    teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
+    single = map(teller.of, session.typed(checker, inputs, command))
+    told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
+    if not (told.checked or told.unreadable or inputs.allow_unclaimed):
+        return output.nothing("checked", told.skipped, checker)
+    say(shown(told, look))
+    output.complain(told.problems)
+    return output.code(told.worst, level, crashed=told.crashed, unreadable=told.unreadable)
+
+
+def _look(out: Output) -> Look:
+    return output.look(out.color, quiet=out.quiet, verbose=out.verbose, unknown=out.show_unknown)
+
+
+def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
+    """The report without what a baseline knows, or what was there before a change."""
+    if scope.baseline is not None:
+        from preflight.checking.baseline import Baseline
+
+        report, stale = Baseline.read(Path(scope.baseline)).hide(report)
+        if stale:
+            number = sum(stale.values())
+            entries = "1 entry" if number == 1 else f"{number} entries"
+            print(f"preflight: not needed any more: {entries} of {scope.baseline}; write it anew", file=sys.stderr)
+    if scope.diff_base is not None:
+        from preflight.checking.changes import Changes
+
+        report = Changes(scope.diff_base, checker).only(report)
+    return report
+
+
+def _shown(settings: Settings) -> str:
+    import json
+
+    where = settings.path or "no settings file"
+    return f"# {where}\n{json.dumps(dict(settings.raw), indent=2, default=str)}\n"

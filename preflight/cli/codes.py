@@ -2,3 +2,5 @@
 
 OK, FOUND, USAGE, FAILED = 0, 1, 2, 3
 LEVELS = ("error", "warning", "note", "never")
+INTERRUPTED, TERMINATED, UNREAD = 130, 143, 141
+"""By Ctrl-C, by SIGTERM, and because nobody reads the report: 128 and the signal's number, as shells count."""

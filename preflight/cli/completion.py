@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from preflight import plugins
 from preflight.cli.codes import LEVELS
+from preflight.plugins import manager as plugins
 from preflight.report.page import documented
 
 

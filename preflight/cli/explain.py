@@ -10,8 +10,8 @@ from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.report.page import documented, rule_page
-from preflight.source import InputError
-from preflight.spelling import did_you_mean
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import InputError
 
 RuleId = Annotated[str, typer.Argument(metavar="RULE", help="A rule's id.", autocompletion=completion.rules)]
 
@@ -21,7 +21,7 @@ def explain(rule: RuleId) -> int:
 
     What it does, why, an example, how safe its fix is, where upstream says so.
     """
-    from preflight.plugins import load
+    from preflight.plugins.manager import load
 
     known = {item.id: item for item in documented(load().rules(None))}
     if rule not in known:

@@ -2,61 +2,59 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
-import typer
-
-from preflight import atomic
-from preflight.checking import merge
+from preflight.checking.checker import Checker, Suggest, merge
+from preflight.checking.failure import unreadable
 from preflight.cli import output, session
-from preflight.cli.app import FOUND, OK
-from preflight.cli.options import Inputs, JobFacts, Rules, takes
+from preflight.cli.codes import FOUND, OK
+from preflight.cli.options import Inputs, JobFacts, Rules, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
-from preflight.engine import Report, Unreadable
-from preflight.finding import Finding
-from preflight.fixer import Fixed, Outcome
-from preflight.report.look import Look
-from preflight.report.plain import plain
-from preflight.source import InputError, Source
+from preflight.fix.boundary import Boundary
+from preflight.fix.fixer import Fixed, Outcome, fix_source
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.source.finding import Finding
+from preflight.source.text import InputError, Source
 
-Diff = Annotated[bool, typer.Option("--diff", help="Print the changes and write nothing.", show_default=False)]
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="Apply fixes that may change batch, loss curve or speed.", show_default=False)]
-STATES = ("fixed", "no mechanical fix", "not proven", "needs --unsafe", "advice only")
+Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
+CHANGES = "Apply fixes that may change batch, loss curve or speed."
+Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
+OUTSIDE = "Also change files that lie outside of what is named: targets of links, configs that a config names."
+Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
+STATES = ("fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "advice only")
 COLORS = {"fixed": "green", "not proven": "red"}
 
 
 @takes(Inputs, JobFacts, Rules, How)
-def fix(inputs: Inputs, facts: JobFacts, rules: Rules, how: How, diff: Diff = False, unsafe: Unsafe = False) -> int:
+def fix(
+    inputs: Inputs,
+    facts: JobFacts,
+    rules: Rules,
+    how: How,
+    diff: Diff = False,
+    unsafe: Unsafe = False,
+    follow: Follow = False,
+) -> int:
     """Apply fixes that are proven.
 
-    A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is new.
+    A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is
+    new. Files are changed that are named, or lie in the folder of one that is, or below it; others with --follow.
 
     Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
     """
     style = output.look(how.color, quiet=how.quiet)
     checker = session.checker(facts, rules)
-    results, unread, edited = [], list[InputError](), False
-    for source, asked in session.sources(checker, inputs, unread):
-        try:
-            result = checker.fix(source, unsafe=unsafe)
-        except InputError as error:
-            if checker.ours(source, error, asked=asked):
-                unread.append(InputError(error.message, error.path or source.name, error.line, error.column))
-            continue
-        try:
-            _deliver(source, result, diff, style)
-        except InputError as error:
-            unread.append(error)
-            continue
-        results.append(result)
-        edited = edited or bool(result.edited)
-    errors = tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread)
-    report = merge([*(result.report for result in results), Report(errors=errors)])
-    if not (report.checked or errors or inputs.allow_unclaimed):
+    named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN]
+    inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
+    apply = partial(fix_source, checker, unsafe=unsafe, suggest=_suggest() if unsafe else None, inside=inside)
+    results, errors = _each(checker, inputs, apply, partial(_deliver, diff=diff, style=style))
+    report = merge([*(result.report for result in results), *map(unreadable, errors)])
+    if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
     told = "".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff))
     if not report.checked:
@@ -67,7 +65,37 @@ def fix(inputs: Inputs, facts: JobFacts, rules: Rules, how: How, diff: Diff = Fa
         say(told)
     output.write(report, [], style)
     code = output.exit_code(report, checker.settings.fail_on)
-    return FOUND if diff and edited and code == OK else code
+    return FOUND if diff and code == OK and any(result.edited for result in results) else code
+
+
+def _each(
+    checker: Checker,
+    inputs: Inputs,
+    apply: Callable[[Source], Fixed],
+    deliver: Callable[[Source, Fixed], None],
+) -> tuple[list[Fixed], list[InputError]]:
+    """Fix and write file after file: what became of them, and what could not be read or written."""
+    results, errors = list[Fixed](), list[InputError]()
+    for source, asked in session.sources(checker, inputs, errors):
+        try:
+            result = apply(source)
+        except InputError as error:
+            if checker.ours(source, error, asked=asked):
+                errors.append(InputError(error.message, error.path or source.name, error.line, error.column))
+            continue
+        try:
+            deliver(source, result)
+        except InputError as error:
+            errors.append(error)
+            continue
+        results.append(result)
+    return results, errors
+
+
+def _suggest() -> Suggest:
+    from preflight.layouts.suggest import suggest  # needs numpy
+
+    return suggest
 
 
 def _deliver(source: Source, result: Fixed, diff: bool, style: Look) -> None:
@@ -79,22 +107,32 @@ def _deliver(source: Source, result: Fixed, diff: bool, style: Look) -> None:
         elif name == source.name and source.path is None:
             continue
         else:
+            from preflight.source import atomic
+
             atomic.write(old, new)
     if source.path is None and not diff:
         say(result.edited.get(source.name, source).text)
 
 
 def _diff(old: Source, new: Source, style: Look) -> Sequence[str]:
+    import difflib
+
     lines = difflib.unified_diff(old.text.splitlines(), new.text.splitlines(), old.name, old.name, lineterm="")
     colors = {"+": "green", "-": "red", "@": "cyan"}
-    return [style.paint(plain(line), colors[line[0]]) + "\n" if line[:1] in colors else plain(line) + "\n" for line in lines]
+    return [
+        style.paint(plain(line), colors[line[0]]) + "\n" if line[:1] in colors else plain(line) + "\n" for line in lines
+    ]
 
 
 def _lines(outcomes: Sequence[Outcome], style: Look, diff: bool) -> list[str]:
     """A line per finding and a count of each state."""
     lines = [_line(outcome.finding, outcome, style) for outcome in outcomes]
     counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
-    done = [f"{number} {'would be fixed' if diff and state == 'fixed' else state}" for state, number in counts.items() if number]
+    done = [
+        f"{number} {'would be fixed' if diff and state == 'fixed' else state}"
+        for state, number in counts.items()
+        if number
+    ]
     return lines if style.quiet else [*lines, f"{', '.join(done).capitalize() or 'Nothing to fix'}."]
 
 

@@ -5,39 +5,58 @@ from __future__ import annotations
 import getpass
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from preflight import plugins
-from preflight.cli import completion
-from preflight.cli.options import listed
+from preflight.checking.verification import verify_facts
+from preflight.cli.options import listed, option
 from preflight.gate import audit as trail
+from preflight.gate.once import judge_apart
+from preflight.gate.reply import Reply
 from preflight.gate.submission import Allocation, Override, Submission
-from preflight.gate.text import told
-from preflight.gate.verdict import Policies, Verdict, judge
-from preflight.settings import Facts
-from preflight.source import InputError
-from preflight.spelling import did_you_mean
-from preflight.verification import verify_facts
+from preflight.gate.verdict import Policies
+from preflight.plugins import manager as plugins
+from preflight.run.settings import Facts
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import MAX_BYTES, InputError
 
-Script = Annotated[str, typer.Option("--script", metavar="PATH|-", help="The batch script; - reads stdin.")]
-Manifest = Annotated[str | None, typer.Option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.", show_default=False)]
-Nodes = Annotated[int | None, typer.Option("--nodes", metavar="N", help="Nodes of the allocation.", show_default=False)]
-Devices = Annotated[int | None, typer.Option("--devices-per-node", metavar="M", help="Devices on a node.", show_default=False)]
-Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices)]
-AllocationFile = Annotated[str | None, typer.Option("--allocation", metavar="FILE", help="The allocation as JSON.", show_default=False)]
-Component = Annotated[bool, typer.Option("--component", help="The script is a component of a heterogeneous job.", show_default=False)]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict (exit 3).")]
-Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Open other files that the script names.")]
-Reason = Annotated[str | None, typer.Option("--override", metavar="REASON", help="Let it pass with errors, recorded.", show_default=False)]
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Who submits.", show_default=False)]
-Final = Annotated[list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)]
-ReportOnly = Annotated[bool, typer.Option("--report-only", help="Say what would be refused; never refuse.", show_default=False)]
-RefuseUnknown = Annotated[bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)]
-Audit = Annotated[str | None, typer.Option("--audit", metavar="FILE", help="Append a line a verdict.", show_default=False)]
-Format = Annotated[str, typer.Option("--output-format", "-f", metavar="json|text", help="json: the verdict on stdout; text: only for people.")]
+Script = Annotated[
+    str, option("--script", metavar="PATH|-", help="The batch script; - reads stdin.", show_default=True)
+]
+Manifest = Annotated[str | None, option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.")]
+Nodes = Annotated[int | None, option("--nodes", metavar="N", help="Nodes of the allocation.")]
+Devices = Annotated[int | None, option("--devices-per-node", metavar="M", help="Devices on a node.")]
+Device = Annotated[
+    str | None, option("--device", metavar="NAME", help="The accelerator: memory is judged, too.", completion="devices")
+]
+AllocationFile = Annotated[str | None, option("--allocation", metavar="FILE", help="The allocation as JSON.")]
+Component = Annotated[bool, option("--component", help="The script is a component of a heterogeneous job.")]
+Timeout = Annotated[
+    float,
+    option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict (exit 3).", show_default=True),
+]
+Follow = Annotated[
+    bool, option("--follow/--no-follow", help="Open other files that the script names.", show_default=True)
+]
+Reason = Annotated[str | None, option("--override", metavar="REASON", help="Let it pass with errors, recorded.")]
+User = Annotated[str | None, option("--user", metavar="NAME", help="Who submits.")]
+Final = Annotated[list[str] | None, option("--final", metavar="RULE", help="Rules that no override lifts.")]
+ReportOnly = Annotated[bool, option("--report-only", help="Say what would be refused; never refuse.")]
+RefuseUnknown = Annotated[bool, option("--refuse-unknown", help="Refuse where no run could be resolved.")]
+Audit = Annotated[str | None, option("--audit", metavar="FILE", help="Append a line a verdict.")]
+Format = Annotated[
+    str,
+    option(
+        "--output-format",
+        "-f",
+        metavar="json|text",
+        help="json: the verdict on stdout; text: only for people.",
+        show_default=True,
+    ),
+]
+
+MOST_ALLOCATION = 65536
 
 
 def gate(
@@ -72,13 +91,18 @@ def gate(
     verify_facts(Facts(device=device), loaded)
     policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, follow, device=device)
     kind, folder = "manifest" if manifest else "sbatch", Path.cwd() if follow else None
-    verdict = judge(Submission(data, name, kind, given, wish, component, folder=folder), loaded, policies)
+    submission = Submission(data, name, kind, given, wish, component, folder=folder)
+    reply = judge_apart(submission, loaded, policies, recorded=audit is not None)
     if audit:
-        _audit(audit, verdict, who)
+        _audit(audit, reply, who)
+    return _shown(reply, output_format)
+
+
+def _shown(reply: Reply, output_format: str) -> int:
     if output_format == "json":
-        print(json.dumps(verdict.as_dict()))
-    print("".join(f"{line}\n" for line in told(verdict)), end="", file=sys.stderr)
-    return verdict.code
+        print(json.dumps(reply.verdict))
+    print("".join(f"{line}\n" for line in reply.text), end="", file=sys.stderr)
+    return reply.code
 
 
 def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[str]:
@@ -91,9 +115,9 @@ def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[s
     return frozenset(wanted)
 
 
-def _audit(path: str, verdict: Verdict, who: str) -> None:
+def _audit(path: str, reply: Reply, who: str) -> None:
     try:
-        trail.append(Path(path), verdict, who)
+        trail.append(Path(path), trail.line(reply.verdict, who))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path) from None
 
@@ -102,8 +126,8 @@ def _allocation(nodes: int | None, devices: int | None, path: str | None) -> All
     if path is None:
         return Allocation.read({"nodes": nodes, "devices_per_node": devices, "source": "flag"})
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = json.loads(_bounded(path, MOST_ALLOCATION).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is not an allocation: {error}", path) from None
     if not isinstance(data, dict):
         raise InputError("is not an allocation: a JSON object is expected", path)
@@ -111,9 +135,16 @@ def _allocation(nodes: int | None, devices: int | None, path: str | None) -> All
 
 
 def _read(script: str) -> tuple[bytes, str]:
-    if script == "-":
-        return sys.stdin.buffer.read(), "stdin"
+    return (_bounded("", MAX_BYTES), "stdin") if script == "-" else (_bounded(script, MAX_BYTES), script)
+
+
+def _bounded(path: str, most: int) -> bytes:
+    """The bytes of a file, or of stdin; a pipe and a device, too, but never more than so many. Raises InputError."""
     try:
-        return Path(script).read_bytes(), script
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", script) from None
+        with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as stream:
+            data = stream.read(most + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path) from None
+    if len(data) > most:
+        raise InputError(f"is longer than {most} bytes, which is not read", path or "stdin")
+    return data

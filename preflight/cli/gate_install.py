@@ -9,13 +9,22 @@ import typer
 
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of slurm.conf.")]
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The resident checker's socket.")]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds the controller waits; far below MessageTimeout.")]
-Closed = Annotated[bool, typer.Option("--closed", help="Refuse submissions while there is no verdict.", show_default=False)]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="S", min=0.01, help="Seconds the controller waits; far below MessageTimeout."),
+]
+Closed = Annotated[
+    bool, typer.Option("--closed", help="Refuse submissions while there is no verdict.", show_default=False)
+]
 Client = Annotated[bool, typer.Option("--client", help="Install cli_filter.lua as well.", show_default=False)]
 
 
 def gate_install(
-    folder: Folder = "/etc/slurm", socket: Socket = "/run/preflight/gate.sock", timeout: Timeout = 2.0, closed: Closed = False, client: Client = False
+    folder: Folder = "/etc/slurm",
+    socket: Socket = "/run/preflight/gate.sock",
+    timeout: Timeout = 2.0,
+    closed: Closed = False,
+    client: Client = False,
 ) -> int:
     """Install the Slurm gate: job_submit.lua beside slurm.conf, and say what to add to slurm.conf."""
     from preflight.gate.install import install
@@ -24,6 +33,9 @@ def gate_install(
     for name in names:
         path = install(Path(folder), name, socket=Path(socket), seconds=timeout, open_on_failure=not closed)
         typer.echo(f"wrote {path}")
-    typer.echo(f"slurm.conf needs: JobSubmitPlugins=lua{' and CliFilterPlugins=lua' if client else ''}; then scontrol reconfigure")
+    typer.echo(
+        f"slurm.conf needs: JobSubmitPlugins=lua{' and CliFilterPlugins=lua' if client else ''}; "
+        "then scontrol reconfigure"
+    )
     typer.echo(f"keep running: preflight gate-serve --socket {socket}")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -9,19 +10,39 @@ from typing import Annotated
 
 import typer
 
+from preflight.checking.verification import verify_facts
 from preflight.cli import completion
-from preflight.settings import Facts
-from preflight.source import InputError
-from preflight.verification import verify_facts
+from preflight.report.escapes import plain
+from preflight.run.settings import Facts
+from preflight.source.text import InputError
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict.")]
-Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices)]
-Final = Annotated[list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        min=0.01,
+        help="Processor seconds until there is no verdict; twice that on a busy machine.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices
+    ),
+]
+Final = Annotated[
+    list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)
+]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.", show_default=False)]
-RefuseUnknown = Annotated[bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)]
-Audit = Annotated[str | None, typer.Option("--audit", metavar="FILE", help="Append a line a verdict.", show_default=False)]
+RefuseUnknown = Annotated[
+    bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)
+]
+Audit = Annotated[
+    str | None, typer.Option("--audit", metavar="FILE", help="Append a line a verdict.", show_default=False)
+]
 
 ADVICE = 0.25  # slurmctld waits
 
@@ -29,7 +50,7 @@ ADVICE = 0.25  # slurmctld waits
 def gate_serve(
     socket: Socket = "/run/preflight/gate.sock",
     workers: Workers = 2,
-    timeout: Timeout = 1.5,
+    timeout: Timeout = 0.3,
     device: Device = None,
     final: Final = None,
     report_only: ReportOnly = False,
@@ -38,18 +59,19 @@ def gate_serve(
 ) -> int:
     """Keep a checker ready on a Unix socket, for job_submit.lua.
 
-    Answers within the timeout whatever happens: a worker that hangs is killed and replaced.
+    Answers within the timeout whatever happens: a worker that hangs is killed and replaced, and while too many checks
+    end without a verdict submissions are answered at once. GET on the socket shows the counts.
     """
     from preflight.cli.gate import final_rules
     from preflight.gate.server import Server
     from preflight.gate.verdict import Policies
-    from preflight.plugins import load
+    from preflight.plugins.manager import load
 
     loaded = load()
     verify_facts(Facts(device=device), loaded)
     policies = Policies(timeout, final_rules(final, loaded), report_only, refuse_unknown, advice=ADVICE, device=device)
     try:
-        server = Server(Path(socket), workers, policies, Path(audit) if audit else None)
+        server = Server(Path(socket), workers, policies, Path(audit) if audit else None, _log)
     except OSError as error:
         raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
 
@@ -57,12 +79,17 @@ def gate_serve(
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
-    print(f"preflight: listening on {socket}", file=sys.stderr, flush=True)
+    _log(f"listening on {socket}")
     try:
         server.serve_forever(poll_interval=0.5)
     except KeyboardInterrupt:
         pass
     finally:
         server.server_close()
-        Path(socket).unlink(missing_ok=True)
     return 0
+
+
+def _log(line: str) -> None:
+    """A line in the log of the service."""
+    with contextlib.suppress(OSError):
+        print(f"preflight: {plain(line)}", file=sys.stderr, flush=True)

@@ -6,10 +6,12 @@ import os
 import sys
 from collections.abc import Callable
 
-from preflight.cli.codes import FAILED, USAGE
-from preflight.plugins import PluginError
-from preflight.report.plain import plain
-from preflight.source import InputError
+from preflight.cli.codes import FAILED, INTERRUPTED, UNREAD, USAGE
+from preflight.cli.stream import Gone
+from preflight.plugins.manager import PluginError
+from preflight.report.escapes import plain
+from preflight.source.extras import missing
+from preflight.source.text import InputError
 
 
 def guarded(call: Callable[[], int]) -> int:
@@ -21,7 +23,12 @@ def guarded(call: Callable[[], int]) -> int:
     except PluginError as error:
         return tell(str(error), FAILED)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+    except Gone:
+        return UNREAD
+    except ModuleNotFoundError as error:
+        why = missing(error)
+        return tell(why, USAGE) if why else _failed(error)
     except Exception as error:
         return _failed(error)
 
@@ -39,4 +46,6 @@ def _failed(error: Exception) -> int:
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(frame.filename))}/{os.path.basename(frame.filename)}:{frame.lineno}"
-    return tell(f"preflight itself failed at {where}: {type(error).__name__}: {error} (PREFLIGHT_DEBUG=1 shows more)", FAILED)
+    return tell(
+        f"preflight itself failed at {where}: {type(error).__name__}: {error} (PREFLIGHT_DEBUG=1 shows more)", FAILED
+    )

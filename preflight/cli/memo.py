@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from typing import Any
 
-from preflight import __version__, cache, deferred
-from preflight.checking import Checker
-from preflight.discovery import Named
-from preflight.report.look import Look
-from preflight.report.told import Entry, Told
-
-try:  # hashlib loads OpenSSL first, which takes longer than all of this
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
+from preflight import __version__
+from preflight.checking.checker import Checker
+from preflight.checking.discovery import Named
+from preflight.lint import kept_rules
+from preflight.report.escapes import obeyed
+from preflight.report.style import Look
+from preflight.report.totals import Entry, Told
+from preflight.source import cache
 
 VARIABLE = "PREFLIGHT_NO_CACHE"
 FOLDER = "told"
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 FRESH = 100_000_000  # ns; a file that young may change again without its time changing
 
 
@@ -31,17 +31,19 @@ class Memo:
     """Remembers by everything that a call says beside its files."""
 
     def __init__(self, key: str) -> None:
-        self._key = _digest(key)
+        self._key = cache.digest(key)
         self._now = time.time_ns()
 
     @classmethod
     def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
         """The memory of calls like this one, None where nothing may be remembered."""
         settings = checker.settings
-        if not checker.plugins.own_only or settings.measured is not None or checker.suggest or os.environ.get(VARIABLE) or not cache.folder():
+        others = not checker.plugins.own_only or settings.measured is not None or checker.suggest
+        if others or os.environ.get(VARIABLE) or not cache.folder():
             return None
-        said = (settings.root, sorted(settings.raw.items(), key=str), checker.facts, checker.choice, look, lenient, os.getcwd())
-        return cls(f"{__version__}\n{deferred.stamp()}\n{said!r}")
+        raw = sorted(settings.raw.items(), key=str)
+        said = (settings.root, raw, checker.facts, checker.choice, look, lenient, os.getcwd())
+        return cls(f"{__version__}\n{kept_rules.stamp()}\n{said!r}")
 
     def recall(self, item: Named) -> Told | None:
         """What was told of a file, None where that is not known or not true any more."""
@@ -51,7 +53,9 @@ class Memo:
             if any(_state(path) != state for path, state in found["files"]):
                 return None
             told = Told(*found["told"])
-            return told._replace(entries=tuple(Entry(*entry) for entry in told.entries))
+            told = told._replace(entries=tuple(Entry(*entry) for entry in told.entries))
+            texts = (*told.problems, *told.unverified, *told.details, *told.targets, *(e.text for e in told.entries))
+            return told if all(map(_printable, texts)) else None
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -68,11 +72,13 @@ class Memo:
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:
-        return f"{FOLDER}/{_digest(f'{self._key} {item.asked} {item.name} {os.path.abspath(item.path)}')}.json"
+        about = f"{self._key} {item.asked} {item.name} {os.path.abspath(item.path)}"
+        return f"{FOLDER}/{cache.digest(about)}.json"
 
 
-def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def _printable(text: str) -> bool:
+    """Whether a text holds nothing that a terminal obeys but colours, as our own reports do."""
+    return not obeyed(_COLOR.sub("", text).replace("\n", ""))
 
 
 def _state(path: str) -> list[Any] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from preflight.record import NamedTuple
+from preflight.source.record import NamedTuple
 
 
 class Option(NamedTuple):
-    """How an option or, without names, an argument is declared to typer, which a plain `check` does without.
+    """How an option or, without names, an argument is declared to typer, which the commands that hooks run do without.
 
     completion: the function of preflight.cli.completion that completes its values.
     """
@@ -18,71 +18,112 @@ class Option(NamedTuple):
     more: dict[str, Any]
     completion: str
 
-    def made(self) -> Any:
-        """As typer wants it."""
-        import typer
 
-        if self.completion:
-            from preflight.cli import completion
-
-            return typer.Option(*self.names, **self.more, autocompletion=getattr(completion, self.completion))
-        return typer.Option(*self.names, **self.more) if self.names else typer.Argument(**self.more)
-
-
-def _option(*names: str, help: str, completion: str = "", **more: Any) -> Option:
+def option(*names: str, help: str, completion: str = "", **more: Any) -> Option:
+    """Declare an option. more: what typer.Option takes beside the names and the help."""
     return Option(names, {"help": help, "show_default": False, **more}, completion)
+
+
+Started = Annotated[list[str] | None, "the command after a bare --"]
+"""The type of the parameter that takes the command after a bare `--`, in a command function that has one."""
+
+
+class Entry(NamedTuple):
+    """How an option is read without typer. flag: the value it gives without a word of its own, None where it takes one.
+
+    least: the lowest number. repeats: its values make a list.
+    """
+
+    name: str
+    kind: type[str] | type[int] | type[float] | type[bool] = str
+    flag: bool | None = None
+    least: float | None = None
+    repeats: bool = False
+
+
+class Table(NamedTuple):
+    """What a command takes: options by their spelling, and the parameter of the words that are no option."""
+
+    options: dict[str, Entry]
+    words: str = ""
 
 
 class Inputs(NamedTuple):
     """Which files."""
 
-    paths: Annotated[list[str] | None, _option(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.")] = None
-    stdin_filename: Annotated[str | None, _option("--stdin-filename", metavar="PATH", help="Name of the text on stdin.")] = None
-    exclude: Annotated[list[str] | None, _option("--exclude", metavar="PATTERN", help="Files and folders not to look for in folders.")] = None
-    force_exclude: Annotated[bool, _option("--force-exclude", help="Exclude files that are named as well.")] = False
-    allow_unclaimed: Annotated[bool, _option("--allow-unclaimed", help="Pass over files that are no training config.")] = False
+    paths: Annotated[list[str] | None, option(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.")] = None
+    stdin_filename: Annotated[
+        str | None, option("--stdin-filename", metavar="PATH", help="Name of the text on stdin.")
+    ] = None
+    exclude: Annotated[
+        list[str] | None, option("--exclude", metavar="PATTERN", help="Files and folders not to look for in folders.")
+    ] = None
+    force_exclude: Annotated[bool, option("--force-exclude", help="Exclude files that are named as well; after -- only paths follow.")] = False
+    allow_unclaimed: Annotated[
+        bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
+    ] = False
 
 
 class JobFacts(NamedTuple):
     """What holds for the job beside the files."""
 
-    world_size: Annotated[int | None, _option("--world-size", metavar="N", help="Number of devices.")] = None
-    nodes: Annotated[int | None, _option("--nodes", metavar="N", help="Number of nodes.")] = None
-    devices_per_node: Annotated[int | None, _option("--devices-per-node", metavar="M", help="Devices on a node.")] = None
-    device: Annotated[str | None, _option("--device", metavar="NAME", help="The accelerator.", completion="devices")] = None
-    target: Annotated[str | None, _option("--target", metavar="FRAMEWORK[@VERSION]", help="The framework that reads the config.", completion="targets")] = None
+    world_size: Annotated[int | None, option("--world-size", metavar="N", help="Number of devices.")] = None
+    nodes: Annotated[int | None, option("--nodes", metavar="N", help="Number of nodes.")] = None
+    devices_per_node: Annotated[int | None, option("--devices-per-node", metavar="M", help="Devices on a node.")] = None
+    device: Annotated[str | None, option("--device", metavar="NAME", help="The accelerator.", completion="devices")] = (
+        None
+    )
+    target: Annotated[
+        str | None,
+        option(
+            "--target", metavar="FRAMEWORK[@VERSION]", help="The framework that reads the config.", completion="targets"
+        ),
+    ] = None
 
 
 class Rules(NamedTuple):
     """Which rules, by whose settings."""
 
-    select: Annotated[list[str] | None, _option("--select", metavar="RULE", help="Run only these rules (ids, with * or commas).", completion="rules")] = None
-    ignore: Annotated[list[str] | None, _option("--ignore", metavar="RULE", help="Do not run these rules.", completion="rules")] = None
-    config: Annotated[str | None, _option("--config", metavar="FILE", help="Settings file instead of the nearest one.")] = None
-    isolated: Annotated[bool, _option("--isolated", help="Read no settings file.")] = False
+    select: Annotated[
+        list[str] | None,
+        option("--select", metavar="RULE", help="Run only these rules (ids, with * or commas).", completion="rules"),
+    ] = None
+    ignore: Annotated[
+        list[str] | None, option("--ignore", metavar="RULE", help="Do not run these rules.", completion="rules")
+    ] = None
+    config: Annotated[
+        str | None, option("--config", metavar="FILE", help="Settings file instead of the nearest one.")
+    ] = None
+    isolated: Annotated[bool, option("--isolated", help="Read no settings file.")] = False
 
 
-Color = Annotated[str, _option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")]
-File = Annotated[str | None, _option("--output-file", "-o", metavar="FILE", help="Write the report here.")]
-Quiet = Annotated[bool, _option("--quiet", "-q", help="Findings only, no summary.")]
+Color = Annotated[
+    str, option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")
+]
+File = Annotated[str | None, option("--output-file", "-o", metavar="FILE", help="Write the report here.")]
+Quiet = Annotated[bool, option("--quiet", "-q", help="Findings only, no summary.")]
 FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
 
 
 class Output(NamedTuple):
     """What `check` prints where."""
 
-    output_format: Annotated[list[str] | None, _option("--output-format", "-f", metavar="FORMAT[:FILE]", help=FORMATS, completion="formats")] = None
+    output_format: Annotated[
+        list[str] | None, option("--output-format", "-f", metavar="FORMAT[:FILE]", help=FORMATS, completion="formats")
+    ] = None
     output_file: File = None
     color: Color = "auto"
     quiet: Quiet = False
-    verbose: Annotated[bool, _option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
-    show_unknown: Annotated[bool, _option("--show-unknown", help="List what could not be verified.")] = False
+    verbose: Annotated[bool, option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
+    show_unknown: Annotated[bool, option("--show-unknown", help="List what could not be verified.")] = False
 
 
 class Printed(NamedTuple):
     """What the commands print that describe runs."""
 
-    output_format: Annotated[str, _option("--output-format", "-f", metavar="text|json", help="For people, or for programs.")] = "text"
+    output_format: Annotated[
+        str, option("--output-format", "-f", metavar="text|json", help="For people, or for programs.")
+    ] = "text"
     output_file: File = None
     color: Color = "auto"
 
@@ -97,42 +138,27 @@ class Outcome(NamedTuple):
 class Scope(NamedTuple):
     """Which of the findings."""
 
-    baseline: Annotated[str | None, _option("--baseline", metavar="FILE", help="Say nothing of the findings that `preflight baseline` wrote down.")] = None
-    diff_base: Annotated[str | None, _option("--diff-base", metavar="REV", help="Only what changed against this revision of git touched or brought.")] = None
+    baseline: Annotated[
+        str | None,
+        option("--baseline", metavar="FILE", help="Say nothing of the findings that `preflight baseline` wrote down."),
+    ] = None
+    diff_base: Annotated[
+        str | None,
+        option("--diff-base", metavar="REV", help="Only what changed against this revision of git touched or brought."),
+    ] = None
 
 
-def declared(hint: Any) -> Any:
-    """A type hint with typer's own declaration in place of ours."""
-    ours = next((part for part in hint.__metadata__ if isinstance(part, Option)), None)
-    return hint if ours is None else Annotated[hint.__origin__, ours.made()]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def takes(*groups: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a command function of one that takes groups of options as its first parameters: typer sees single options."""
-    import inspect
-    from typing import get_type_hints
+def takes(*groups: Any) -> Callable[[Function], Function]:
+    """Declare that a command function takes groups of options as its first parameters; its own options follow."""
 
-    def make(function: Callable[..., Any]) -> Callable[..., Any]:
-        own = list(inspect.signature(function).parameters.values())[len(groups) :]
-        hints = [{name: declared(hint) for name, hint in get_type_hints(group, include_extras=True).items()} for group in groups]
-        flat = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=hint)
-            for group, names in zip(groups, hints, strict=True)
-            for name, hint in names.items()
-        ]
-        own_hints = inspect.get_annotations(function, eval_str=True)  # get_type_hints adds Optional before Python 3.11
-        flat += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[p.name]) for p in own]
+    def mark(function: Function) -> Function:
+        function.__dict__["groups"] = groups
+        return function
 
-        def command(**given: Any) -> Any:
-            packed = [group(*(given.pop(name) for name in names)) for group, names in zip(groups, hints, strict=True)]
-            return function(*packed, **given)
-
-        command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in flat}
-        command.__doc__, command.__name__ = function.__doc__, function.__name__
-        return command
-
-    return make
+    return mark
 
 
 def listed(values: list[str] | None) -> tuple[str, ...]:

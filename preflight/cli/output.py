@@ -1,4 +1,4 @@
-"""Writes reports: formats to stdout and files, colours, exit codes."""
+"""Reports in the formats that a call asks for: colours, exit codes, what went wrong."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from preflight.checking import Checker
+from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
+from preflight.checking.failure import crash_line
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
+from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Output, Printed
-from preflight.cli.stream import say
-from preflight.engine import Report
-from preflight.finding import Severity
 from preflight.loaders import COMMAND
-from preflight.plugins import PluginError, Plugins
-from preflight.report.look import Look
-from preflight.report.plain import plain
-from preflight.source import InputError
-from preflight.spelling import did_you_mean
+from preflight.plugins.manager import PluginError, Plugins
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.source.extras import missing
+from preflight.source.finding import Severity
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import InputError
 
 Render = Callable[[Report, Look], str]
 WHEN = ("auto", "always", "never")
@@ -34,22 +36,11 @@ def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: boo
 
 
 def printed(output: Printed) -> Look:
-    """How the text of a command that describes runs is to look. Raises InputError for a format that it does not have."""
+    """How the text of a command that describes runs is to look. Raises InputError for a format that it lacks."""
     if output.output_format not in ("text", "json"):
         raise InputError(f"this command prints text or json, not {output.output_format!r}")
     style = look(output.color)
     return style._replace(color=False, width=0) if output.output_file else style
-
-
-def deliver(text: str, file: str | None) -> None:
-    """Write a text to stdout, or to a file. Raises InputError where that cannot be written."""
-    if file is None:
-        say(text)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file) from None
 
 
 def _width() -> int:
@@ -69,7 +60,7 @@ def _colored(when: str) -> bool:
 
 
 def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:
-    """The reporters of a call, each with the file it writes to (None: stdout). Raises InputError for an unknown one."""
+    """The reporters of a call, each with the file it writes to (None: stdout). Raises InputError."""
     known = plugins.reporters()
     found = []
     for asked in output.output_format or ["text"]:
@@ -91,18 +82,28 @@ def _load(name: str, target: str) -> Render:
     try:
         render: Render = getattr(import_module(module), attribute)
     except Exception as error:
-        raise PluginError(f"output format {name!r} ({target}) cannot be loaded: {type(error).__name__}: {error}") from error
+        if isinstance(error, ModuleNotFoundError) and missing(error):
+            raise  # it is told which extra to install
+        why = f"{type(error).__name__}: {error}"
+        raise PluginError(f"output format {name!r} ({target}) cannot be loaded: {why}") from error
     return render
 
 
 def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look) -> None:
-    """Write a report in every format that was asked for; what could not be read or crashed goes to stderr."""
+    """Write a report in every format that was asked for; what could not be read or crashed goes to stderr.
+
+    A format that fails does not keep the others from being written; the first failure is raised after them.
+    """
+    failures: list[Exception] = []
     for render, file in targets:
-        if file is None:
-            say(render(report, style))
-            continue
-        deliver(render(report, style._replace(color=False, width=0)), str(file))
+        look = style if file is None else style._replace(color=False, width=0)
+        try:
+            deliver(render(report, look), None if file is None else str(file), read_for(report))
+        except Exception as error:
+            failures.append(error)
     complain(problems(report))
+    if failures:
+        raise failures[0]
 
 
 def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
@@ -115,7 +116,7 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     elif skipped:
         why = f"{skipped[0]} is no training config that preflight knows"
         why += "" if checker.facts.target else "; where it is one, say whose with --target"
-    print(f"preflight: nothing was {done}: {why}", file=sys.stderr)
+    print(plain(f"preflight: nothing was {done}: {why}"), file=sys.stderr)
     return USAGE
 
 
@@ -123,7 +124,7 @@ def problems(report: Report) -> tuple[str, ...]:
     """What could not be read or crashed, in lines."""
     lines = [f"preflight: {plain(str(problem))}" for problem in report.errors]
     for crash in report.crashes:
-        lines.append(f"preflight: rule {crash.rule} crashed on {plain(crash.path)}: {plain(crash.error)}")
+        lines.append(f"preflight: {plain(crash_line(crash))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
     return tuple(lines)

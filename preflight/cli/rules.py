@@ -3,43 +3,61 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from preflight.checking.verification import verify_facts
 from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
+from preflight.lint.evidence import evidence
+from preflight.lint.rule import Checkable
 from preflight.report.coverage import coverage
 from preflight.report.page import GENERATED, documented, pages
-from preflight.rule import Checkable
-from preflight.settings import Facts
-from preflight.source import InputError
-from preflight.verification import verify_facts
+from preflight.run.request import Target
+from preflight.run.settings import Facts
+from preflight.source.text import InputError
 
 Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks)]
 Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Missing = Annotated[bool, typer.Option("--missing", help="With --coverage: also list the checks that are not covered and have no reason.", show_default=False)]
-WriteDocs = Annotated[Path | None, typer.Option("--write-docs", metavar="FOLDER", help="Write one page per rule and a list.", show_default=False)]
+WriteDocs = Annotated[Path | None, typer.Option("--write-docs", metavar="FOLDER", help="Write a page per topic and a list.", show_default=False)]
+
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="FRAMEWORK@VERSION",
+        help="Only the checks that releases after this one make anew.",
+        autocompletion=completion.targets,
+        show_default=False,
+    ),
+]
 
 
 def rules(
     framework: Framework = None,
+    since: Since = None,
     show_coverage: Coverage = False,
     missing: Missing = False,
     as_json: AsJson = False,
     write_docs: WriteDocs = None,
 ) -> int:
     """List the rules, or write their pages."""
-    from preflight.plugins import load
+    from preflight.plugins.manager import load
 
     loaded = load()
     if framework is not None:
         verify_facts(Facts(target=framework), loaded)
     found = [rule for rule in documented(loaded.rules(None)) if framework is None or not rule.frameworks or framework in rule.frameworks]
-    if write_docs is not None:
+    if since is not None:
+        verify_facts(Facts(target=since), loaded)
+        say("".join(_newer(found, Target.parse(since))))
+    elif write_docs is not None:
         _write(write_docs, pages(found))
     elif show_coverage:
         say(coverage((framework,) if framework else (), missing=missing))
@@ -49,6 +67,23 @@ def rules(
         width = max((len(rule.id) for rule in found), default=0)
         say("".join(f"{rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n" for rule in found))
     return OK
+
+
+def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
+    """A line for each rule that a later release makes and this one does not, with the first that does."""
+    known = evidence(since.framework)
+    if known is None or not known.releases:
+        raise InputError(f"which releases of {since.framework} make which checks is not described")
+    later = known.releases[known.number(since.version) + 1 :]
+    newer = [
+        (at, rule)
+        for rule in found
+        if known.held(rule.id, since.version) is False
+        and (at := next((at for at, release in enumerate(later) if known.held(rule.id, release)), None)) is not None
+    ]
+    width = max((len(rule.id) for _, rule in newer), default=0)
+    for at, rule in sorted(newer, key=lambda one: (one[0], one[1].id)):
+        yield f"{later[at]:<8} {rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n"
 
 
 def _row(rule: Checkable) -> dict[str, object]:

@@ -11,9 +11,9 @@ import typer
 from preflight.cli.app import OK
 from preflight.cli.completion import begun
 from preflight.cli.stream import say
-from preflight.dialects.megatron import json_schema as options
-from preflight.source import InputError
-from preflight.spelling import did_you_mean
+from preflight.dialects import option_schemas as options
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import InputError
 
 
 def offered(incomplete: str) -> list[str]:

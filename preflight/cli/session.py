@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 import preflight
-from preflight import plugins, settings
-from preflight.checking import Checker, OwnDevices
+from preflight.checking.checker import Checker, OwnDevices
+from preflight.checking.discovery import Named, discover
+from preflight.checking.engine import Report
+from preflight.checking.failure import unreadable
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
-from preflight.constraints.versions import matches
-from preflight.discovery import Named, discover
-from preflight.engine import Report
-from preflight.settings import Choice, Facts, Settings
-from preflight.source import InputError, Source
+from preflight.plugins import manager as plugins
+from preflight.run import settings
+from preflight.run.settings import Choice, Facts, Settings
+from preflight.run.versions import matches
+from preflight.source.text import InputError, Source, read_all
 
 STDIN = "-"
 MANY = 20
+
+
+class UnreadableSettings(InputError):
+    """A pyproject.toml above the working directory that cannot be read: nobody knows whether it has settings."""
 
 
 def read_settings(rules: Rules) -> Settings:
     """The settings that hold for a call. Raises InputError where they cannot be used."""
     if rules.isolated:
         return Settings(root=Path.cwd())
-    path = Path(rules.config) if rules.config else settings.find(Path.cwd())
+    path = Path(rules.config) if rules.config else _nearest()
     if path is None:
         return Settings(root=Path.cwd())
     found = settings.load(path)
@@ -34,9 +40,34 @@ def read_settings(rules: Rules) -> Settings:
     return found
 
 
-def checker(facts: JobFacts, rules: Rules) -> Checker:
-    """A checker for a call. Raises InputError, or PluginError where a plugin is broken."""
-    found = read_settings(rules)
+def _nearest() -> Path | None:
+    """The settings file that holds here. Raises UnreadableSettings where a file that may be one cannot be read."""
+    try:
+        return settings.find(Path.cwd())
+    except InputError as error:
+        raise UnreadableSettings(error.message, error.path, error.line, error.column) from None
+    except OSError as error:
+        raise UnreadableSettings(f"cannot be read: {error.strerror}", str(error.filename)) from None
+
+
+def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
+    """A checker for a call. Raises InputError, or PluginError where a plugin is broken.
+
+    lenient: a pyproject.toml that cannot be read is reported beside what is found without it.
+    """
+    broken = None
+    try:
+        found = read_settings(rules)
+    except UnreadableSettings as error:
+        if not lenient:
+            raise
+        found, broken = Settings(root=Path.cwd()), error
+    made = _checker(found, facts, rules)
+    made.broken = broken
+    return made
+
+
+def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
     loaded = plugins.load([OwnDevices(found.devices)] if found.devices else [])
     return Checker(found, loaded, Facts(*facts), Choice(listed(rules.select), listed(rules.ignore)))
 
@@ -45,10 +76,11 @@ def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterat
     """One report per file, stdin and command of a call, as they come."""
     yield from typed(check, inputs, command)
     files = named(check, inputs)
+    progress = counter(len(files), sys.stderr)
     for number, item in enumerate(files, 1):
-        progress(number, len(files), sys.stderr)
+        progress(number)
         yield check.check_file(item, lenient=inputs.allow_unclaimed)
-    progress(0, len(files), sys.stderr)
+    progress(0)
 
 
 def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
@@ -56,6 +88,8 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
     paths = inputs.paths or []
     if not paths and command is None:
         raise InputError("nothing to check: give files, folders, - for stdin, or -- and a command")
+    if check.broken is not None:
+        yield unreadable(check.broken)
     if STDIN in paths:
         yield check.check_source(read_stdin(inputs), asked=not inputs.allow_unclaimed)
     if command is not None:
@@ -73,11 +107,13 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
 def read_stdin(inputs: Inputs) -> Source:
     """The text on stdin, under the name it is given."""
     name = inputs.stdin_filename or "<stdin>"
-    return Source.decode(sys.stdin.buffer.read(), name, path=Path(name) if inputs.stdin_filename else None)
+    return Source.decode(read_all(sys.stdin.buffer.read, name), name, path=Path(name) if inputs.stdin_filename else None)
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:
-    """The texts of a call, stdin and files, each with whether the caller holds it for a config; what cannot be read becomes an error.
+    """The texts of a call, stdin and files, each with whether the caller holds it for a config.
+
+    What cannot be read becomes an error.
 
     A file of others passes where the caller did not ask for it: in a folder, or with --allow-unclaimed.
     """
@@ -85,6 +121,9 @@ def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterato
         yield read_stdin(inputs), not inputs.allow_unclaimed
     for item in named(check, inputs):
         asked = item.asked and not inputs.allow_unclaimed
+        if item.fault:
+            errors.append(InputError(item.fault, item.name))
+            continue
         try:
             source = Source.read(item.path, item.name)
         except InputError as error:
@@ -94,8 +133,13 @@ def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterato
         yield source, asked
 
 
-def progress(number: int, total: int, stream: TextIO) -> None:
-    """A counter on a terminal while many files are checked; 0 wipes it."""
-    if total >= MANY and stream.isatty():
+def counter(total: int, stream: TextIO) -> Callable[[int], None]:
+    """Prints how many files are checked, on a terminal while they are many; 0 wipes it."""
+    if total < MANY or not stream.isatty():
+        return lambda number: None
+
+    def progress(number: int) -> None:
         stream.write(f"\rchecking {number}/{total}" if number else "\r\x1b[K")
         stream.flush()
+
+    return progress

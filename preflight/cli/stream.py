@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+
+
+class Gone(BaseException):
+    """Nobody reads the report any more: there is no reason to go on with it."""
+
+
+def refuse_gone() -> None:
+    """Raises Gone where stdout is a pipe whose other end is closed."""
+    import select
+
+    if not hasattr(select, "poll"):
+        return
+    with contextlib.suppress(OSError, ValueError):  # no file behind it
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        if any(state & select.POLLERR for _, state in watched.poll(0)):
+            raise Gone
 
 
 def say(text: str) -> None:

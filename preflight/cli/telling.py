@@ -6,15 +6,16 @@ import os
 import sys
 from collections.abc import Iterator
 
-from preflight.checking import Checker
+from preflight.checking.checker import Checker
+from preflight.checking.discovery import Named
+from preflight.checking.engine import Report
 from preflight.cli import output
 from preflight.cli.memo import Memo
-from preflight.cli.session import progress
-from preflight.discovery import Named
-from preflight.engine import Report
-from preflight.report.look import Look
+from preflight.cli.session import counter
+from preflight.cli.stream import refuse_gone
+from preflight.report.style import Look
 from preflight.report.text import tell
-from preflight.report.told import Told
+from preflight.report.totals import Told
 
 PAYS = 100
 """So many files are worth a process of their own."""
@@ -48,10 +49,12 @@ class Teller:
             else:
                 done += 1
                 yield told
+        progress = counter(len(files), sys.stderr)
         for number, told in enumerate(self._checked(left, _processes(len(left), jobs)), done + 1):
-            progress(number, len(files), sys.stderr)
+            progress(number)
+            refuse_gone()
             yield told
-        progress(0, len(files), sys.stderr)
+        progress(0)
         if left and self.memo is not None:
             self.memo.sweep()
 

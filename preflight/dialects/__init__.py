@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from preflight.arguments import Arguments
-from preflight.cluster import Cluster, Device
-from preflight.document import Document
-from preflight.plan import Plan
-from preflight.record import NamedTuple
-from preflight.request import Request, Target
-from preflight.source import InputError
+from preflight.loaders.document import Document
+from preflight.run.arguments import Arguments
+from preflight.run.cluster import Cluster, Device
+from preflight.run.plan import Plan
+from preflight.run.request import Request, Target
+from preflight.source.record import NamedTuple
+from preflight.source.text import InputError
 
 
 class Surroundings(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from preflight.cluster import Cluster
-from preflight.document import Document
-from preflight.record import replace
-from preflight.request import Request
-from preflight.value import Value, derived, unknown
+from preflight.loaders.document import Document
+from preflight.run.cluster import Cluster
+from preflight.run.request import Request
+from preflight.run.value import Value, derived, unknown
+from preflight.source.record import replace
 
 VARIABLE = "HCCL_BUFFSIZE"
 _MB = 2**20

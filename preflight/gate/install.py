@@ -1,4 +1,4 @@
-"""Writes the Lua files beside slurm.conf: filled in, checked by a Lua compiler where there is one, replaced in one step."""
+"""Writes the Lua files beside slurm.conf: filled in, checked by a Lua compiler if there is one, then replaced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from preflight.source import InputError
+from preflight.source.text import InputError
 
 NAMES = ("job_submit", "cli_filter")
 COMPILERS = ("luac5.1", "luac", "luac5.3", "luac5.4")
@@ -48,6 +48,7 @@ def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_fa
         raise InputError("there is no slurm.conf in this folder", str(folder))
     values = {
         "CURL": shutil.which("curl") or "/usr/bin/curl",
+        "KILL": shutil.which("timeout") or "/usr/bin/timeout",
         "SOCKET": socket,
         "SECONDS": seconds,
         "OPEN": open_on_failure,

@@ -6,37 +6,47 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from preflight.checking import merge
-from preflight.document import Count
-from preflight.engine import Policy, Report, check_documents
+from preflight.checking.checker import merge
+from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.workspace import Workspace
 from preflight.gate.submission import Allocation, Submission
+from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
-from preflight.plugins import Plugins
-from preflight.record import NamedTuple
-from preflight.request import Request
-from preflight.source import Source
-from preflight.workspace import Workspace
+from preflight.plugins.manager import Plugins
+from preflight.run.request import Request
+from preflight.source.extras import missing
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source
 
 _SBATCH = re.compile(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
 class Reading(NamedTuple):
-    """What was found in a submission, and its allocation: as given, else as it says itself. workspace: of a script, to try layouts in."""
+    """What was found in a submission, and its allocation: as given, else as it says itself.
+
+    workspace: of a script, to try layouts in.
+    """
 
     report: Report
     allocation: Allocation
     workspace: Workspace | None = None
 
     def with_layouts(self) -> Report:
-        """The report with layouts that would run, for errors that only another layout cures."""
+        """The report with layouts that would run, for errors that only another layout cures; as it is without numpy."""
         if self.workspace is None or not any(f.layout and f.fix is None for f in self.report.findings):
             return self.report
-        from preflight.search.suggest import suggest
-
+        try:
+            from preflight.layouts.suggest import suggest
+        except ModuleNotFoundError as error:
+            if not missing(error):
+                raise
+            return self.report
         return suggest(self.workspace, self.report)
 
 
-def read(submission: Submission, plugins: Plugins, policy: Policy, *, follow: bool, device: str | None = None) -> Reading:
+def read(
+    submission: Submission, plugins: Plugins, policy: Policy, *, follow: bool, device: str | None = None
+) -> Reading:
     """Check a submission. Raises InputError for what cannot be read."""
     source = Source.decode(submission.data, submission.name)
     given = submission.allocation
@@ -52,7 +62,10 @@ def read(submission: Submission, plugins: Plugins, policy: Policy, *, follow: bo
 
 
 def _script(source: Source, submission: Submission, follow: bool) -> Source:
-    """The source under a name that tells the loader it is a script. Of a component, the #SBATCH lines say that there are others."""
+    """The source under a name by which the loader knows a script.
+
+    Of a component, the #SBATCH lines say that there are others.
+    """
     name = source.name
     if not source.text.startswith("#!") and not name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")):
         name += ".sbatch"
@@ -75,7 +88,13 @@ def _of_script(report: Report) -> Allocation:
         return Allocation()
 
     def number(*counts: Count | None) -> int | None:
-        return next((c.value for c in counts if c is not None and c.source == "#SBATCH" and isinstance(c.value, int)), None)
+        return next(
+            (c.value for c in counts if c is not None and c.source == "#SBATCH" and isinstance(c.value, int)), None
+        )
 
     world = number(*launch.world)
-    return Allocation(number(launch.nodes), number(launch.per_node), world, "script") if world is not None else Allocation()
+    return (
+        Allocation(number(launch.nodes), number(launch.per_node), world, "script")
+        if world is not None
+        else Allocation()
+    )

@@ -1,7 +1,10 @@
-"""The resident checker: HTTP over a Unix socket, so that `curl --unix-socket` can ask it. Bounded in time, size and workers.
+"""The resident checker: HTTP over a Unix socket, for `curl --unix-socket`. Bounded in time, size and connections.
 
-POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1&change=1 with the script as the body.
-The answer's first line is the exit code, the lines after it are for people; with `Accept: application/json` it is the verdict of the contract.
+POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1&change=1&unasked=N,
+the script as the body. The answer's first line is the exit code, with `busy` where the script was not looked at and
+`all N` or `user N` where asking is in vain for N seconds; the lines after it are for people. With
+`Accept: application/json` it is the verdict of the contract. `unasked=USER:COUNT,...` reports submissions about which
+the caller did not ask. GET tells how many submissions there were, and how many without a verdict.
 """
 
 from __future__ import annotations
@@ -9,110 +12,192 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
+import socket
 import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from preflight.gate import audit
-from preflight.gate.submission import Allocation, Override, Submission
-from preflight.gate.text import told
-from preflight.gate.verdict import FAILED, USAGE, Policies, judge
-from preflight.gate.workers import Work, Workers
-from preflight.plugins import load
-from preflight.source import InputError
+from preflight.gate.desk import Desk
+from preflight.gate.listening import claimed, identity
+from preflight.gate.question import Question
+from preflight.gate.reply import Reply
+from preflight.gate.verdict import Policies
+from preflight.report.escapes import plain
 
 MAX_SCRIPT = 4 * 1024 * 1024
-
-
-def ready(policies: Policies, log: Path | None) -> Work:
-    """What a worker does, with all rules loaded."""
-    plugins = load()
-    plugins.rules(None)
-    import_module("preflight.search.suggest")
-
-    def work(question: bytes) -> tuple[bytes, bool]:
-        head, _, body = question.partition(b"\n")
-        asked = json.loads(head)
-        try:
-            submission = _submission(asked, body)
-        except InputError as error:
-            return json.dumps({"exit": USAGE, "text": [str(error)], "verdict": None}).encode(), True
-        verdict = judge(submission, plugins, policies)
-        if log is not None:
-            with contextlib.suppress(OSError):
-                audit.append(log, verdict, str(asked.get("user", "")))
-        return json.dumps({"exit": verdict.code, "text": told(verdict), "verdict": verdict.as_dict()}).encode(), verdict.code != FAILED
-
-    return work
-
-
-def _submission(asked: dict[str, str], body: bytes) -> Submission:
-    counts: dict[str, Any] = {}
-    for name in ("nodes", "devices_per_node", "world"):
-        if asked.get(name):
-            if not asked[name].isdecimal() or len(asked[name]) > 9:
-                raise InputError(f"{name} is not a count: {asked[name][:40]}")
-            counts[name] = int(asked[name])
-    override = Override(asked.get("user", ""), asked["override"]) if asked.get("override") else None
-    name, kind = asked.get("name") or "job script", asked.get("kind") or "sbatch"
-    return Submission(body, name, kind, Allocation.read(counts), override, component=bool(asked.get("component")), change=bool(asked.get("change")))
+MOST_CONNECTIONS = 32
+READING = 2.0
+"""Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
+DRAINED = 64 * 1024 * 1024
+"""Bytes of a refused body that are read all the same: a caller that still writes would not see the answer."""
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Threads wait, workers check."""
+    """Threads wait, workers check. Raises InputError, OSError."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, socket: Path, number: int, policies: Policies, log: Path | None = None) -> None:
-        self.workers = Workers(number, ready(policies, log))
-        self.seconds = policies.seconds
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(socket)
-        before = os.umask(0o117)
+    def __init__(
+        self, path: Path, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]
+    ) -> None:
+        self._reading: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
+        self._path, self._tell = path, tell
+        with claimed(path):
+            self.desk = Desk(number, policies, log, tell)
+            before = os.umask(0o117)
+            try:
+                super().__init__(str(path), Handler)
+            except BaseException:
+                self.desk.stop()
+                raise
+            finally:
+                os.umask(before)
+            self._ours = identity(path)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection. Of too many, those that wait longest for their question are closed."""
+        with self._lock:
+            for late in list(self._reading)[: max(0, len(self._reading) + 1 - MOST_CONNECTIONS)]:
+                _close(late)
+            self._reading[request] = time.monotonic()
         try:
-            super().__init__(str(socket), Handler)
-        finally:
-            os.umask(before)
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be started now
+            self.has_read(request)
+            self.shutdown_request(request)
+
+    def has_read(self, request: Any) -> None:
+        """The question of a connection is there."""
+        with self._lock:
+            self._reading.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Between questions: close what sends too slowly."""
+        end = time.monotonic() - READING
+        with self._lock:
+            for late in [request for request, since in self._reading.items() if since < end]:
+                _close(late)
+        self.desk.look()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that goes away is no error of ours."""
+        error = sys.exception() if sys.version_info >= (3, 11) else sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            self._tell(f"an answer failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
         super().server_close()
-        self.workers.stop()
+        self.desk.stop()
+        if identity(self._path) == self._ours:
+            self._path.unlink(missing_ok=True)
+
+
+def _close(request: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
+
+
+def _gone(request: socket.socket) -> bool:
+    """Whether the caller has given up; one that has only sent everything has not."""
+    look = select.poll()
+    look.register(request, 0)
+    return bool(look.poll(0))
 
 
 class Handler(BaseHTTPRequestHandler):
     """One connection, one question."""
 
     server: Server
-    timeout = 5
+    timeout = READING
+    protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        """Answer one question and close: what a caller sends behind it is not read."""
+        try:
+            self.handle_one_request()
+        finally:
+            self.server.has_read(self.request)
+
+    def handle_expect_100(self) -> bool:
+        """A caller that asks first is answered at once, with `100 Continue` only for a body that will be read."""
+        return super().handle_expect_100() if self._problem() is None else True
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > MAX_SCRIPT:
-            return self._answer(USAGE, [f"the script is larger than {MAX_SCRIPT} bytes"], None)
-        body = self.rfile.read(length)
         asked = {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        answer = self.server.workers.ask(json.dumps(asked).encode() + b"\n" + body, self.server.seconds)
-        if answer is None:
-            return self._answer(FAILED, [f"no verdict within {self.server.seconds:g} s"], None)
-        data = json.loads(answer)
-        return self._answer(data["exit"], data["text"], data["verdict"])
+        if (status := self._problem()) is not None:
+            reply = self.server.desk.refuse(Question(asked, b""), status[1])
+            self._send(status[0], reply)
+            return self._drain()
+        length, body = int(self.headers["Content-Length"]), b""
+        with contextlib.suppress(OSError):  # too slow
+            body = self.rfile.read(length)
+        self.server.has_read(self.request)
+        if _gone(self.request):
+            return None  # the caller counts it among those about which it did not ask
+        if len(body) < length:
+            return self._send(
+                400, self.server.desk.refuse(Question(asked, body), "the script did not arrive whole, or not in time")
+            )
+        self._send(200, self.server.desk.answer(Question(asked, body)))
 
     def do_GET(self) -> None:
-        self._answer(0, ["preflight is here"], None)
+        self.server.has_read(self.request)
+        counts = "".join(f"{name}: {count}\n" for name, count in sorted(self.server.desk.counts.items()))
+        self._write(200, "text/plain; charset=utf-8", f"0\npreflight is here\n{counts}")
 
-    def _answer(self, code: int, lines: list[str], verdict: object) -> None:
-        as_json = "json" in self.headers.get("Accept", "")
-        text = json.dumps(verdict if verdict is not None else {"schema": 1, "verdict": "unknown", "exit": code, "problem": lines}) if as_json else ""
-        body = (text or "\n".join([str(code), *lines])).encode("utf-8") + b"\n"
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json" if as_json else "text/plain; charset=utf-8")
+    def _problem(self) -> tuple[int, str] | None:
+        """Why a body is not read: the status of HTTP, and a sentence."""
+        if self.headers.get("Transfer-Encoding"):
+            return 411, "a body in chunks is not read; send its length"
+        given = self.headers.get_all("Content-Length") or []
+        if not given:
+            return 411, "a body without its length is not read"
+        if len(set(given)) > 1 or not (given[0].isascii() and given[0].isdecimal()) or len(given[0]) > 18:
+            return 400, f"the length of the body is not a number: {given[0][:40]}"
+        if int(given[0]) > MAX_SCRIPT:
+            return 413, f"the script is larger than {MAX_SCRIPT} bytes"
+        return None
+
+    def _drain(self) -> None:
+        """Read what a caller still sends, bounded in size and, by the server, in time."""
+        left = DRAINED
+        with contextlib.suppress(OSError):
+            self.wfile.flush()
+            self.request.shutdown(socket.SHUT_WR)
+            while left > 0 and (data := self.request.recv(65536)):
+                left -= len(data)
+
+    def _send(self, status: int, reply: Reply) -> None:
+        if "json" in self.headers.get("Accept", ""):
+            return self._write(status, "application/json", json.dumps(reply.verdict) + "\n")
+        self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines()) + "\n")
+
+    def _write(self, status: int, kind: str, text: str) -> None:
+        body = text.encode("utf-8")
+        self.close_connection = True
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What is no question at all: wrong usage, in the same shape."""
+        self._write(
+            int(code),
+            "text/plain; charset=utf-8",
+            f"2\nthis is not a question to the gate: {plain(message or '')[:100]}\n",
+        )
 
     def address_string(self) -> str:
         return "socket"

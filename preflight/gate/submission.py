@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from preflight.record import NamedTuple
-from preflight.source import InputError
+from preflight.source.record import NamedTuple
+from preflight.source.text import InputError
 
 
 class Allocation(NamedTuple):
@@ -48,7 +48,7 @@ class Override(NamedTuple):
 class Submission(NamedTuple):
     """One job as it is about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages.
 
-    component: the script is one component of a heterogeneous job, so its own #SBATCH lines do not say what the job gets.
+    component: the script is one component of a heterogeneous job: its own #SBATCH lines do not say what the job gets.
     change: the job is queued already, and what it asks for is changed.
     folder: where the job will run, and files that it names are looked for; None: they are not opened.
     """

@@ -9,24 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import preflight
-from preflight.engine import Policy, Report
-from preflight.finding import Finding, Severity
+from preflight.checking.engine import Policy, Report
 from preflight.gate.deadline import OutOfTime, deadline
 from preflight.gate.reading import Reading, read
 from preflight.gate.submission import Submission
-from preflight.plugins import Plugins
-from preflight.rule import Checkable
-from preflight.source import InputError
+from preflight.lint.rule import Checkable
+from preflight.plugins.manager import Plugins
+from preflight.source.finding import Finding, Severity
+from preflight.source.text import InputError
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
 EVERY_RULE = Policy()
+EMPTY = Report()
 
 
 @dataclass(frozen=True)
 class Policies:
     """How a site runs its gate. seconds: the deadline; final: rules that no override lifts; report_only: never refuse.
 
-    advice: seconds that a search for layouts may take when a submission is refused anyway; at most half of what is left.
+    advice: seconds that a search for layouts may take when a submission is refused; at most half of what is left.
     device: the accelerator, so that memory is judged as well.
     """
 
@@ -44,7 +45,8 @@ class Policies:
 class Verdict:
     """The contract, version 1. code: 0 pass, 1 refuse, 2 unreadable, 3 no verdict. word: pass, refuse or unknown.
 
-    final: no override lifts it.
+    problem: why there is no verdict; the code is 1 all the same where rules are final. final: no override lifts it.
+    rules: identity of those that ran, "" without a verdict. failed: preflight itself broke or was late.
     """
 
     code: int
@@ -57,6 +59,7 @@ class Verdict:
     problem: str = ""
     overridden: tuple[str, ...] = ()
     final: bool = False
+    failed: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of the contract."""
@@ -88,38 +91,74 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {"rule": finding.rule, "severity": str(finding.severity), "message": finding.message, **place, "fix": fix}
 
 
-def judge(submission: Submission, plugins: Plugins, policies: Policies, clock: Callable[[], float] = time.monotonic) -> Verdict:
+def judge(
+    submission: Submission, plugins: Plugins, policies: Policies, clock: Callable[[], float] = time.monotonic
+) -> Verdict:
     """Check a submission within the deadline. Never raises: what goes wrong is a verdict with code 2 or 3."""
     start = clock()
-    report, problem, code, found = Report(), "", PASS, None
     try:
         with deadline(policies.seconds):
+            if not submission.data:
+                raise InputError("is empty: there is no job to check", submission.name)
             found = read(submission, plugins, policies.policy, follow=policies.follow, device=policies.device)
-            report, submission = found.report, submission._replace(allocation=found.allocation)
     except InputError as error:
-        problem, code = str(error), USAGE
+        return without_verdict(submission, str(error), USAGE, policies, clock() - start)
     except OutOfTime:
-        problem, code = f"no verdict within {policies.seconds:g} s", FAILED
+        return without_verdict(
+            submission, f"no verdict within {policies.seconds:g} s", FAILED, policies, clock() - start
+        )
     except Exception as error:
-        problem, code = f"{type(error).__name__}: {error}", FAILED
+        return without_verdict(submission, f"{type(error).__name__}: {error}", FAILED, policies, clock() - start)
+    report, submission = found.report, submission._replace(allocation=found.allocation)
     errors = sorted({f.rule for f in report.findings if f.severity is Severity.ERROR})
-    word, overridden = "unknown", list[str]()
-    if code == PASS:
-        word, code, overridden = _word(report, errors, submission, policies)
-    if code in (PASS, REFUSE) and report.crashes and word != "refuse":
-        code, problem = FAILED, f"rule {report.crashes[0].rule} crashed: {report.crashes[0].error}"
-        word = "unknown"
-    if code == REFUSE and found is not None:
+    word, code, overridden = _word(report, errors, submission, policies)
+    if report.crashes and word != "refuse":
+        problem = f"rule {report.crashes[0].rule} crashed: {report.crashes[0].error}"
+        return without_verdict(submission, problem, FAILED, policies, clock() - start, report)
+    if code == REFUSE:
         report = _advised(found, min(policies.advice, (policies.seconds - (clock() - start)) / 2))
-    elapsed = round((clock() - start) * 1000)
     final = not policies.final.isdisjoint(errors)
-    return Verdict(code, word, submission, report, digest(report, plugins), elapsed, round(policies.seconds * 1000), problem, tuple(overridden), final)
+    identity = digest(report, plugins)
+    return Verdict(
+        code,
+        word,
+        submission,
+        report,
+        identity,
+        *_times(clock() - start, policies),
+        overridden=tuple(overridden),
+        final=final,
+    )
+
+
+def without_verdict(
+    submission: Submission, problem: str, code: int, policies: Policies, seconds: float = 0.0, report: Report = EMPTY
+) -> Verdict:
+    """The answer where there is no verdict. Rules that are final refuse it: it may break one of them."""
+    final = bool(policies.final) and not policies.report_only
+    return Verdict(
+        REFUSE if final else code,
+        "unknown",
+        submission,
+        report,
+        "",
+        *_times(seconds, policies),
+        problem,
+        final=final,
+        failed=code == FAILED,
+    )
+
+
+def _times(seconds: float, policies: Policies) -> tuple[int, int]:
+    return round(seconds * 1000), round(policies.seconds * 1000)
 
 
 def _advised(found: Reading, seconds: float) -> Report:
     """The report with layouts that would run, if they are found in time."""
+    if seconds <= 0:
+        return found.report
     try:
-        with deadline(max(seconds, 0.001)):
+        with deadline(seconds):
             return found.with_layouts()
     except (OutOfTime, Exception):
         return found.report

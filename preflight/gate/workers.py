@@ -1,25 +1,40 @@
-"""Processes that check submissions: each answers one at a time, and one that hangs or dies is replaced."""
+"""Processes that check submissions: each answers one at a time within limits; one that hangs or dies is replaced."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import queue
+import signal
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
-from preflight.record import NamedTuple
+from preflight.gate.limits import MIB, limit_memory, limit_processor
+from preflight.loaders.bounds import parse_in_this_process
+from preflight.source.record import NamedTuple
 
-Answer = bytes
-Work = Callable[[bytes], tuple[Answer, bool]]
+Work = Callable[[bytes], tuple[bytes, bool]]
 """Answers a question, and says whether the worker is fit for another one."""
-GRACE = 0.25
+GRACE = 0.05
+"""Seconds beyond a deadline, for the answer that a worker gives when its own alarm rang."""
 MOST_ANSWERS = 2000
+MOST_MEMORY = 256 * MIB
 LOOK_FOR_PARENT = 5.0
 MOST_FILES = 4096
-MORE, LAST = b"+", b"-"
+AGAIN = 0.5
+"""Seconds until a worker that could not be started is tried anew."""
+STUCK = struct.pack("ll", 1, 0)
+"""A second, for a write or read on the pipe of a process that was stopped."""
+LOOK = 0.05
+"""Seconds between two looks at the processor time of a worker."""
+MORE, LAST, UNFIT = b"+", b".", b"-"
+CPU = struct.Struct("d")
 
 
 class Worker(NamedTuple):
@@ -28,71 +43,168 @@ class Worker(NamedTuple):
     process: BaseProcess
     pipe: Connection
 
+    def end(self) -> None:
+        """Kill it and wait for its end."""
+        self.process.kill()
+        self.process.join(1)
+        self.pipe.close()
+
+
+class Outcome(NamedTuple):
+    """An answer with the processor seconds that it took; or none, why, and the seconds until that was clear.
+
+    busy: no worker was free. fit: the worker thinks that it can go on. worked: it was the check that took so long, not
+    a slow machine.
+    """
+
+    answer: bytes | None
+    seconds: float
+    why: str = ""
+    busy: bool = False
+    fit: bool = False
+    worked: bool = True
+
 
 class Workers:
-    """A fixed number of workers. They are copies of this process: what `work` has loaded before is there at once in each."""
+    """A fixed number of workers. They are copies of this process: what `work` has loaded before is there in each.
 
-    def __init__(self, number: int, work: Work) -> None:
+    tell gets a line when a worker cannot be started; it is tried again until it can.
+    """
+
+    def __init__(
+        self, number: int, work: Work, tell: Callable[[str], None] = lambda line: None, memory: int = MOST_MEMORY
+    ) -> None:
         self._context = multiprocessing.get_context("fork")
-        self._work = work
+        self._work, self._tell, self._memory = work, tell, memory
         self._idle: queue.Queue[Worker] = queue.Queue()
+        self._worn: queue.Queue[Worker | None] = queue.Queue()
+        self._ending = threading.Event()
         for _ in range(number):
             self._idle.put(self._start())
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
 
     def _start(self) -> Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, self._work), daemon=True)
-        process.start()
-        theirs.close()
+        try:
+            _bound(ours)
+            process = self._context.Process(target=_serve, args=(theirs, self._work, self._memory), daemon=True)
+            process.start()
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         return Worker(process, ours)
 
-    def ask(self, question: bytes, seconds: float) -> Answer | None:
-        """The answer, or None when there is none in time; waiting for an idle worker counts. One worker that died is no reason to give up."""
-        end = time.monotonic() + seconds
-        for _ in range(2):
+    def ask(
+        self, question: bytes, seconds: float, *, processor: float | None = None, patience: float | None = None
+    ) -> Outcome:
+        """The answer, or why there is none.
+
+        processor: processor seconds after which it is too late as well; patience: to wait for a worker.
+        """
+        worker = self._take(seconds if patience is None else patience)
+        if worker is None:
+            return Outcome(None, 0, "all workers are busy", busy=True)
+        start, before = time.monotonic(), _processor(worker.process.pid)
+        most = seconds if processor is None else processor
+        try:
+            worker.pipe.send_bytes(CPU.pack(seconds) + question)
+            if self._wait(worker, start + seconds + GRACE, before + most):
+                said = worker.pipe.recv_bytes()
+                (self._idle if said[:1] == MORE else self._worn).put(worker)
+                return Outcome(said[1 + CPU.size :], CPU.unpack_from(said, 1)[0], fit=said[:1] != UNFIT)
+            why, worked = (
+                f"no verdict within {min(seconds, most):.2g} s",
+                _processor(worker.process.pid) - before > most / 2,
+            )
+        except (OSError, EOFError):
+            why, worked = "the check ended its process", True
+        self._worn.put(worker)
+        return Outcome(None, time.monotonic() - start, why, worked=worked)
+
+    def _wait(self, worker: Worker, end: float, processor: float) -> bool:
+        """Whether an answer came before a time, and before the worker had used so much of a processor."""
+        while (left := end - time.monotonic()) > 0:
+            if worker.pipe.poll(min(left, LOOK)):
+                return True
+            if _processor(worker.process.pid) > processor + GRACE:
+                return False
+        return False
+
+    def _take(self, patience: float) -> Worker | None:
+        """An idle worker that is alive. One that died meanwhile is no reason to give up."""
+        end = time.monotonic() + patience
+        while True:
             try:
-                worker = self._idle.get(timeout=max(end - time.monotonic(), 0))
+                worker = self._idle.get(timeout=max(end - time.monotonic(), 0.001))
             except queue.Empty:
                 return None
-            try:
-                worker.pipe.send_bytes(question)
-                if worker.pipe.poll(max(end - time.monotonic(), 0) + GRACE):
-                    state, answer = (said := worker.pipe.recv_bytes())[:1], said[1:]
-                    self._idle.put(worker) if state == MORE else self._replace(worker)
-                    return answer
-            except (OSError, EOFError):
-                self._replace(worker)
-                continue
-            self._replace(worker)
-            return None
-        return None
+            if worker.process.is_alive() and not worker.pipe.poll():
+                return worker
+            self._worn.put(worker)
 
-    def _replace(self, worker: Worker) -> None:
-        worker.process.kill()
-        worker.process.join(1)
-        worker.pipe.close()
-        self._idle.put(self._start())
+    def _keep(self) -> None:
+        """End workers that are worn and start others, in one thread, so that no answer waits for that."""
+        while (worker := self._worn.get()) is not None:
+            worker.end()
+            failed = False
+            while not self._ending.is_set():
+                try:
+                    self._idle.put(self._start())
+                    break
+                except OSError as error:
+                    if not failed:
+                        self._tell(f"a worker cannot be started: {error.strerror or error}; trying again")
+                    failed = True
+                    self._ending.wait(AGAIN)
 
     def stop(self) -> None:
         """End all idle workers."""
+        self._ending.set()
+        self._worn.put(None)
+        self._keeper.join(2)
         while not self._idle.empty():
-            worker = self._idle.get_nowait()
-            worker.process.kill()
-            worker.process.join(1)
-            worker.pipe.close()
+            self._idle.get_nowait().end()
 
 
-def _serve(pipe: Connection, work: Work) -> None:
+def _processor(pid: int | None) -> float:
+    """Processor seconds of a process so far; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _bound(pipe: Connection) -> None:
+    """Writes and reads on it end after a second."""
+    with socket.socket(fileno=os.dup(pipe.fileno())) as end:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, STUCK)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, STUCK)
+
+
+def _serve(pipe: Connection, work: Work, memory: int) -> None:
     """A worker's life. It ends after many answers, so that nothing can pile up in it, and when its parent is gone."""
     os.closerange(3, pipe.fileno())  # connections and pipes of others stay theirs
     os.closerange(pipe.fileno() + 1, MOST_FILES)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent ends its workers
+    limit_memory(memory)
+    parse_in_this_process()
     parent = os.getppid()
     for left in reversed(range(MOST_ANSWERS)):
         while not pipe.poll(LOOK_FOR_PARENT):
             if os.getppid() != parent:
                 return
         try:
-            answer, fit = work(pipe.recv_bytes())
-            pipe.send_bytes((MORE if fit and left else LAST) + answer)
-        except (EOFError, OSError):
+            question = pipe.recv_bytes()
+            limit_processor(CPU.unpack_from(question)[0])
+            before = time.process_time()
+            answer, fit = work(question[CPU.size :])
+            pipe.send_bytes(
+                (UNFIT if not fit else MORE if left else LAST) + CPU.pack(time.process_time() - before) + answer
+            )
+        except (EOFError, OSError, MemoryError):
             return

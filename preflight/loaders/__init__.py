@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.document import Document
-from preflight.source import Source
+from preflight.loaders.bounds import refuse_large
+from preflight.loaders.document import Document
+from preflight.source.text import InputError, Source
 
 SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -23,6 +24,16 @@ def is_script(source: Source) -> bool:
 
 def load(source: Source) -> tuple[Document, ...]:
     """The documents of a file: one for YAML, one per launch for a script or a manifest. Raises InputError."""
+    refuse_large(source)
+    try:
+        return _load(source)
+    except RecursionError:
+        raise InputError("is nested too deeply", source.name) from None
+    except MemoryError:
+        raise InputError("needs more memory than there is", source.name) from None
+
+
+def _load(source: Source) -> tuple[Document, ...]:
     if source.name == COMMAND and source.path is None:
         from preflight.loaders.command import load_commands
 

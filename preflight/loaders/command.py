@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from preflight.document import Document, Launch, Word
+from preflight.loaders.document import Document, Launch, Word
 from preflight.loaders.launchers import take_apart
-from preflight.source import InputError, Source, Span
+from preflight.source.text import InputError, Source, Span
 
 
 def load_command(argv: Sequence[str], name: str = "command line") -> Document:

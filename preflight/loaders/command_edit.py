@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from preflight.document import Document, Word
-from preflight.finding import Edit
+from preflight.loaders.document import Document, Word
 from preflight.loaders.yaml_edit import CannotEdit, Splice
-from preflight.source import Span
+from preflight.source.finding import Edit
+from preflight.source.text import Span
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

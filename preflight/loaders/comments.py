@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from preflight.document import Comment, Node
-from preflight.source import Source, Span
+from preflight.loaders.document import Comment, Node
+from preflight.source.pattern import lazy_pattern
+from preflight.source.text import Source, Span
 
-_HASH = re.compile(r"(?:(?<=[ \t\r\n])|^)#[^\r\n]*", re.MULTILINE)
+_HASH = lazy_pattern(r"(?:(?<=[ \t\r\n])|^)#[^\r\n]*", re.MULTILINE)
 
 
-def yaml_comments(source: Source, tree: Node | None) -> tuple[Comment, ...]:
-    """Every comment, in order. A `#` inside a scalar is none."""
+def yaml_comments(source: Source, tree: Node | None, begin: int = 0, stop: int | None = None) -> tuple[Comment, ...]:
+    """Every comment that begins in a stretch, in order. A `#` inside a scalar is none: the tree has all scalars of the stretch."""
+    if source.text.find("#", begin, stop) < 0:
+        return ()
     scalars = _scalars(tree)
     starts = [start for start, _ in scalars]
     found = []
-    for match in _HASH.finditer(source.text):
+    for match in _HASH.finditer(source.text, begin):
+        if stop is not None and match.start() >= stop:
+            break
         at = bisect_right(starts, match.start()) - 1
         if at >= 0 and match.start() < scalars[at][1]:
             continue

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 
-from preflight.document import Count, Problem, Unknown, Word
+from preflight.loaders.document import Count, Problem, Unknown, Word
 from preflight.loaders.options import Options
-from preflight.record import NamedTuple
-from preflight.source import Span
+from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+from preflight.source.text import Span
 
 _NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|WORLD_?SIZE|SERVERS"
-_PLACEHOLDER = re.compile(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
+_PLACEHOLDER = lazy_pattern(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
 
-_OWN_TASK = re.compile(r"SLURM_(LOCALID|PROCID)")
+_OWN_TASK = lazy_pattern(r"SLURM_(LOCALID|PROCID)")
 """What tells a task from the others of its node."""
-_DEFAULT = re.compile(rf"\$\{{(?P<name>\w*(?:{_NODES})\w*):?-[\"']?$|\b\w*(?:{_NODES})\w*=[\"']?\$\{{(?P<other>\w+):?-[\"']?$", re.IGNORECASE)
+_DEFAULT = lazy_pattern(
+    rf"\$\{{(?P<name>\w*(?:{_NODES})\w*):?-[\"']?$|\b\w*(?:{_NODES})\w*=[\"']?\$\{{(?P<other>\w+):?-[\"']?$",
+    re.IGNORECASE,
+)
 """A number of nodes or ranks that a script gives where the environment, or its caller, gives none."""
 
 
@@ -37,7 +42,9 @@ def product(source: str, *factors: Count, at: Span | None = None) -> Count:
         if isinstance(factor.value, Unknown):
             return Count(factor.value, factor.span or span, source, True)
         total *= factor.value
-    return Count(total, span, source, any(f.placeholder for f in factors), next((f.assumed for f in factors if f.assumed), ""))
+    return Count(
+        total, span, source, any(f.placeholder for f in factors), next((f.assumed for f in factors if f.assumed), "")
+    )
 
 
 def quotient(source: str, total: Count, part: Count) -> Count | None:
@@ -58,7 +65,9 @@ class Allocation(NamedTuple):
     device: Word | None = None
 
 
-_CARDS = re.compile(r"(?:gres[:/])?(?:gpu|npu|cuda|ascend)\w*(?:[:=](?P<type>[^:,=\d(][^:,=(]*))?(?:[:=](?P<count>\d+))?", re.IGNORECASE)
+_CARDS = lazy_pattern(
+    r"(?:gres[:/])?(?:gpu|npu|cuda|ascend)\w*(?:[:=](?P<type>[^:,=\d(][^:,=(]*))?(?:[:=](?P<count>\d+))?", re.IGNORECASE
+)
 
 
 def _cards(word: Word, source: str, bare: bool) -> Count | None:
@@ -81,7 +90,11 @@ def _device(options: Options) -> Word | None:
     for name in ("gres", "gpus-per-node", "gpus", "gpus-per-task", "gpus-per-socket"):
         word = options.word(name)
         for token in (word.text or "").split(",") if word is not None else ():
-            match = _CARDS.fullmatch(token.partition("(")[0].strip()) if name == "gres" else re.fullmatch(r"(?P<type>[A-Za-z][^:]*)(?::\d+)?", token.strip())
+            match = (
+                _CARDS.fullmatch(token.partition("(")[0].strip())
+                if name == "gres"
+                else re.fullmatch(r"(?P<type>[A-Za-z][^:]*)(?::\d+)?", token.strip())
+            )
             if match is not None and match["type"] and word is not None:
                 found.append(word._replace(text=match["type"], editable=False, pieces=()))
     return found[0] if len({word.text for word in found}) == 1 else None
@@ -107,7 +120,12 @@ def allocation(options: Options, source: str) -> Allocation:
     total = options.word("gpus")
     each_task = options.word("gpus-per-task")
     devices = _cards(total, source, True) if total is not None else None
-    if devices is None and each_task is not None and tasks is not None and (cards := _cards(each_task, source, True)) is not None:
+    if (
+        devices is None
+        and each_task is not None
+        and tasks is not None
+        and (cards := _cards(each_task, source, True)) is not None
+    ):
         devices = product(source, tasks, cards)
     elif devices is None and per_node is not None and nodes is not None:
         devices = product(source, nodes, per_node)
@@ -117,7 +135,12 @@ def allocation(options: Options, source: str) -> Allocation:
 def over(own: Allocation, outer: Allocation) -> Allocation:
     """srun's own options over those of the job."""
     merged = outer._replace(**{name: said for name, said in own._asdict().items() if said is not None})
-    if own.tasks is None and merged.nodes is not None and merged.tasks_per_node is not None and (own.nodes or own.tasks_per_node):
+    if (
+        own.tasks is None
+        and merged.nodes is not None
+        and merged.tasks_per_node is not None
+        and (own.nodes or own.tasks_per_node)
+    ):
         merged = merged._replace(tasks=product("srun", merged.nodes, merged.tasks_per_node))
     if own.devices is None and own.nodes is not None and merged.per_node is not None:
         merged = merged._replace(devices=product("srun", merged.nodes or own.nodes, merged.per_node))
@@ -126,9 +149,20 @@ def over(own: Allocation, outer: Allocation) -> Allocation:
 
 def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
     """More tasks than nodes, where each task runs a launcher that starts all the processes of its node; a script may let one task of a node do so."""
-    if tasks is None or isinstance(tasks.value, Unknown) or isinstance(nodes.value, Unknown) or tasks.value <= nodes.value:
+    if (
+        tasks is None
+        or isinstance(tasks.value, Unknown)
+        or isinstance(nodes.value, Unknown)
+        or tasks.value <= nodes.value
+    ):
         return ()
     if nodes.placeholder or nodes.assumed or tasks.assumed or _OWN_TASK.search(at.source.text):
         return ()
-    message = f"srun starts torchrun {tasks.value} times, which wants to run once on each of {nodes.value} node{'s' * (nodes.value > 1)}"
+    message = Message.plural(
+        nodes.value,
+        "srun starts torchrun {tasks} times, which wants to run once on each of {nodes} node",
+        "srun starts torchrun {tasks} times, which wants to run once on each of {nodes} nodes",
+        tasks=tasks.value,
+        nodes=nodes.value,
+    )
     return (Problem("launcher-per-task", message, tasks.span or at, (at,)),)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from preflight.document import Comment, Document, Node, Piece, Problem
+from preflight.loaders.document import Comment, Document, Node, Piece, Problem
 from preflight.loaders.launchers import Taken
-from preflight.loaders.shell import load_script
-from preflight.loaders.shell.fields import Field
-from preflight.loaders.shell.nested import MAX_TEXT, Nested, Texts, nested
-from preflight.record import NamedTuple, replace
-from preflight.source import InputError, Span
+from preflight.loaders.shell import Spent, load_script
+from preflight.loaders.shell.nested_commands import MAX_TEXT, Nested, Texts, nested
+from preflight.loaders.shell.word_splitting import Field
+from preflight.source.record import NamedTuple, replace
+from preflight.source.text import InputError, Span
 
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 """What Helm and its like put a value into."""
@@ -27,17 +27,21 @@ class Inline(NamedTuple):
     node: Node
 
 
-def inline(node: Node, environment: Mapping[str, str]) -> Inline | None:
-    """The launches of a script in a scalar; None where it has none, is too long, or is no script once templates are taken out."""
+def inline(node: Node, environment: Mapping[str, str], spent: Spent) -> Inline | None:
+    """The launches of a script in a scalar, whose work is added to what is spent.
+
+    None where it has none, is too long, or is no script once templates are taken out.
+    """
     if len(str(node.value)) > MAX_TEXT:
         return None
     text = nested([Field([part for piece in _pieces(node) for part in without(TEMPLATE, piece)])])
     if text is None:
         return None
     try:
-        documents = tuple(document for document in load_script(text.source, environment) if document.launch is not None)
+        found = load_script(text.source, environment, spent)
     except InputError:
         return None
+    documents = tuple(document for document in found if document.launch is not None)
     return Inline(documents, text._replace(used=()), node) if documents else None
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from preflight.document import Count, Launch, Problem, Unknown, Word, word_of
 from preflight.loaders.counts import Allocation, allocation, count, crowded, over, product, quotient
+from preflight.loaders.document import Count, Launch, Problem, Unknown, Word, word_of
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
 from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, misspelt, read_options
-from preflight.record import NamedTuple
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
+_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
+_PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
 _WRAPPERS = frozenset(
     "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
     "docker podman apptainer singularity uv poetry pipenv conda".split()
 )
-_RANKED = re.compile(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
+_RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
 """Variables that a launcher sets for each process that it starts."""
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from preflight.document import Comment, Count, Document, Launch, Node, Piece, Unknown, Word, walk, word_of
 from preflight.loaders import MANIFEST
+from preflight.loaders.bounds import refuse_large
 from preflight.loaders.comments import yaml_comments
+from preflight.loaders.document import MARK, Comment, Count, Document, Launch, Node, Piece, Unknown, Word, walk, word_of
 from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import command_name, take_apart
+from preflight.loaders.manifest_bounds import Following
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
-from preflight.loaders.yaml import MARK, load_yaml
-from preflight.loaders.yaml_stretch import tree_at
-from preflight.record import NamedTuple, replace
-from preflight.source import Source, Span
+from preflight.loaders.yaml import load_yaml
+from preflight.loaders.yaml_part import tree_at
+from preflight.source.record import NamedTuple, replace
+from preflight.source.text import Source, Span
 
 _SHELLS = ("bash", "sh", "ash", "dash", "zsh")
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -64,6 +66,7 @@ class Manifest(NamedTuple):
 
 def load_manifests(source: Source) -> Iterator[Manifest]:
     """The training jobs of a file of one or more YAML documents. Raises InputError where one is not YAML."""
+    refuse_large(source)
     return _manifests([tree for start, end in _stretches(source) if (tree := tree_at(source, start, end)) is not None])
 
 
@@ -87,7 +90,15 @@ def part_of(document: Document) -> Part:
 
 
 def _manifests(trees: Iterable[Node]) -> Iterator[Manifest]:
-    return (_manifest(job, tree) for tree in trees if (job := pods(tree)) is not None)
+    following = Following()
+    made = [_manifest(job, tree, following) for tree in trees if (job := pods(tree)) is not None]
+    return (_noted(manifest, following) for manifest in made)
+
+
+def _noted(manifest: Manifest, following: Following) -> Manifest:
+    """The manifest with what every launch of its file shows."""
+    parts = (part._replace(document=following.noted(part.document)) for part in manifest.parts)
+    return manifest._replace(parts=tuple(parts))
 
 
 def _stretches(source: Source) -> list[tuple[int, int]]:
@@ -107,7 +118,7 @@ def _comments(source: Source, trees: Iterable[Node]) -> Iterator[Comment]:
         yield comment._replace(covers=comment.covers._replace(end=max(comment.covers.end, end + 1)))
 
 
-def _manifest(job: Job, tree: Node) -> Manifest:
+def _manifest(job: Job, tree: Node, following: Following) -> Manifest:
     name = tree.get("metadata", "name")
     with_devices = [pod for pod in job.pods if pod.devices is None or pod.devices.value]
     nodes = _sum([pod.replicas for pod in with_devices])
@@ -117,9 +128,9 @@ def _manifest(job: Job, tree: Node) -> Manifest:
     world = sum(total or 0 for total in totals) if totals and None not in totals else None
     span = next((pod.replicas.span for pod in with_devices if pod.replicas), tree.span)
     asked = _Asked(Count(Unknown("the manifest's devices") if world is None else world, span, job.kind), nodes, per_node, _device(with_devices))
-    parts = [_launched(part, _counted, asked) for pod in job.pods for part in _parts(pod)]
+    parts = [_launched(part, _counted, asked) for pod in job.pods for part in _parts(pod, following)]
     if job.entrypoint is not None:
-        parts += [_launched(part, _alone) for part in _script(job.entrypoint, {})]
+        parts += [_launched(part, _alone) for part in _script(job.entrypoint, {}, following)]
     return Manifest(job.kind, str(name.value) if name else "", tuple(parts), nodes, per_node, world)
 
 
@@ -140,28 +151,33 @@ def _sum(counts: list[Number | None]) -> int | None:
     return sum(known) if known and len(known) == len(counts) else None
 
 
-def _parts(pod: Pod) -> Iterator[Part]:
+def _parts(pod: Pod, following: Following) -> Iterator[Part]:
     for container in pod.containers:
-        environment = {name: _word(value, {}) for name, value in _environment(container)}
-        words = [_word(node, environment) for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
         nodes = [node for part in ("command", "args") if (listed := container.get(part)) for node in listed.items]
-        yield from _launches(words, nodes, environment)
+        if not nodes or not following.admits(nodes):
+            continue
+        environment = {name: _word(value, {}) for name, value in _environment(container)}
+        words = [_word(node, environment) for node in nodes]
+        yield from _launches(words, nodes, environment, following)
 
 
-def _launches(words: list[Word], nodes: list[Node], environment: dict[str, Word]) -> Iterator[Part]:
+def _launches(
+    words: list[Word], nodes: list[Node], environment: dict[str, Word], following: Following
+) -> Iterator[Part]:
     """What a container runs: the launches of an inline script, or the one command."""
-    if not words:
-        return
     at = next((i for i, word in enumerate(words[1:3], 1) if re.fullmatch(r"-[a-z]*c", word.text or "")), 0)
     if command_name(words[0]) in _SHELLS and at and len(nodes) > at + 1:
-        yield from _script(nodes[at + 1], {name: word.text for name, word in environment.items() if word.text is not None})
+        known = {name: word.text for name, word in environment.items() if word.text is not None}
+        yield from _script(nodes[at + 1], known, following)
     elif (taken := take_apart(words, environment)) is not None:
+        following.launches += 1
         yield Part(Document(words[0].span.source, "manifest", launch=taken.launch, problems=taken.problems))
 
 
-def _script(node: Node, environment: Mapping[str, str]) -> Iterator[Part]:
-    if (found := inline(node, environment)) is not None:
+def _script(node: Node, environment: Mapping[str, str], following: Following) -> Iterator[Part]:
+    if following.admits_script(node) and (found := inline(node, environment, following)) is not None:
         for document, inner in zip(outside(found), found.documents, strict=True):
+            following.launches += 1
             yield Part(document, found, inner)
 
 

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Sequence
 
-from preflight.document import Document, Word
-from preflight.finding import Edit
 from preflight.loaders import shell_edit
 from preflight.loaders.command_edit import occurrences
+from preflight.loaders.document import Document, Word
 from preflight.loaders.inline import Inline, outer
 from preflight.loaders.manifest import part_of
 from preflight.loaders.yaml_edit import CannotEdit, Splice
-from preflight.source import Span
+from preflight.source.finding import Edit
+from preflight.source.text import Span
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from preflight.document import Count, Piece, Problem, Unknown, Word, word_of
-from preflight.record import NamedTuple
+from preflight.loaders.document import Count, Piece, Problem, Unknown, Word, word_of
+from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
 
 _NAME = "msrun_launcher.sh"
-_TOKEN = re.compile(r"""\\\n|\\(.)|'([^']*)'|(")|([^\s\\'"]+)|([\s]+)|(.)""", re.DOTALL)
+_TOKEN = lazy_pattern(r"""\\\n|\\(.)|'([^']*)'|(")|([^\s\\'"]+)|([\s]+)|(.)""", re.DOTALL)
 
 
 class CommandError(Exception):
@@ -35,13 +37,16 @@ def arguments(words: Sequence[Word]) -> Arguments:
     if any(w.text is None and not w.because for w in given):
         pass
     elif len(given) not in (1, 2, 6, 9):
-        message = f"{_NAME} takes 1, 2, 6 or 9 arguments and is given {len(given)}; it prints its usage and stops"
+        template = "{launcher} takes 1, 2, 6 or 9 arguments and is given {count}; it prints its usage and stops"
+        message = Message(template, launcher=_NAME, count=len(given))
         problems.append(Problem("msrun-launcher-arguments", message, words[0].span))
     elif len(given) > 1 and world.value == 1:
         world = world._replace(value=Unknown("nothing is started"))
-        problems.append(Problem("msrun-launcher-single-worker", f"{_NAME} with 1 worker prints a hint and exits 0 without running anything", given[1].span))
+        template = "{launcher} with 1 worker prints a hint and exits 0 without running anything"
+        problems.append(Problem("msrun-launcher-single-worker", Message(template, launcher=_NAME), given[1].span))
     elif len(given) > 1 and given[1].text is not None and not given[1].text.isdigit():
-        message = f"{_NAME} wants the number of workers as its second argument, not {given[1].text!r}"
+        template = "{launcher} wants the number of workers as its second argument, not {text!r}"
+        message = Message(template, launcher=_NAME, text=given[1].text)
         problems.append(Problem("msrun-launcher-arguments", message, given[1].span))
     return Arguments(command, world, local, tuple(problems))
 

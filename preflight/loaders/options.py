@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from preflight.document import Problem, Word
-from preflight.record import NamedTuple
-from preflight.spelling import nearest
+from preflight.loaders.document import Problem, Word
+from preflight.source.message import Message
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
 
 
 class Spec(NamedTuple):
@@ -55,9 +56,13 @@ MSRUN = Spec(
     ),
 )
 DEEPSPEED = Spec(
-    _names("module no-python no-local-rank enable-each-rank-log-off force-multi save-pid use-env elastic-training bind-cores-to-rank no-ssh no-ssh-check"),
+    _names(
+        "module no-python no-local-rank enable-each-rank-log-off force-multi save-pid use-env elastic-training bind-cores-to-rank no-ssh no-ssh-check"
+    ),
     {"i": "include", "e": "exclude", "H": "hostfile"},
-    _names("hostfile include exclude num-nodes num-gpus master-addr master-port node-rank launcher launcher-args ssh-port autotuning bind-core-list"),
+    _names(
+        "hostfile include exclude num-nodes num-gpus master-addr master-port node-rank launcher launcher-args ssh-port autotuning bind-core-list"
+    ),
 )
 ACCELERATE = Spec(
     _names(
@@ -65,13 +70,19 @@ ACCELERATE = Spec(
         "enable-cpu-affinity"
     ),
     {},
-    _names("config-file num-processes num-machines machine-rank main-process-ip main-process-port mixed-precision num-cpu-threads-per-process dynamo-backend"),
+    _names(
+        "config-file num-processes num-machines machine-rank main-process-ip main-process-port mixed-precision num-cpu-threads-per-process dynamo-backend"
+    ),
 )
 PYTHON = Spec(_names("u b bb B d E I i O OO P q s S v V x"), {"W": "W", "X": "X"}, _names("W X"))
 MPIRUN = Spec(
-    _names("allow-run-as-root oversubscribe tag-output report-bindings verbose v q quiet display-map nooversubscribe bynode byslot do-not-launch"),
+    _names(
+        "allow-run-as-root oversubscribe tag-output report-bindings verbose v q quiet display-map nooversubscribe bynode byslot do-not-launch"
+    ),
     {},
-    _names("np n c N npernode host H hostfile machinefile f x bind-to map-by rank-by wdir wd output-filename ppn genvlist"),
+    _names(
+        "np n c N npernode host H hostfile machinefile f x bind-to map-by rank-by wdir wd output-filename ppn genvlist"
+    ),
     _names("mca genv env"),
 )
 SLURM = Spec(
@@ -135,7 +146,13 @@ def read_options(words: Sequence[Word], spec: Spec) -> Options:
             given[spec.letters[name]] = _tail(flag, 2)
             continue
         name = spec.letters.get(name, name) if not text.startswith("--") else name
-        count = 0 if value is not None or name in spec.flags else 2 if name in spec.pairs else _arity(name, words[at:], spec)
+        count = (
+            0
+            if value is not None or name in spec.flags
+            else 2
+            if name in spec.pairs
+            else _arity(name, words[at:], spec)
+        )
         given[name] = value if value is not None else words[at] if count and at < len(words) else None
         at += count
     at = min(at, len(words))
@@ -167,7 +184,9 @@ def misspelt(words: Sequence[Word], spec: Spec, launcher: str) -> Iterator[Probl
         if (meant := nearest(name, sorted(known), NEAR)) is not None:
             right = "--" + (meant.replace("-", "_") if "_" in (flag.text or "") or spec is MSRUN else meant)
             fix = (f"write {right}", flag.span, right) if flag.editable else None
-            yield Problem("launcher-option", f"{launcher} has no option {flag.text}; did you mean {right}", flag.span, flag.uses, fix, (whole,))
+            template = "{launcher} has no option {option}; did you mean {right}"
+            message = Message(template, launcher=launcher, option=flag.text, right=right)
+            yield Problem("launcher-option", message, flag.span, flag.uses, fix, (whole,))
 
 
 def _tail(word: Word, start: int) -> Word:
@@ -184,10 +203,16 @@ def _arity(name: str, after: Sequence[Word], spec: Spec) -> int:
         return 0
     if after[0].text is None:
         return 1
-    return int(not after[0].text.startswith("-") and not is_entry(after[0]) and after[0].text.rpartition("/")[2] not in COMMANDS)
+    return int(
+        not after[0].text.startswith("-")
+        and not is_entry(after[0])
+        and after[0].text.rpartition("/")[2] not in COMMANDS
+    )
 
 
-COMMANDS = _names("python python3 torchrun msrun deepspeed accelerate bash sh srun mpirun mpiexec env numactl nohup nsys")
+COMMANDS = _names(
+    "python python3 torchrun msrun deepspeed accelerate bash sh srun mpirun mpiexec env numactl nohup nsys"
+)
 
 
 def is_entry(word: Word) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from preflight.document import Node
-from preflight.record import NamedTuple
-from preflight.source import Span
+from preflight.loaders.document import Node
+from preflight.source.record import NamedTuple
+from preflight.source.text import Span
 
 _DEVICES = re.compile(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")
 _PRODUCT = (

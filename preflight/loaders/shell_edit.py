@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 
-from preflight.document import Document, Launch, Word
-from preflight.finding import Edit
+from preflight.loaders.document import Document, Launch, Word
 from preflight.loaders.shell.place import Place, context, quoted, removal, site, splits, widened
 from preflight.loaders.yaml_edit import CannotEdit, Splice
-from preflight.source import Span
+from preflight.source.finding import Edit
+from preflight.source.text import Span
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:
@@ -140,7 +141,9 @@ def _add(document: Document, launch: Launch, name: str, texts: Sequence[str]) ->
         with suppress(CannotEdit):
             places.append((words[0], _region(document, words)))
     likeness = [_likeness(name, word.parts[0].text or "") for word, _ in places]
-    group = {word.uses: sum(n for n, (other, _) in zip(likeness, places, strict=True) if other.uses == word.uses) for word, _ in places}
+    group = Counter[tuple[Span, ...]]()
+    for (word, _), shared in zip(places, likeness, strict=True):
+        group[word.uses] += shared
     if places:
         best = max(range(len(places)), key=lambda index: (group[places[index][0].uses] if any(likeness) else 0, likeness[index], index))
         near, region = places[best]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
-from preflight.document import Count, Piece, Unknown, Word, word_of
 from preflight.loaders.counts import Allocation, allocation
+from preflight.loaders.document import Count, Piece, Unknown, Word, word_of
 from preflight.loaders.msrun_launcher import CommandError, split_command
 from preflight.loaders.options import SLURM, read_options
-from preflight.source import Source, Span
+from preflight.source.pattern import lazy_pattern
+from preflight.source.text import Source, Span
 
-_LINE = re.compile(r"#SBATCH[ \t]+([^\r\n]*)")
-_COMMENT = re.compile(r"(?:^|\s)#.*")
+_LINE = lazy_pattern(r"#SBATCH[ \t]+([^\r\n]*)")
+_COMMENT = lazy_pattern(r"(?:^|\s)#.*")
 
 
 def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:

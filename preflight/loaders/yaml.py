@@ -3,27 +3,32 @@ but scalars; the tree is built from parser events without recursion, so depth an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
-from preflight.document import Document, Entry, Node, Problem
 from preflight.loaders.comments import yaml_comments
+from preflight.loaders.document import MARK, Document, Entry, Node, Problem
 from preflight.loaders.pyyaml import yaml
-from preflight.loaders.yaml_scalars import PREFIX, constructed, plain, resolve
-from preflight.source import InputError, Source, Span
+from preflight.loaders.yaml_scalars import LONG, PREFIX, constructed, plain, resolve
+from preflight.source.pattern import lazy_pattern
+from preflight.source.text import InputError, Source, Span
 
 MAX_DEPTH = 200
-MAX_NODES = 600_000
-MARK = "preflight:"
+MAX_NODES = 200_000
+MAX_EVENTS = 400_000
+"""Of the parser: a scalar is one, a collection two."""
+MAX_DIRECTIVES = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
+_PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
 _new: Any = tuple.__new__  # what a NamedTuple's own constructor does, without a frame of Python
 
 
 def load_yaml(source: Source) -> Document:
     """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs."""
     builder = _Builder(source)
+    if source.text.startswith("%") and source.text.count("\n%") >= MAX_DIRECTIVES:  # libyaml compares each with all before it
+        raise InputError(f"has more than {MAX_DIRECTIVES} directives", source.name)
     try:
         parser = _Loader(source.text)
         try:
@@ -36,7 +41,9 @@ def load_yaml(source: Source) -> Document:
         raise InputError(f"is not YAML: {str(error).splitlines()[0]}", source.name) from None
     tree = builder.root
     comments = yaml_comments(source, tree) if MARK in source.text else ()
-    return Document(source, "yaml", tree=tree, comments=comments, problems=tuple(builder.problems), texts=frozenset(builder.texts))
+    return Document(
+        source, "yaml", tree=tree, comments=comments, problems=tuple(builder.problems), texts=frozenset(builder.texts)
+    )
 
 
 def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
@@ -65,11 +72,16 @@ class _Builder:
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._documents = 0
+        self._duplicates: list[tuple[Entry, Entry]] = []
 
     def build(self, next_event: Callable[[], Any]) -> None:
         """Take every event of a parser."""
-        source, stack, texts, scalar, end_of_stream = self.source, self._stack, self.texts, yaml.ScalarEvent, yaml.StreamEndEvent
-        while (kind := type(event := next_event())) is not end_of_stream:
+        source, stack, texts = self.source, self._stack, self.texts
+        scalar, end_of_stream = yaml.ScalarEvent, yaml.StreamEndEvent
+        for _ in repeat(None, MAX_EVENTS):
+            if (kind := type(event := next_event())) is end_of_stream:
+                self._note_duplicates()
+                return
             if kind is scalar:
                 value, style, start, end = event.value, event.style, event.start_mark.index, event.end_mark.index
                 if event.anchor or event.tag or style == "|" or style == ">" or not stack:
@@ -77,7 +89,9 @@ class _Builder:
                     continue
                 if not style:
                     try:
-                        value = plain(value)
+                        value = plain(value) if len(value) <= LONG else self._value(None, value, event)
+                    except InputError:
+                        raise
                     except Exception:
                         value = self._value(None, value, event)  # which says why
                 if type(value) is str:
@@ -94,7 +108,10 @@ class _Builder:
             elif kind is yaml.DocumentStartEvent:
                 self._documents += 1
                 if self._documents > 1:
-                    raise self._error("is more than one YAML document; the framework reads exactly one", event.start_mark)
+                    raise self._error(
+                        "is more than one YAML document; the framework reads exactly one", event.start_mark
+                    )
+        raise InputError(f"holds more than {MAX_NODES} values", source.name)
 
     def _error(self, message: str, mark: Any) -> InputError:
         return InputError(message, self.source.name, mark.line + 1, mark.column + 1)
@@ -114,10 +131,15 @@ class _Builder:
     def _value(self, tag: str | None, text: str, event: Any) -> object:
         """The value of a scalar without quotes, or with a tag; a lone "!" reads even quoted text as if it were plain."""
         try:
-            return plain(text) if tag is None or tag == "!" else constructed(tag, text)
+            return constructed(resolve(text) if tag is None or tag == "!" else tag, text)
         except LookupError:
             raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark) from None
-        except (ValueError, OverflowError, AttributeError, yaml.YAMLError) as error:  # PyYAML trips over a tagged scalar
+        except (
+            ValueError,
+            OverflowError,
+            AttributeError,
+            yaml.YAMLError,
+        ) as error:  # PyYAML trips over a tagged scalar
             kind = (resolve(text) if tag is None or tag == "!" else tag)[len(PREFIX) :]
             raise self._error(f"{text[:40]!r} cannot be read as {kind}: {error}", event.start_mark) from None
 
@@ -143,7 +165,12 @@ class _Builder:
 
     def _too_many(self, parent: _Open) -> InputError:
         line, column = self.source.position(parent.start)
-        return InputError(f"holds more than {MAX_NODES} values, aliases counted as what they stand for", self.source.name, line, column)
+        return InputError(
+            f"holds more than {MAX_NODES} values, aliases counted as what they stand for",
+            self.source.name,
+            line,
+            column,
+        )
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
@@ -166,7 +193,9 @@ class _Builder:
             raise self._too_many(parent)
 
     def _entries(self, items: list[Node]) -> tuple[Entry, ...]:
-        entries = tuple([_new(Entry, (key, value, False, False)) for key, value in zip(items[::2], items[1::2], strict=True)])
+        entries = tuple(
+            [_new(Entry, (key, value, False, False)) for key, value in zip(items[::2], items[1::2], strict=True)]
+        )
         names = [entry.key.value for entry in entries if entry.key.kind == "scalar"]
         if len(names) == len(entries) == len(set(names)) and "<<" not in names:
             return entries
@@ -175,7 +204,9 @@ class _Builder:
         for entry in entries:
             key = entry.key
             if key.kind != "scalar":
-                raise InputError("a key that is itself a collection cannot be read", self.source.name, key.span.line, key.span.column)
+                raise InputError(
+                    "a key that is itself a collection cannot be read", self.source.name, key.span.line, key.span.column
+                )
             if key.value == "<<" and not key.style:
                 merged += self._merge(entry.value)
             else:
@@ -185,7 +216,12 @@ class _Builder:
     def _merge(self, value: Node) -> list[Entry]:
         sources = [value] if value.kind == "mapping" else list(reversed(value.items))
         if value.kind == "scalar" or any(source.kind != "mapping" for source in sources):
-            raise InputError("a merge key (<<) takes a mapping or a list of mappings", self.source.name, value.span.line, value.span.column)
+            raise InputError(
+                "a merge key (<<) takes a mapping or a list of mappings",
+                self.source.name,
+                value.span.line,
+                value.span.column,
+            )
         return [entry._replace(merged=True) for source in sources for entry in source.entries if not entry.shadowed]
 
     def _shadow(self, merged: list[Entry], own: list[Entry]) -> tuple[Entry, ...]:
@@ -200,16 +236,12 @@ class _Builder:
         for entry in entries:
             shadowed = id(entry) not in winners
             if shadowed and not entry.merged:
-                self._duplicate(entry, last[(type(entry.key.value).__name__ == "str", entry.key.value)])
+                self._duplicates.append((entry, last[(type(entry.key.value).__name__ == "str", entry.key.value)]))
             result.append(entry._replace(shadowed=shadowed))
         return tuple(result)
 
-    def _duplicate(self, first: Entry, winner: Entry) -> None:
-        same = first.value.plain() == winner.value.plain()
-        what = "the same value" if same else f"another value ({_brief(first.value)}, then {_brief(winner.value)})"
-        message = f"the key {first.key.value!r} stands here and again on line {winner.key.span.line} with {what}; the last one wins"
-        self.problems.append(Problem("duplicate-key", message, first.key.span, (winner.key.span,)))
+    def _note_duplicates(self) -> None:
+        if self._duplicates:
+            from preflight.loaders.duplicate_keys import duplicate_keys  # few files have any
 
-
-def _brief(node: Node) -> str:
-    return node.span.text[:30] if node.kind == "scalar" else f"a {node.kind}"
+            self.problems += duplicate_keys(self._duplicates)

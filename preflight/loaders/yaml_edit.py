@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
-from preflight.document import Document, Entry, Node
-from preflight.finding import Edit, Key
 from preflight.loaders.comments import yaml_comments
+from preflight.loaders.document import Document, Entry, Node
 from preflight.loaders.yaml_scalars import resolve
-from preflight.source import Span
+from preflight.source.finding import Edit, Key
+from preflight.source.text import Span
 
 Splice = tuple[Span, str]
 
@@ -70,14 +71,22 @@ def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
 
 def _standing_at(document: Document, span: Span | None) -> tuple[Node | None, Entry | None]:
     """The entry whose key stands at a place, a shadowed one too."""
-    stack = [document.tree] if document.tree is not None else []
-    while stack:
+    stack = [document.tree] if document.tree is not None and span is not None else []
+    while stack and span is not None:
         node = stack.pop()
-        for entry in node.entries:
-            if entry.key.span == span and not entry.merged:
-                return node, entry
+        if not node.span.start <= span.start <= node.span.end:
+            continue
+        first = bisect_left(node.entries, True, key=lambda entry: not entry.merged)  # those that came in by `<<` are in front
+        at = bisect_left(node.entries, span.start, lo=first, key=lambda entry: entry.key.span.start)
+        if at < len(node.entries) and node.entries[at].key.span == span:
+            return node, node.entries[at]
         stack += [*node.items, *(entry.value for entry in node.entries)]
     return None, None
+
+
+def _pair(entry: Entry) -> Node:
+    """A key with its value, as a node."""
+    return Node("sequence", (entry.key, entry.value), entry.key.span)
 
 
 def _replace(document: Document, entry: Entry, value: object) -> Splice:
@@ -202,7 +211,7 @@ def _remove(document: Document, parent: Node, entry: Entry, key: Key) -> Splice:
         raise CannotEdit(f"{dotted(key)} does not stand on a line of its own")
     end = _line_end(document, max(entry.key.span.end, _entry_end(entry)))
     indent = source.text[start : entry.key.span.start]
-    kept = [c.span.text for c in yaml_comments(source, document.tree) if start <= c.span.start < end]
+    kept = [c.span.text for c in yaml_comments(source, _pair(entry), start, end)]
     return Span(source, start, end), "".join(f"{indent}{comment}{_newline(document)}" for comment in kept)
 
 
@@ -223,7 +232,7 @@ def _on_key_line(document: Document, holder: Entry, start: int, end: int, value:
         return None
     until = _line_end(document, end)
     newline, indent = _newline(document), " " * (holder.key.span.column - 1)
-    kept = [c.span for c in yaml_comments(document.source, document.tree) if head.end() <= c.span.start < until]
+    kept = [c.span for c in yaml_comments(document.source, _pair(holder), head.end(), until)]
     alone = [text[: span.start].rpartition("\n")[2] for span in kept]
     lines = "".join(f"{lead if not lead.strip() else indent}{span.text}{newline}" for lead, span in zip(alone, kept, strict=True))
     return document.source.span(after, until), f": {value}{'  ' if head[1].strip() else ''}{head[1].strip()}{newline}{lines}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from preflight.cluster import Cluster
-from preflight.memory import inference, leftovers, need, parameters, peak, states
+from preflight.memory import device_need, inference, leftovers, parameters, peak, states
+from preflight.memory.requirements import MOST
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term
 from preflight.memory.shape import SWAPPED, Missing, Shape, shape
-from preflight.memory.usable import MOST
-from preflight.plan import Plan
-from preflight.record import NamedTuple
-from preflight.value import known
+from preflight.run.cluster import Cluster
+from preflight.run.plan import Plan
+from preflight.run.value import known
+from preflight.source.record import NamedTuple
 
 GIB = 2**30
 WIDE = 2.0
@@ -18,7 +18,7 @@ WIDE = 2.0
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
-    available = need.budget(cluster)
+    available = device_need.budget(cluster)
     if plan.unmodelled:
         return MemoryEstimate(budget=available, unknown=tuple(f"not modelled: {feature}" for feature in plan.unmodelled))
     try:
@@ -36,13 +36,13 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
         stages = tuple(stage(numbers, rank, cluster) for rank in range(numbers.pipeline))
     worst = max(stages, key=lambda s: s.required)
     low = max(stage.low for stage in stages)
-    verdict = need.verdict(low, worst.required, available)
+    verdict = device_need.verdict(low, worst.required, available)
     why = numbers.open if verdict != "does-not-fit" else ""
     why = SWAPPED if not why and numbers.doubtful and verdict == "at-risk" else why
     if why and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
         return MemoryEstimate(budget=available, unknown=(f"{why} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",))
     reasons = () if available is not None else ("the device is not known",)
-    return MemoryEstimate(stages, verdict, available, reasons, need.outside(numbers, cluster))
+    return MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster))
 
 
 def stage(s: Shape, rank: int, cluster: Cluster) -> Stage:
@@ -89,7 +89,7 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
     if rest.step > alive:
         dynamic = [Term("the optimizer's step", sum(term.low for term in dynamic), rest.step, "one parameter, or one part of the states")]
     allocated = total + max(alive, rest.step)
-    device = [*need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
+    device = [*device_need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
     required = max(allocated, allocated + sum(term.high for term in device))
     sure = LOW_MIXED if s.experts or s.fp8 else LOW
     return Stage(rank, (*steady, *dynamic, *device), total + rest.copy, allocated, required, rest.parameters, first, sure)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from preflight.record import dataclass
+from preflight.source.record import dataclass
 
-CUDA = ("transformer_engine", "local", "inference_optimized")
-"""Implementations whose fused attention keeps one fp32 log-sum-exp a head and query; Ascend's keeps maximum and sum, 8 fp32 lanes each."""
+CUDA, TORCH_NPU = ("transformer_engine", "local", "inference_optimized"), "torch-npu"
+"""Kernels whose fused attention keeps one fp32 log-sum-exp a head and query; Ascend's keeps maximum and sum, 8 fp32
+lanes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ class Shape:
     double_buffer: bool  # two buffers for such a unit's gradients
     cross_entropy: str
     capped: bool  # logits pass a tanh
-    implementation: str
+    kernels: str
     gradient_fusion: bool
     loader_mask: bool
     deferred: int  # micro-batches whose output-layer weight gradient is put off

@@ -7,7 +7,7 @@ MLPs; the attention term counts the full square, not the causal half. A multiply
 from __future__ import annotations
 
 from preflight.memory.shape import Shape
-from preflight.record import NamedTuple
+from preflight.source.record import NamedTuple
 
 
 class Flops(NamedTuple):

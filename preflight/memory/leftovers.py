@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
-from preflight.memory.shape import CUDA, Shape
+from preflight.memory.shape import CUDA, TORCH_NPU, Shape
 
 MIB = 2**20
 BLACKWELL = 10
@@ -25,9 +25,9 @@ def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
 def fixed(s: Shape) -> float:
     """Workspaces: Transformer Engine and cuBLAS 72 MiB on A100, 100 MiB from Hopper on, 112 MiB with local layers;
     four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on. Ascend's libraries keep theirs outside the allocator."""
-    if s.implementation not in CUDA:
+    if s.kernels not in CUDA:
         return 0.0
-    base = 112 if s.implementation == "local" else 72 if s.architecture == 8 else 100
+    base = 112 if s.kernels == "local" else 72 if s.architecture == 8 else 100
     return (base + (128 if s.grouped_gemm and s.experts and s.architecture != 8 else 0)) * MIB
 
 
@@ -54,7 +54,7 @@ def placeholders(s: Shape, rank: int) -> float:
     """A linear that accumulates its weight gradient in place hands autograd a tensor in its stead, one for each shape, which is kept for
     good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts since 2.10; Megatron-LM d98e8a6
     tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no argument tells."""
-    if s.implementation not in CUDA or not s.gradient_fusion or s.adapters:
+    if s.kernels not in CUDA or not s.gradient_fusion or s.adapters:
         return 0.0
     each = 2 if s.fp8_parameters else s.parameter_bytes
     return float(each * sum(rows * columns for rows, columns in linears(s, rank)))
@@ -90,7 +90,7 @@ def attention(s: Shape) -> set[tuple[float, float]]:
 def last_inputs(s: Shape, rank: int) -> float:
     """Each part of the model that another rank feeds keeps its last input, and the gradient of it, until the next one comes: 2 x 2·S·h
     (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers are at work that input is one of those in flight."""
-    if s.pipeline == 1 or s.implementation not in (*CUDA, "mindspeed"):
+    if s.pipeline == 1 or s.kernels not in (*CUDA, TORCH_NPU):
         return 0.0
     own = 1 if rank == 0 else 0
     return 4 * s.split_tokens * s.hidden * max(s.virtual - own, 0)

@@ -28,7 +28,7 @@ outputs of both models 8 and the policy's exponentials 4 stay; the reference's e
 
 def kept(s: Shape) -> tuple[float, float]:
     """What the loss holds at the least and at the most."""
-    if s.frozen and s.implementation not in CUDA:
+    if s.frozen and s.kernels not in CUDA:
         return PAIR_LEAST * logits(s), PAIR * logits(s)
     return loss_bytes(s), loss_bytes(s)
 

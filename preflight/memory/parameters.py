@@ -6,7 +6,7 @@ Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer
 from __future__ import annotations
 
 from preflight.memory.shape import Shape
-from preflight.record import NamedTuple, replace
+from preflight.source.record import NamedTuple, replace
 
 
 class Parameters(NamedTuple):

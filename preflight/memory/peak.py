@@ -12,7 +12,7 @@ from collections import Counter
 from preflight.memory import activations, loss, parameters, schedule
 from preflight.memory.result import Term
 from preflight.memory.shape import Shape
-from preflight.record import NamedTuple
+from preflight.source.record import NamedTuple
 
 HOPPER = 9
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from preflight.record import NamedTuple, dataclass
+from preflight.source.record import NamedTuple, dataclass
 
 LOW = 0.92
 """Of the predicted low end, what is allocated at the least: no measured dense run was below 0.96 (benchmarks/memory.py)."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from preflight.memory.figures import CUDA, Experts, Latent, Shape
-from preflight.memory.usable import BYTES, MOST, Missing, verify
-from preflight.plan import Plan
-from preflight.value import Value
+from preflight.memory.figures import CUDA, TORCH_NPU, Experts, Latent, Shape
+from preflight.memory.requirements import BYTES, MOST, Missing, verify
+from preflight.run.plan import Plan
+from preflight.run.value import Value
 
-__all__ = ["CUDA", "Experts", "Latent", "Missing", "Shape", "shape"]
+__all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Missing", "Shape", "shape"]
 
 SWAPPED = "how much of the activations is swapped out or made again"
 Get = Callable[..., Any]
@@ -64,7 +64,7 @@ def _attention(get: Get) -> dict[str, Any]:
         "attention_dropout": bool(get("model.attention_dropout", 0)),
         "attention": get("model.attention", "flash"),
         "latent": _latent(get),
-        "statistics": 4 if get("loss.implementation", "transformer_engine") in CUDA else 64,
+        "statistics": 4 if get("model.kernels", "transformer_engine") in CUDA else 64,
     }
 
 
@@ -154,14 +154,14 @@ def _moments(get: Get) -> float:
 def _loss(get: Get) -> dict[str, Any]:
     """The loss, and further switches."""
     return {
-        "cross_entropy": get("loss.cross_entropy", "unfused"),
-        "capped": bool(get("loss.capped", False)),
-        "implementation": get("loss.implementation", "transformer_engine"),
-        "gradient_fusion": get("loss.gradient_fusion", True),
-        "loader_mask": get("loss.mask_from_loader", False),
-        "deferred": get("loss.deferred", 0),
-        "dispatcher": get("loss.dispatcher", "alltoall"),
-        "grouped_gemm": get("loss.grouped_gemm", False),
+        "cross_entropy": get("model.cross_entropy", "unfused"),
+        "capped": bool(get("model.capped", False)),
+        "kernels": get("model.kernels", "transformer_engine"),
+        "gradient_fusion": get("optimizer.gradient_fusion", True),
+        "loader_mask": get("batch.mask_from_loader", False),
+        "deferred": get("layout.deferred", 0),
+        "dispatcher": get("model.dispatcher", "alltoall"),
+        "grouped_gemm": get("model.grouped_gemm", False),
     }
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from preflight.memory import parameters
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
-from preflight.memory.shape import Shape
-from preflight.record import NamedTuple
+from preflight.memory.shape import TORCH_NPU, Shape
+from preflight.source.record import NamedTuple
 
 MOMENTS = {"adam": 2, "adamw": 2, "lamb": 2, "came": 2, "sgd": 1, "muon": 1, "lion": 1, "lomo": 0, "adafactor": 0.05}
 
@@ -81,7 +81,7 @@ def at_step(s: Shape, n: Parameters) -> float:
     n = n.trained
     if s.swapped:
         return (s.master_bytes + states_per_parameter(s)) * max(sharded(s, n, 1) / s.swapped, piece(s, n))
-    if s.implementation == "mindspeed" and s.optimizer == "adam" and s.master_bytes:
+    if s.kernels == TORCH_NPU and s.optimizer == "adam" and s.master_bytes:
         widened = 12 if s.state_bytes < 4 else 0 if s.in_place else 4
         return widened * piece(s, n)
     return 0.0

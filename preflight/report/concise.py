@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.engine import Report
-from preflight.finding import Finding
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.checking.engine import Report
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.source.finding import Finding
 
 
 def line(finding: Finding) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from typing import Any
 
-from preflight.rule import Checkable, Rule
+from preflight.lint.evidence import evidence
+from preflight.lint.rule import Checkable, Rule
 
 _PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
 HOW = "A check counts as covered when a rule that names its place upstream speaks on an example that upstream refuses there."
@@ -23,7 +24,19 @@ def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
     for name, found in measured().items():
         if not wanted or name.partition("@")[0] in wanted:
             lines += ["", *_catalogue(name, found, missing)]
+    for framework in dict.fromkeys(name.partition("@")[0] for name in measured()):
+        if not wanted or framework in wanted:
+            lines += _releases(framework)
     return "\n".join(lines) + "\n"
+
+
+def _releases(framework: str) -> Iterator[str]:
+    """Per release of a framework that is described: how many checks its sources have, and what became of them."""
+    if (known := evidence(framework)) is None:
+        return
+    yield from ("", f"{framework}, as its sources say it release by release:")
+    for release, found in known.decided().items():
+        yield f"  {release}: {sum(found)} checks, {found[0]} with a rule, {found[1]} left out for a reason, {found[2]} open"
 
 
 def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]:
@@ -53,18 +66,9 @@ def measured() -> dict[str, dict[str, Any]]:
     return found
 
 
-def upstream_places(rule: Checkable) -> tuple[str, ...]:
-    """The checks of upstream that a rule says it owns, as "file:line"."""
-    upstream: Any = getattr(rule, "upstream", ())
-    if isinstance(upstream, str):
-        upstream = (upstream,)
-    also: tuple[str, ...] = getattr(rule, "also", ())
-    return (*(upstream.values() if hasattr(upstream, "values") else upstream), *also)
-
-
 def mentioned(rule: Checkable) -> set[tuple[str, int]]:
     """Every place upstream that a rule names: its own, and for a function those that its module's text names."""
-    texts = list(upstream_places(rule))
+    texts = list(rule.owned)
     if isinstance(rule, Rule):
         texts.append(inspect.getsource(sys.modules[rule.function.__module__]))
     return {(match[1], int(match[2])) for text in texts for match in _PLACE.finditer(text)}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from unicodedata import east_asian_width
 
-from preflight.finding import Finding, Severity
-from preflight.record import NamedTuple
-from preflight.report.look import Look
-from preflight.report.plain import plain
-from preflight.source import Source, Span
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.source.finding import Finding, Severity
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source, Span
 
 COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
 TAB = "    "
+REACH = 1000
+"""Characters of a line that are looked at on either side of a place."""
+MOST_MARKS = 50
+"""Places of a finding that are shown."""
 
 
 class Mark(NamedTuple):
@@ -29,7 +34,7 @@ def marks(finding: Finding) -> list[Mark]:
     assert finding.severity is not None
     own = Mark(finding.span, "", "^", COLORS[finding.severity])
     others = dict.fromkeys(r for r in finding.related if (r.span.path, r.span.start) != (finding.span.path, finding.span.start))
-    return [own, *(Mark(r.span, r.label, "-", "cyan") for r in others)]
+    return [own, *(Mark(r.span, r.label, "-", "cyan") for r in islice(others, MOST_MARKS))]
 
 
 def excerpt(finding: Finding, look: Look) -> Iterator[str]:
@@ -47,31 +52,42 @@ def excerpt(finding: Finding, look: Look) -> Iterator[str]:
 
 def _lines(source: Source, group: Sequence[Mark], gutter: int, look: Look) -> Iterator[str]:
     bar = look.paint(f"{' ' * gutter} |", "dim")
-    numbers = sorted({mark.span.line for mark in group})
-    before = {group[0].span.line - 1} if group[0].sign == "^" and group[0].span.line > 1 else set()
+    lines = [mark.span.line for mark in group]
+    numbers = set(lines)
+    before = {lines[0] - 1} if group[0].sign == "^" and lines[0] > 1 else set()
     shown = sorted({*numbers, *before})
     last = 0
     yield bar
     for number in shown:
-        if number not in numbers and not source.line(number).strip():
+        if number not in numbers and not source.line(number)[:REACH].strip():
             continue
         if last and number > last + 1:
             yield look.paint(f"{' ' * gutter}...", "dim")
         last = number
-        here = [mark for mark in group if mark.span.line == number]
-        cells = [TAB if char == "\t" else plain(char) for char in source.line(number)]
-        start, end = _window(cells, here, (look.width or 160) - gutter - 4)
-        yield f"{look.paint(f'{number:>{gutter}} |', 'dim')} {'…' if start else ''}{''.join(cells[start:end])}{'…' if end < len(cells) else ''}".rstrip()
+        here = [mark for mark, line in zip(group, lines, strict=True) if line == number]
+        text = source.line(number)
+        cut = max(0, here[0].span.column - REACH) if here else 0
+        cells = _cells(text[cut : cut + 2 * REACH])
+        here = [mark for mark in here if cut < mark.span.column <= cut + len(cells) + 1]
+        start, end = _window(cells, here, cut, (look.width or 160) - gutter - 4)
+        more = "…" if cut + end < len(text) else ""
+        shown_line = f"{'…' if cut + start else ''}{''.join(cells[start:end])}{more}"
+        yield f"{look.paint(f'{number:>{gutter}} |', 'dim')} {shown_line}".rstrip()
         for mark in here:
-            yield f"{bar} {_underline(cells, mark, start, end, look)}"
+            yield f"{bar} {_underline(cells, mark, cut, start, end, look)}"
     yield bar
 
 
-def _window(cells: Sequence[str], here: Sequence[Mark], width: int) -> tuple[int, int]:
-    """The part of a long line to show, around the first mark."""
+def _cells(line: str) -> Sequence[str]:
+    """The characters of a line as they are shown, one by one."""
+    return line if line.isprintable() else [TAB if char == "\t" else plain(char) for char in line]
+
+
+def _window(cells: Sequence[str], here: Sequence[Mark], cut: int, width: int) -> tuple[int, int]:
+    """The part of a long line to show, around the first mark. cut: characters of the line in front of the cells."""
     if _width(cells) <= width or width < 20:
         return 0, len(cells)
-    column = here[0].span.column - 1 if here else 0
+    column = here[0].span.column - 1 - cut if here else 0
     start = max(0, min(column - width // 3, len(cells)))
     end, used = start, 2
     while end < len(cells) and (used := used + _width(cells[end])) <= width:
@@ -79,11 +95,12 @@ def _window(cells: Sequence[str], here: Sequence[Mark], width: int) -> tuple[int
     return start, end
 
 
-def _underline(cells: Sequence[str], mark: Mark, start: int, end: int, look: Look) -> str:
-    column = mark.span.column - 1
-    stop = mark.span.end_position.column - 1 if mark.span.end_position.line == mark.span.line else len(cells)
+def _underline(cells: Sequence[str], mark: Mark, cut: int, start: int, end: int, look: Look) -> str:
+    begin, finish = mark.span.source.position(mark.span.start), mark.span.end_position
+    column = begin.column - 1 - cut
+    stop = finish.column - 1 - cut if finish.line == begin.line else len(cells)
     first, last = max(column, start), max(min(stop, end), max(column, start) + 1)
-    before = _width(cells[start:first]) + (1 if start else 0)
+    before = _width(cells[start:first]) + (1 if start + cut else 0)
     text = mark.sign * max(1, _width(cells[first:last]))
     return " " * before + look.paint(text + (f" {plain(mark.label)}" if mark.label else ""), mark.color)
 

@@ -6,14 +6,17 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from preflight.finding import Finding
+from preflight.source.finding import Finding
+
+LONGEST = 2000
+"""Characters of a line that count."""
 
 
 def fingerprints(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     """Each finding with a hash of what it is about; equal ones are numbered in order."""
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:
-        about = (finding.rule, finding.path.replace("\\", "/"), ".".join(map(str, finding.key)), finding.span.source.line(finding.line).strip())
+        about = (finding.rule, finding.path.replace("\\", "/"), ".".join(map(str, finding.key)), finding.span.source.line(finding.line).strip()[:LONGEST])
         seen[about] += 1
         text = "\0".join((*about, str(seen[about])))
         yield finding, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

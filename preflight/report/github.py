@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from preflight.engine import Report
-from preflight.finding import Finding, Severity
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.checking.engine import Report, Unreadable
+from preflight.checking.failure import crash_line
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.source.finding import Finding, Severity
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -13,8 +14,13 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 def render(report: Report, look: Look = Look()) -> str:
     """A command per finding, and one per file that could not be read."""
     lines = [_line(finding) for finding in report.findings]
-    lines += [f"::error file={_property(e.path)},line={max(e.line, 1)},title=unreadable::{_data(e.message)}" for e in report.errors]
+    lines += [_unreadable(error) for error in report.errors]
+    lines += [f"::error file={_property(c.path)},title=crash::{_data(crash_line(c))}" for c in report.crashes]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _unreadable(error: Unreadable) -> str:
+    return f"::error file={_property(error.path)},line={max(error.line, 1)},title=unreadable::{_data(error.message)}"
 
 
 def _line(finding: Finding) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePath
 
-from preflight.engine import Report
-from preflight.finding import Severity
+from preflight.checking.engine import Report
+from preflight.report.dump import dumped
+from preflight.report.escapes import plain
 from preflight.report.fingerprint import fingerprints
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.style import Look
+from preflight.source.finding import Severity
 
 LEVELS = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: "info"}
 
@@ -22,8 +22,11 @@ def render(report: Report, look: Look = Look()) -> str:
             "check_name": finding.rule,
             "fingerprint": print_,
             "severity": LEVELS[finding.severity or Severity.NOTE],
-            "location": {"path": PurePath(finding.path).as_posix(), "lines": {"begin": finding.line, "end": finding.span.end_position.line}},
+            "location": {
+                "path": PurePath(finding.path).as_posix(),
+                "lines": {"begin": finding.line, "end": finding.span.end_position.line},
+            },
         }
         for finding, print_ in fingerprints(report.findings)
     ]
-    return json.dumps(issues, indent=2) + "\n"
+    return dumped(issues)

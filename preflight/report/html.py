@@ -8,16 +8,19 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 import preflight
-from preflight.engine import Report
-from preflight.finding import Finding, Severity
+from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.memory import Term
-from preflight.record import NamedTuple
-from preflight.report.look import Look
-from preflight.report.plain import counted, plain
+from preflight.report.escapes import counted, plain
+from preflight.report.style import Look
+from preflight.report.topics import section_url
+from preflight.source.finding import Finding, Severity
+from preflight.source.record import NamedTuple
 
 GIB = 2**30
 CONTEXT = 2
+REACH = 400
+"""Characters of a line that are shown on either side of a place."""
 COLORS = 8
 LAYOUT = ("world", "data", "tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "sequence_parallel")
 
@@ -45,7 +48,7 @@ def render(report: Report, look: Look = Look()) -> str:
     counts = {str(s): sum(f.severity is s for f in report.findings) for s in Severity}
     runs = [run for job in report.jobs if (run := _run(job))]
     return environment.get_template("report.html.j2").render(
-        report=report, version=preflight.__version__, counts=counts, context=_context, plain=plain, counted=counted, runs=runs
+        report=report, version=preflight.__version__, counts=counts, context=_context, plain=plain, counted=counted, runs=runs, page=section_url
     )
 
 
@@ -55,10 +58,11 @@ def _context(finding: Finding) -> Iterator[Line]:
     for number in range(max(1, start.line - CONTEXT), min(len(source.starts), start.line + CONTEXT) + 1):
         text = source.line(number)
         if number != start.line:
-            yield Line(number, plain(text), "", "")
+            yield Line(number, plain(text[:REACH]), "", "")
             continue
         stop = end.column - 1 if end.line == start.line else len(text)
-        yield Line(number, plain(text[: start.column - 1]), plain(text[start.column - 1 : stop]), plain(text[stop:]))
+        at = start.column - 1
+        yield Line(number, plain(text[max(0, at - REACH) : at]), plain(text[at : min(stop, at + REACH)]), plain(text[stop : stop + REACH]))
 
 
 def _run(job: Job) -> dict[str, Any] | None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
 import preflight
-from preflight.document import Unknown
-from preflight.engine import Report
-from preflight.finding import Edit, Finding, Fix, Severity
+from preflight.checking.engine import Report
 from preflight.job import Job
-from preflight.report.look import Look
-from preflight.source import Span
+from preflight.loaders.document import Unknown
+from preflight.report.dump import dumped
+from preflight.report.style import Look
+from preflight.source.finding import Edit, Finding, Fix, Severity
+from preflight.source.text import Span
 
 SCHEMA = 1
 
 
 def render(report: Report, look: Look = Look()) -> str:
     """The whole report as JSON text."""
-    return json.dumps(as_dict(report), indent=2, default=_plain) + "\n"
+    return dumped(as_dict(report), default=_plain)
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -70,7 +70,11 @@ def fix_dict(fix: Fix) -> dict[str, Any]:
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    exact = edit.value is None or isinstance(edit.value, (str, int, bool, list, tuple, dict)) or (isinstance(edit.value, float) and isfinite(edit.value))
+    exact = (
+        edit.value is None
+        or isinstance(edit.value, (str, int, bool, list, tuple, dict))
+        or (isinstance(edit.value, float) and isfinite(edit.value))
+    )
     value = edit.value if exact else str(edit.value)
     found: dict[str, Any] = {"action": edit.action, "key": list(edit.key), "value": value}
     return {**found, "at": place(edit.span)} if edit.span is not None else found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
-from preflight.engine import Report
-from preflight.finding import Severity
+from preflight.checking.engine import Report
+from preflight.checking.failure import crash_line
 from preflight.report.concise import line
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.source.finding import Severity
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -26,6 +27,10 @@ def render(report: Report, look: Look = Look()) -> str:
     for error in report.errors:
         case = TestCase(plain(error.path), classname="preflight")
         case.result = [Error(plain(str(error)), "unreadable")]
+        suite.add_testcase(case)
+    for crash in report.crashes:
+        case = TestCase(plain(crash.path), classname="preflight")
+        case.result = [Error(plain(crash_line(crash)), "crash")]
         suite.add_testcase(case)
     xml = JUnitXml("preflight")
     xml.add_testsuite(suite)

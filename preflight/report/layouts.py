@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from preflight.report.plain import plain
-from preflight.search import Found, Result
+from preflight.layouts import Found, Result
+from preflight.report.escapes import plain
 
 GIB = 2**30
 COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
-NO_DEVICE = "no device is named (--device): times are those of 312 TFLOP/s a device, and memory is compared with nothing but a limit of the config"
+NO_DEVICE = (
+    "no device is named (--device): times are those of 312 TFLOP/s a device, "
+    "and memory is compared with nothing but a limit of the config"
+)
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
 
 
 def layouts_text(path: str, result: Result, explain: bool) -> str:
     """A table, best first, with what decides between them."""
-    lines = [f"{path}: {result.considered} layouts considered, {len(result.layouts)} shown"]
+    lines = [f"{plain(path)}: {result.considered} layouts considered, {len(result.layouts)} shown"]
     if result.unknown:
         return plain(f"{path}: no layouts: {result.unknown}") + "\n"
     if result.layouts:
@@ -45,7 +48,14 @@ def _row(found: Found) -> list[str]:
     if found.sizes.chunks:
         sizes["pipeline"] = f"{found.sizes.pipeline} {[list(row) for row in found.sizes.chunks]}"
     room = f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?"
-    return [*(str(sizes[name]) for name in COLUMNS), f"{found.seconds:.3g}", f"{found.mfu:.0%}", f"{found.bubble:.0%}", f"{found.communication:.2g}", room]
+    return [
+        *(str(sizes[name]) for name in COLUMNS),
+        f"{found.seconds:.3g}",
+        f"{found.mfu:.0%}",
+        f"{found.bubble:.0%}",
+        f"{found.communication:.2g}",
+        room,
+    ]
 
 
 def _table(rows: list[list[str]]) -> list[str]:

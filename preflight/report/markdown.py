@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from preflight.engine import Report
-from preflight.finding import Finding, Severity
-from preflight.report.look import Look
-from preflight.report.plain import counted, plain
+from preflight.checking.engine import Report
+from preflight.checking.failure import crash_line
+from preflight.report.escapes import counted, plain
+from preflight.report.style import Look
+from preflight.source.finding import Finding, Severity
+
+_LIVE = re.compile(r"@|://|www\.|mailto:|<|&|[#!~%$]\w|\bGH-\d", re.IGNORECASE)
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -18,14 +21,21 @@ def render(report: Report, look: Look = Look()) -> str:
         lines += ["| place | severity | finding | rule | fix |", "|---|---|---|---|---|"]
         lines += [_row(finding) for finding in report.findings]
     lines += [f"- could not be read: {_cell(str(error))}" for error in report.errors]
+    lines += [f"- {_cell(crash_line(crash))}" for crash in report.crashes]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _row(finding: Finding) -> str:
     fix = finding.fix.title if finding.fix else ""
-    cells = (f"{finding.path}:{finding.line}", str(finding.severity), finding.message, f"`{finding.rule}`", fix)
-    return "| " + " | ".join(cell if cell.startswith("`") else _cell(cell) for cell in cells) + " |"
+    place = _cell(f"{finding.path}:{finding.line}")
+    return f"| {place} | {finding.severity} | {_cell(finding.message)} | `{finding.rule}` | {_cell(fix)} |"
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", plain(text))
+    """A text that stays text: code, where a part of it would become a mention, a link or an element."""
+    text = plain(text)
+    if not _LIVE.search(text):
+        return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text)
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text.replace('|', chr(92) + '|')} {fence}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.cluster import GIB
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
 from preflight.memory.advice import advice
 from preflight.memory.shape import Missing, shape
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.escapes import plain
+from preflight.report.style import Look
+from preflight.run.cluster import GIB
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
 SHOWN = 8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from preflight.document import Unknown
 from preflight.job import Job
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.loaders.document import Unknown
+from preflight.report.escapes import plain
+from preflight.report.style import Look
 from preflight.report.utilisation import lines
-from preflight.value import Value
+from preflight.run.value import Value
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
 NOT_DEGREES = (None, 0, 1)

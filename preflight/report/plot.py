@@ -1,13 +1,13 @@
-"""The memory of a run as a picture: PNG, SVG or PDF by the file's name (needs the extra `plot`), HTML without it."""
+"""The memory of a run as a picture: PNG, SVG or PDF by the extra `plot`, HTML by the extra `reports`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from preflight.cluster import GIB
 from preflight.job import Job
-from preflight.source import InputError
+from preflight.run.cluster import GIB
+from preflight.source.text import InputError
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -15,7 +15,7 @@ FORMATS = (".png", ".svg", ".pdf")
 def plot(job: Job, path: Path) -> None:
     """Write stacked bars per stage. Raises InputError for an unknown format, a missing library, or nothing to draw."""
     if path.suffix == ".html":
-        from preflight.engine import Report
+        from preflight.checking.engine import Report
         from preflight.report.html import render
 
         page = render(Report(jobs=(job,), checked=(job.documents[0].source.name,)))
@@ -25,10 +25,8 @@ def plot(job: Job, path: Path) -> None:
         raise InputError(f"--plot writes {', '.join((*FORMATS, '.html'))}, not {path.suffix or path.name!r}")
     if not job.memory.stages:
         raise InputError(f"there is nothing to draw: {'; '.join(job.memory.unknown)}", job.documents[0].source.name)
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("--plot needs matplotlib: pip install 'preflight-llm[plot]'") from None
+    import matplotlib
+
     matplotlib.use("agg")
     _written(path, lambda: _draw(job, path))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -12,15 +10,20 @@ import attr
 import sarif_om as sarif  # type: ignore[import-untyped]
 
 import preflight
-from preflight.engine import Report
-from preflight.finding import Finding, Fix, Severity
-from preflight.fixer import text_edits
+from preflight.checking.engine import Report
+from preflight.checking.failure import crash_line
+from preflight.fix.apply import text_edits
+from preflight.lint.rule import Checkable
+from preflight.report.distribution import home
+from preflight.report.dump import dumped
+from preflight.report.escapes import plain
 from preflight.report.fingerprint import fingerprints
-from preflight.report.look import Look
-from preflight.report.plain import plain
+from preflight.report.page import rule_text
+from preflight.report.style import Look
+from preflight.report.topics import section_url
 from preflight.report.unused_suppression import unused_suppression
-from preflight.rule import Checkable
-from preflight.source import Span
+from preflight.source.finding import Finding, Fix, Severity
+from preflight.source.text import Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
@@ -28,7 +31,10 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 def render(report: Report, look: Look = Look()) -> str:
     """The report as a SARIF log with one run."""
-    named = [*report.rules, *([unused_suppression] if any(f.rule == unused_suppression.id for f in report.findings) else [])]
+    named = [
+        *report.rules,
+        *([unused_suppression] if any(f.rule == unused_suppression.id for f in report.findings) else []),
+    ]
     rules = {rule.id: index for index, rule in enumerate(named)}
     results = [_result(report, finding, print_, rules) for finding, print_ in fingerprints(report.findings)]
     driver = sarif.ToolComponent(
@@ -38,30 +44,29 @@ def render(report: Report, look: Look = Look()) -> str:
         information_uri=home(),
         rules=[_rule(rule) for rule in named],
     )
-    failures = [sarif.Notification(message=sarif.Message(text=plain(str(error))), level="error") for error in report.errors]
-    failures += [sarif.Notification(message=sarif.Message(text=plain(f"rule {c.rule} crashed on {c.path}: {c.error}")), level="error") for c in report.crashes]
+    failures = [_failure(str(error)) for error in report.errors]
+    failures += [_failure(crash_line(crash)) for crash in report.crashes]
     invocation = sarif.Invocation(execution_successful=not failures, tool_execution_notifications=failures or None)
-    run = sarif.Run(tool=sarif.Tool(driver=driver), results=results, invocations=[invocation], column_kind="unicodeCodePoints")
-    return json.dumps(_plain(sarif.SarifLog(version="2.1.0", schema_uri=SCHEMA, runs=[run])), indent=2) + "\n"
+    run = sarif.Run(
+        tool=sarif.Tool(driver=driver), results=results, invocations=[invocation], column_kind="unicodeCodePoints"
+    )
+    return dumped(_plain(sarif.SarifLog(version="2.1.0", schema_uri=SCHEMA, runs=[run])))
 
 
-def home() -> str | None:
-    """Where preflight lives, as its installed distribution says; None where that names no place. The pages of the rules are in the log itself."""
-    try:
-        urls = metadata("preflight-llm").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return None
-    return next((url.strip() for label, _, url in (line.partition(",") for line in urls) if label.strip().lower() in ("homepage", "repository")), None)
+def _failure(text: str) -> Any:
+    return sarif.Notification(message=sarif.Message(text=plain(text)), level="error")
 
 
 def _rule(rule: Checkable) -> Any:
-    first, _, rest = rule.page.partition("\n")
+    text = rule_text(rule)
+    first, _, rest = text.partition("\n")
     return sarif.ReportingDescriptor(
         id=rule.id,
         name="".join(part.capitalize() for part in rule.id.replace("/", "-").split("-")),
         short_description=sarif.MultiformatMessageString(text=_sentence(first)),
         full_description=sarif.MultiformatMessageString(text=_sentence(first)),
-        help=sarif.MultiformatMessageString(text=rule.page, markdown=f"# {rule.id}\n\n{first}\n{rest}"),
+        help=sarif.MultiformatMessageString(text=text, markdown=f"# {rule.id}\n\n{first}\n{rest}"),
+        help_uri=section_url(rule.id),
         default_configuration=sarif.ReportingConfiguration(level=LEVELS[rule.severity]),
     )
 
@@ -75,7 +80,10 @@ def _sentence(text: str) -> str:
 
 def _result(report: Report, finding: Finding, print_: str, rules: dict[str, int]) -> Any:
     assert finding.severity is not None
-    related = [sarif.Location(id=i, physical_location=_place(r.span), message=_text(r.label or "takes part")) for i, r in enumerate(finding.related, 1)]
+    related = [
+        sarif.Location(id=i, physical_location=_place(r.span), message=_text(r.label or "takes part"))
+        for i, r in enumerate(finding.related, 1)
+    ]
     fixes = [_fix(report, finding, fix) for fix in (finding.fix, *finding.alternatives) if fix is not None]
     return sarif.Result(
         rule_id=finding.rule,
@@ -99,13 +107,15 @@ def _place(span: Span) -> Any:
 
 def _region(span: Span) -> Any:
     end = span.end_position
-    return sarif.Region(start_line=span.line, start_column=span.column, end_line=end.line, end_column=max(end.column, 1))
+    return sarif.Region(
+        start_line=span.line, start_column=span.column, end_line=end.line, end_column=max(end.column, 1)
+    )
 
 
 def uri(path: str) -> str:
     """A path as a relative reference, or as a file URI when it is absolute."""
     pure = PurePath(path)
-    return pure.as_uri() if pure.is_absolute() else quote(pure.as_posix())
+    return pure.as_uri() if pure.is_absolute() else quote(pure.as_posix(), errors="surrogateescape")
 
 
 def _fix(report: Report, finding: Finding, fix: Fix) -> Any:
@@ -114,8 +124,13 @@ def _fix(report: Report, finding: Finding, fix: Fix) -> Any:
         return None
     changes = []
     for path, splices in edits.items():
-        replacements = [sarif.Replacement(deleted_region=_region(span), inserted_content=sarif.ArtifactContent(text=text)) for span, text in splices]
-        changes.append(sarif.ArtifactChange(artifact_location=sarif.ArtifactLocation(uri=uri(path)), replacements=replacements))
+        replacements = [
+            sarif.Replacement(deleted_region=_region(span), inserted_content=sarif.ArtifactContent(text=text))
+            for span, text in splices
+        ]
+        changes.append(
+            sarif.ArtifactChange(artifact_location=sarif.ArtifactLocation(uri=uri(path)), replacements=replacements)
+        )
     return sarif.Fix(description=_text(fix.title), artifact_changes=changes)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from preflight.engine import Report
-from preflight.finding import Safety
+from preflight.checking.engine import Report
+from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS
-from preflight.report.look import Look
-from preflight.report.plain import counted, plain
+from preflight.report.style import Look
+from preflight.source.finding import Safety
 
 
 def render(report: Report, look: Look = Look()) -> str:

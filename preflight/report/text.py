@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from preflight.engine import Report
-from preflight.finding import Finding, Fix, Safety, Severity
+from preflight.checking.engine import Report
 from preflight.job import Job
+from preflight.lint.evidence import switched_at
+from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS, excerpt
-from preflight.report.look import Look
-from preflight.report.plain import counted, plain
-from preflight.report.told import Entry, Told
+from preflight.report.style import Look
+from preflight.report.totals import Entry, Told
+from preflight.source.finding import Finding, Fix, Safety, Severity
 
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
@@ -109,4 +110,4 @@ def _details(report: Report) -> Iterator[str]:
         many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
         yield plain(f"{job.documents[0].source.name}: read as {_read_as(job)}, {many}")
         for switch in job.arguments.switches:
-            yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switch.upstream})")
+            yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switched_at(switch, job.versions)})")

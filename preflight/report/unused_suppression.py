@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.engine import UNUSED
-from preflight.finding import Finding, Severity
+from preflight.checking.engine import UNUSED
 from preflight.job import Job
-from preflight.rule import rule
+from preflight.lint.rule import rule
+from preflight.source.finding import Finding, Severity
 
 
 @rule(severity=Severity.WARNING, id=UNUSED)

@@ -7,7 +7,7 @@ import re
 from preflight.job import Job
 from preflight.memory import flops
 from preflight.memory.shape import Missing, shape
-from preflight.source import InputError
+from preflight.source.text import InputError
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
 

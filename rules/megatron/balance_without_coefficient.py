@@ -19,27 +19,38 @@ Use instead:
 Unsafe: another training result; 0.01 is the value of the first papers, newer models take less.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/transformer/moe/router.py:419, TopKRouter._apply_aux_loss; core_v0.12.1 :285
+Megatron-LM d98e8a6, megatron/core/transformer/moe/router.py, TopKRouter._apply_aux_loss
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, rule
-from preflight.rules.megatron.core_reading import core, read
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import read
+from preflight.source.finding import Kind
 
 ROUTER = "megatron/core/transformer/moe/router.py"
 LOSSES = ("aux_loss", "seq_aux_loss", "global_aux_loss")
 
 
-@rule(severity=Severity.WARNING, id="megatron/balance-without-coefficient", frameworks=("megatron",), upstream=(f"{ROUTER}:419", f"{ROUTER}:285"))
+@rule(
+    severity=Severity.WARNING,
+    id="megatron/balance-without-coefficient",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Auxiliary losses whose coefficient is the default of 0."""
     kind = job.arguments.given("moe_router_load_balancing_type")
     if kind is None or job.arguments.given("moe_aux_loss_coeff") is not None:
         return
-    if isinstance(values := read(job, "moe_router_load_balancing_type", "moe_aux_loss_coeff", "num_experts", "moe_router_enable_expert_bias"), Unverified):
+    if isinstance(
+        values := read(
+            job, "moe_router_load_balancing_type", "moe_aux_loss_coeff", "num_experts", "moe_router_enable_expert_bias"
+        ),
+        Unverified,
+    ):
         yield values
         return
     kinds, coefficient, experts, biased = values
@@ -48,9 +59,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     edits = job.arguments.put("moe_aux_loss_coeff", 0.01)
     yield Finding(
-        f"{named[0]} balances nothing: --moe-aux-loss-coeff is not given, and is 0",
+        Message("{kind} balances nothing: --moe-aux-loss-coeff is not given, and is 0", kind=named[0]),
         job.place(kind),
         key=kind.key,
-        upstream=f"{ROUTER}:{285 if core(job) == '0.12.1' else 419}",
         fix=Fix("set --moe-aux-loss-coeff 0.01", edits) if edits else None,
     )

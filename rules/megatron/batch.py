@@ -1,9 +1,9 @@
 """Batch sizes: micro-batch, global batch, evaluation batch, batches of reinforcement learning."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import BATCHES, REFUSED, each, new
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 PER_RANK = a.micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size
@@ -18,7 +18,6 @@ MEGATRON.add(
         a.micro_batch_size <= 0,
         message="--micro-batch-size is {micro_batch_size}; it must be at least 1",
         why=REFUSED,
-        **each(694, 420),
     ),
     conflicts(
         "batch-schedule-with-global-batch",
@@ -28,7 +27,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.global_batch_size, a.step_batch_size_schedule),
         fixes=(drop(a.global_batch_size), drop(a.step_batch_size_schedule)),
-        **new(699),
     ),
     refuse(
         "global-batch-not-positive",
@@ -36,7 +34,6 @@ MEGATRON.add(
         message="the global batch is {global_batch_size}; it must be at least 1",
         why=REFUSED,
         at=(a.global_batch_size,),
-        **each(705, 426),
     ),
     conflicts(
         "batch-schedule-with-decrease",
@@ -46,7 +43,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.decrease_batch_size_if_needed, a.step_batch_size_schedule),
         fixes=(drop(a.decrease_batch_size_if_needed, safety=Safety.SAFE),),
-        **new(266, BATCHES),
     ),
     refuse(
         "eval-batch-not-divisible",
@@ -61,7 +57,6 @@ MEGATRON.add(
         at=(a.eval_global_batch_size, a.eval_micro_batch_size, a.global_batch_size),
         fixes=(put(a.eval_global_batch_size, (a.eval_global_batch_size // PER_EVALUATION + 1) * PER_EVALUATION, safety=Safety.SAFE),),
         after=("batch-not-divisible",),
-        **new(716),
     ),
     refuse(
         "no-micro-batch",
@@ -71,7 +66,6 @@ MEGATRON.add(
         shows={"per_step": PER_RANK},
         at=(a.global_batch_size, a.decrease_batch_size_if_needed),
         fixes=(put(a.global_batch_size, PER_RANK),),
-        **each(389, 348, BATCHES),
     ),
     divides(
         "rollouts-over-global-batch",
@@ -82,7 +76,6 @@ MEGATRON.add(
         why=REFUSED,
         shows={"rollouts": ROLLOUTS},
         at=(a.global_batch_size, a.grpo_group_size, a.grpo_prompts_per_step, a.grpo_iterations),
-        **new(727),
     ),
     divides(
         "exit-interval-over-rollouts",
@@ -94,7 +87,6 @@ MEGATRON.add(
         shows={"steps": STEPS},
         at=(a.exit_interval,),
         fixes=(put(a.exit_interval, (a.exit_interval // STEPS + 1) * STEPS),),
-        **new(735),
     ),
     divides(
         "save-interval-over-rollouts",
@@ -106,7 +98,6 @@ MEGATRON.add(
         shows={"steps": STEPS},
         at=(a.save_interval,),
         fixes=(put(a.save_interval, (a.save_interval // STEPS + 1) * STEPS),),
-        **new(738),
     ),
     refuse(
         "packing-micro-batch",
@@ -115,6 +106,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.micro_batch_size, a.rl_use_sequence_packing),
         fixes=(put(a.micro_batch_size, 1),),
-        **new(564),
     ),
 )

@@ -14,23 +14,27 @@ tokens and are counted in whole sequences, so two that differ by less than a seq
 Use instead "0:512 10B:1024".
 
 ## References
-Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:501-556, StepBatchsizeNumMicroBatchesCalculator
+Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py, StepBatchsizeNumMicroBatchesCalculator
 """
 
 from collections.abc import Iterator
 from itertools import pairwise
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.record import NamedTuple
-from preflight.rules.megatron.core_reading import read, typed
-from preflight.rules.megatron.training_names import BATCHES
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.source.finding import Kind
+from preflight.source.record import NamedTuple
 
 NAME = "step_batch_size_schedule"
 SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6, "K": 10**3}
-LINES = (517, 538, 539, 545, 556)
 
 
-@rule(severity=Severity.ERROR, id="megatron/batch-schedule", frameworks=("megatron",), upstream=tuple(f"{BATCHES}:{line}" for line in LINES))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/batch-schedule",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first fault of a schedule."""
     given = typed(job, NAME)
@@ -40,8 +44,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if isinstance(values, Unverified):
         yield values
     elif fault := fault_of(str(values[0]), values[1]):
-        message, line = fault
-        yield Finding(message, span=job.place(*given), key=given[0].key, upstream=f"{BATCHES}:{line}")
+        message, site = fault
+        yield Finding(message, span=job.place(*given), key=given[0].key, upstream=place_of(job, site))
 
 
 class Step(NamedTuple):
@@ -52,30 +56,41 @@ class Step(NamedTuple):
     entry: str
 
 
-def fault_of(schedule: str, sequence: int | None) -> tuple[str, int] | None:
-    """What is wrong with a schedule, and the line upstream that says so."""
+def fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
+    """What is wrong with a schedule, and the statement upstream that says so."""
     for entry in _entries(schedule):
         threshold, colon, size = entry.partition(":")
         if not colon:
-            return f"the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", 517
+            return Message("the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", entry=entry), "595541fa82"
         if number(threshold) is None or number(size) is None:
-            return f"the batch-size schedule has {entry!r}, which is not two numbers", 517
+            return Message("the batch-size schedule has {entry!r}, which is not two numbers", entry=entry), "595541fa82"
     steps = steps_of(schedule, sequence)
     if not steps:
-        return "the batch-size schedule is empty", 538
+        return "the batch-size schedule is empty", "cbe985721c"
     if steps[0].start != 0:
-        return f"the batch-size schedule begins at {steps[0].entry!r}; its first threshold is 0", 539
+        return Message(
+            "the batch-size schedule begins at {entry!r}; its first threshold is 0", entry=steps[0].entry
+        ), "c2a31348f0"
     for before, after in pairwise(steps):
         if after.start <= before.start:
-            return f"{before.entry!r} and {after.entry!r} of the batch-size schedule start at the same sample, {after.start}", 545
+            return Message(
+                "{before!r} and {after!r} of the batch-size schedule start at the same sample, {start}",
+                before=before.entry,
+                after=after.entry,
+                start=after.start,
+            ), "263ff44265"
     bad = next((step.entry for step in steps if step.size <= 0), None)
-    return (f"the batch-size schedule has {bad!r}; a size must be at least 1", 556) if bad else None
+    return (Message("the batch-size schedule has {bad!r}; a size must be at least 1", bad=bad), "1e1b5fd27f") if bad else None
 
 
 def steps_of(schedule: str, sequence: int | None) -> list[Step]:
     """The steps in order; entries that are no two numbers are left out."""
     pairs = ((entry, [number(part) for part in entry.split(":", 1)]) for entry in _entries(schedule))
-    steps = [Step(pair[0] // (sequence or 1), pair[1], entry) for entry, pair in pairs if len(pair) == 2 and pair[0] is not None and pair[1] is not None]
+    steps = [
+        Step(pair[0] // (sequence or 1), pair[1], entry)
+        for entry, pair in pairs
+        if len(pair) == 2 and pair[0] is not None and pair[1] is not None
+    ]
     return sorted(steps, key=lambda step: step.start)
 
 

@@ -24,15 +24,27 @@ megatron/training/training.py:4627 calls in each iteration, and megatron/trainin
 from collections.abc import Iterator
 from itertools import pairwise
 
-from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.rules.megatron.batch_schedule import NAME, Step, fault_of, steps_of
 from preflight.rules.megatron.core_reading import read, typed
 from preflight.rules.megatron.training_names import BATCHES
+from preflight.source.finding import Kind
 
 DIVIDES, GROWS = f"{BATCHES}:581", "megatron/training/training.py:4612"
 
+_PLAIN = "micro batch {micro} x data parallel {data} = {unit}"
+_SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = {unit}"
 
-@rule(severity=Severity.ERROR, id="megatron/batch-schedule-step", frameworks=("megatron",), upstream=(DIVIDES, GROWS), after=("device-count",), reads=(NAME,))
+
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/batch-schedule-step",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    upstream=(DIVIDES, GROWS),
+    after=("device-count",),
+    reads=(NAME,),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first size that does not divide, or that falls."""
     given = typed(job, NAME)
@@ -42,7 +54,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     factors = (job.plan.batch.micro, job.plan.layout.data, job.arguments.get("gtp_weight_remat_size"))
     numbers = known(*factors)
     if isinstance(values, Unverified) or numbers is None:
-        yield values if isinstance(values, Unverified) else Unverified(next((v.because for v in factors if not v.known), ""))
+        yield (
+            values
+            if isinstance(values, Unverified)
+            else Unverified(next((v.because for v in factors if not v.known), ""))
+        )
         return
     schedule, sequence, skipped, _ = values
     unit = numbers[0] * numbers[1] * numbers[2]
@@ -51,18 +67,25 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     steps = steps_of(str(schedule), sequence)
     if (found := _fault(steps, unit)) is not None:
         index, why, line = found
-        parts = f"micro batch {numbers[0]} x data parallel {numbers[1]}" + (f" x weight shards {numbers[2]}" if numbers[2] > 1 else "")
+        micro, data, held = numbers
+        size = Message(_SHARDED if held > 1 else _PLAIN, micro=micro, data=data, held=held, unit=unit)
         severity = None if _reaches(job, steps, index) else Severity.WARNING
-        yield Finding(why.format(unit=f"{parts} = {unit}"), job.place(*given), key=given[0].key, upstream=line, severity=severity)
+        step, before = steps[index], steps[index - 1].size
+        message = Message(why, entry=step.entry, size=step.size, before=before, unit=size)
+        yield Finding(message, job.place(*given), key=given[0].key, upstream=line, severity=severity)
 
 
 def _fault(steps: list[Step], unit: int) -> tuple[int, str, str] | None:
-    """The step at which a run dies, why, and the line upstream."""
+    """The step at which a run dies, the template of why, and the line upstream."""
     for index, step in enumerate(steps):
         if step.size % unit:
-            return index, f"the batch-size schedule has {step.entry!r}, and {step.size} is not a multiple of {{unit}}", DIVIDES
+            return index, "the batch-size schedule has {entry!r}, and {size} is not a multiple of {unit}", DIVIDES
         if index and step.size < steps[index - 1].size:
-            return index, f"the batch-size schedule goes from {steps[index - 1].size} down to {step.size}; the number of micro-batches must not fall", GROWS
+            return (
+                index,
+                "the batch-size schedule goes from {before} down to {size}; the number of micro-batches must not fall",
+                GROWS,
+            )
     return None
 
 

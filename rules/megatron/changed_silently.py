@@ -22,11 +22,29 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:389-1987, validate_args; cor
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Value, rule
-from preflight.arguments import Switch
+from preflight import Finding, Job, Message, Severity, Value, rule
+from preflight.lint.evidence import switched_at
+from preflight.run.arguments import Switch
 
-COSTLY = frozenset(["recompute_granularity", "num_layers", "mtp_num_layers", "async_save", "fp8_param_gather", "use_distributed_optimizer"])
-ALIASES = frozenset(["optimizer", "hybrid_layer_pattern", "cuda_graph_impl", "cuda_graph_modules", "moe_router_padding_for_quantization"])
+COSTLY = frozenset(
+    [
+        "recompute_granularity",
+        "num_layers",
+        "mtp_num_layers",
+        "async_save",
+        "fp8_param_gather",
+        "use_distributed_optimizer",
+    ]
+)
+ALIASES = frozenset(
+    [
+        "optimizer",
+        "hybrid_layer_pattern",
+        "cuda_graph_impl",
+        "cuda_graph_modules",
+        "moe_router_padding_for_quantization",
+    ]
+)
 
 
 @rule(severity=Severity.WARNING, frameworks=("megatron",))
@@ -38,12 +56,20 @@ def check(job: Job) -> Iterator[Finding]:
         if given is None or not given.known or switch.name in ALIASES or not _lost(switch, given):
             continue
         after = "off" if switch.after is False else "on" if switch.after is True else switch.after
-        layer_wise = switch.name == "use_distributed_optimizer" and job.arguments.get("use_layer_wise_distributed_optimizer").raw is True
+        layer_wise = (
+            switch.name == "use_distributed_optimizer"
+            and job.arguments.get("use_layer_wise_distributed_optimizer").raw is True
+        )
         yield Finding(
-            f"{job.arguments.spell(switch.name)} becomes {after}: {switch.cause}",
+            Message(
+                "{flag} becomes {after}: {cause}",
+                flag=job.arguments.spell(switch.name),
+                after=after,
+                cause=switch.cause,
+            ),
             job.place(given),
             key=given.key,
-            upstream=switch.upstream,
+            upstream=switched_at(switch, job.versions),
             severity=Severity.NOTE if switch.name not in COSTLY or layer_wise else None,
         )
 

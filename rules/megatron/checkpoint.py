@@ -1,9 +1,9 @@
 """Saving, loading and converting checkpoints."""
 
-from preflight.constraints.shapes import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 SAVES = a.save.is_set
@@ -18,7 +18,6 @@ MEGATRON.add(
         message="--ckpt-convert-format converts a checkpoint, and --ckpt-convert-save does not say where to",
         why=REFUSED,
         at=(a.ckpt_convert_format,),
-        **new(393),
     ),
     requires(
         "conversion-without-source",
@@ -27,7 +26,6 @@ MEGATRON.add(
         message="--ckpt-convert-format converts a checkpoint, and --load does not say which",
         why=REFUSED,
         at=(a.ckpt_convert_format,),
-        **new(394),
     ),
     refuse(
         "in-memory-checkpoint",
@@ -36,7 +34,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.non_persistent_ckpt_type,),
         fixes=(put(a.non_persistent_ckpt_type, "global"),),
-        **each(398, 279),
     ),
     refuse(
         "save-interval-missing",
@@ -45,7 +42,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.save,),
         fixes=(put(a.save_interval, a.train_iters),),
-        **each(1362, 704),
     ),
     refuse(
         "save-interval-not-positive",
@@ -53,7 +49,6 @@ MEGATRON.add(
         message="--save-interval is {save_interval}; it must be at least 1",
         why=REFUSED,
         at=(a.save_interval,),
-        **new(1363),
     ),
     refuse(
         "retain-interval-not-positive",
@@ -62,7 +57,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.save_retain_interval,),
         fixes=(put(a.save_retain_interval, a.save_interval),),
-        **new(1365),
     ),
     divides(
         "retain-interval-over-save-interval",
@@ -73,7 +67,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.save_retain_interval, a.save_interval),
         fixes=(put(a.save_retain_interval, (a.save_retain_interval // a.save_interval + 1) * a.save_interval),),
-        **new(1366),
     ),
     conflicts(
         "saved-params-with-param-gather",
@@ -83,7 +76,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.save_params_interval, a.overlap_param_gather),
         fixes=(drop(a.save_params_interval, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
-        **new(1368),
     ),
     refuse(
         "cached-distribution-of-two-groups",
@@ -93,7 +85,6 @@ MEGATRON.add(
         why="one group's file would be read for the other; " + REFUSED,
         at=(a.ckpt_fully_parallel_load_process_group, a.ckpt_fully_parallel_save_process_group, a.ckpt_pg_tensors_cache_path),
         fixes=(drop(a.ckpt_pg_tensors_cache_path, safety=Safety.SAFE),),
-        **new(1799),
     ),
     refuse(
         "main-params-with-optimizer-states",
@@ -102,7 +93,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.load_main_params_from_ckpt,),
         fixes=(put(a.no_load_optim), drop(a.load_main_params_from_ckpt)),
-        **new(1812),
     ),
     requires(
         "saved-logits-without-top-k",
@@ -111,7 +101,6 @@ MEGATRON.add(
         message="--logits-save-dir needs --logits-save-top-k, how many logits a token keeps",
         why=REFUSED,
         at=(a.logits_save_dir,),
-        **new(1826),
     ),
     refuse(
         "saved-logits-without-async-save",
@@ -120,7 +109,6 @@ MEGATRON.add(
         why="logits are written by the checkpoint worker; " + REFUSED,
         at=(a.logits_save_dir,),
         fixes=(Repair((Change(a.async_save, True), Change(a.use_persistent_ckpt_worker, True))),),
-        **new(1827),
     ),
     conflicts(
         "overridden-iteration-with-finetune",
@@ -130,7 +118,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.override_ckpt_iteration, a.finetune),
         fixes=(drop(a.override_ckpt_iteration, safety=Safety.SAFE), drop(a.finetune)),
-        **new(1852),
     ),
     requires(
         "upcycling-without-save",
@@ -139,7 +126,6 @@ MEGATRON.add(
         message="--moe-use-upcycling writes the converted checkpoint and needs --save",
         why=REFUSED,
         at=(a.moe_use_upcycling,),
-        **each(1864, 936),
     ),
     requires(
         "local-checkpoint-without-folder",
@@ -148,7 +134,6 @@ MEGATRON.add(
         message="local checkpoints need --non-persistent-local-ckpt-dir",
         why=REFUSED,
         at=(a.non_persistent_ckpt_type,),
-        **each(1895, 953),
     ),
     requires(
         "replication-without-jump",
@@ -157,7 +142,6 @@ MEGATRON.add(
         message="--replication needs --replication-jump, the distance between ranks that keep the same checkpoint",
         why=REFUSED,
         at=(a.replication,),
-        **each(1897, 955),
     ),
     requires(
         "replication-without-local-checkpoint",
@@ -167,6 +151,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.replication, a.non_persistent_ckpt_type),
         fixes=(drop(a.replication, also=(a.replication_jump,)),),
-        **each(1898, 956),
     ),
 )

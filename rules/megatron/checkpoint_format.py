@@ -1,16 +1,15 @@
 """What each checkpoint format works with."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new, old, weights_sharded
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.training_names import REFUSED, weights_sharded
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 FORMAT = a.ckpt_format
 DCP = FORMAT == "torch_dcp"
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
 SHARED = all_of(a.dist_ckpt_optim_fully_reshardable, a.distrib_optim_fully_reshardable_mem_efficient)
-NO_GLOO = all_of(~any_of(a.use_gloo_process_groups), a.use_distributed_optimizer)
 
 MEGATRON.add(
     requires(
@@ -21,7 +20,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT,),
         fixes=(put(FORMAT, "torch_dist"),),
-        **each(1668, 863),
     ),
     refuse(
         "torch-dcp-with-tensor-parallel",
@@ -30,7 +28,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT, a.tensor_model_parallel_size),
         fixes=(put(FORMAT, "torch_dist"),),
-        **each(1669, 864),
     ),
     requires(
         "fsdp-dtensor-without-fsdp",
@@ -40,7 +37,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT,),
         fixes=(put(FORMAT, "torch_dist"),),
-        **new(1676),
     ),
     refuse(
         "legacy-checkpoint-without-gloo",
@@ -49,7 +45,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT, a.use_gloo_process_groups),
         fixes=(put(FORMAT, "torch_dist"),),
-        **new(1750),
     ),
     refuse(
         "reshardable-checkpoint-without-gloo",
@@ -58,7 +53,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.distrib_optim_fully_reshardable_mem_efficient,),
         fixes=(drop(a.distrib_optim_fully_reshardable_mem_efficient, safety=Safety.SAFE),),
-        **new(1753),
     ),
     refuse(
         "gloo-disabled-with-legacy-checkpoint",
@@ -67,7 +61,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT, a.enable_gloo_process_groups),
         fixes=(put(FORMAT, "torch_dist"),),
-        **old(903),
     ),
     refuse(
         "integrity-check-format",
@@ -76,7 +69,6 @@ MEGATRON.add(
         why="the checkpoint configuration is refused",
         at=(a.verify_integrity, FORMAT),
         fixes=(drop(a.verify_integrity, safety=Safety.SAFE), put(FORMAT, "torch_dist")),
-        **new(671, "megatron/training/config/training_config.py"),
     ),
     refuse(
         "weight-shards-checkpoint-format",
@@ -85,7 +77,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(put(FORMAT, "torch_dist"),),
-        **new(1558),
     ),
     conflicts(
         "weight-shards-with-lean-checkpoint",
@@ -95,7 +86,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.distrib_optim_fully_reshardable_mem_efficient, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(drop(a.distrib_optim_fully_reshardable_mem_efficient, safety=Safety.SAFE),),
-        **new(1562),
     ),
     requires(
         "legacy-model-checkpoint-format",
@@ -105,7 +95,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(FORMAT, a.use_legacy_models),
         fixes=(put(FORMAT, "torch"),),
-        upstream=f"{ARGUMENTS}:296",
-        versions=OLD,
     ),
 )

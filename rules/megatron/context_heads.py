@@ -1,6 +1,6 @@
 """Context parallelism that deals out attention heads: every rank needs as many, and at least one."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, refuse
+from preflight.lint.shapes import ConstraintSet, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of
 
 MEGATRON = ConstraintSet("megatron")

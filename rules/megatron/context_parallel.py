@@ -1,8 +1,8 @@
 """Context parallelism: two levels, and the hybrid kind with groups of different size."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
+from preflight.rules.megatron.training_names import REFUSED
 
 MEGATRON = ConstraintSet("megatron")
 HYBRID = a.hybrid_context_parallel
@@ -15,7 +15,6 @@ MEGATRON.add(
         message="--cp-comm-type a2a+p2p needs --hierarchical-context-parallel-sizes, the size of each level",
         why=REFUSED,
         at=(a.cp_comm_type,),
-        **each(584, 355),
     ),
     refuse(
         "hybrid-context-with-pipeline",
@@ -24,7 +23,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(HYBRID, a.pipeline_model_parallel_size),
         fixes=(drop(HYBRID),),
-        **new(1445),
     ),
     conflicts(
         "hybrid-context-with-graph",
@@ -32,7 +30,6 @@ MEGATRON.add(
         a.enable_cuda_graph,
         message="hybrid context parallelism does not work with --enable-cuda-graph",
         why=REFUSED,
-        **new(1446),
     ),
     conflicts(
         "hybrid-context-with-fsdp",
@@ -41,7 +38,6 @@ MEGATRON.add(
         message="hybrid context parallelism does not work with Megatron-FSDP",
         why=REFUSED,
         fixes=(drop(HYBRID),),
-        **new(1447),
     ),
     refuse(
         "hybrid-context-loader",
@@ -50,7 +46,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.dataloader_type, HYBRID),
         fixes=(put(a.dataloader_type, "single"),),
-        **new(1448),
     ),
     requires(
         "hybrid-context-without-token-loss",
@@ -58,6 +53,5 @@ MEGATRON.add(
         a.calculate_per_token_loss,
         message="hybrid context parallelism needs --calculate-per-token-loss",
         why=REFUSED,
-        **new(1449),
     ),
 )

@@ -18,14 +18,12 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:582, validate_args; core_v0.
 from collections.abc import Iterator
 from math import prod
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import read, typed
-from preflight.rules.megatron.training_names import ARGUMENTS
-
-PLACES = {"megatron@0.12.1": f"{ARGUMENTS}:353", "megatron": f"{ARGUMENTS}:582"}
+from preflight.source.finding import Kind
 
 
-@rule(severity=Severity.ERROR, id="megatron/context-sizes", frameworks=("megatron",), upstream=tuple(PLACES.values()))
+@rule(severity=Severity.ERROR, id="megatron/context-sizes", kind=Kind.RELEASE, frameworks=("megatron",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Levels of context parallelism against its size."""
     given = typed(job, "hierarchical_context_parallel_sizes", "context_parallel_size")
@@ -40,5 +38,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     shown = " x ".join(map(str, levels))
     related = tuple(place for value in given[1:] for place in value.related)
-    message = f"context parallel levels {shown} make {prod(levels)}, context parallel is {size}"
-    yield Finding(message, span=job.place(*given), related=related, key=given[0].key, upstream=job.upstream(PLACES), layout=True)
+    message = Message(
+        "context parallel levels {shown} make {product}, context parallel is {size}",
+        shown=shown,
+        product=prod(levels),
+        size=size,
+    )
+    yield Finding(
+        message, span=job.place(*given), related=related, key=given[0].key, layout=True
+    )

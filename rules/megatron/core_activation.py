@@ -1,8 +1,8 @@
 """Activation functions and normalization: which fusions go with which."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, bias_fusion, both, moe, quick_geglu, swiglu
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 CLAMPED = all_of(swiglu, a.activation_func_clamp_value.is_set)
@@ -14,7 +14,6 @@ MEGATRON.add(
         all_of(~swiglu, a.squared_relu, a.bias_gelu_fusion),
         message="squared ReLU has no fusion with the bias, and --no-bias-gelu-fusion is missing",
         why="bias fusion knows GELU and SwiGLU; the model configuration is refused",
-        upstream=both(2422, 893),
         at=(a.squared_relu,),
         fixes=(UNFUSE,),
     ),
@@ -23,8 +22,6 @@ MEGATRON.add(
         all_of(bias_fusion, a.glu_linear_offset != 0, ~quick_geglu),
         message="a GLU offset of {glu_linear_offset} can only be fused with --quick-geglu",
         why="the fused kernels of the other activations ignore it; the model configuration is refused",
-        upstream=at(2441),
-        versions=NEW,
         at=(a.glu_linear_offset,),
         after=("megatron/bias-fusion-activation",),
         fixes=(drop(a.glu_linear_offset),),
@@ -34,8 +31,6 @@ MEGATRON.add(
         all_of(bias_fusion, a.use_te_activation_func),
         message="the activation is fused with the bias by default and asked of Transformer Engine too",
         why="only one of the two can run it; the model configuration is refused",
-        upstream=at(2447),
-        versions=NEW,
         at=(a.use_te_activation_func,),
         after=("megatron/bias-fusion-activation",),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),
@@ -46,8 +41,6 @@ MEGATRON.add(
         a.normalization == "RMSNorm",
         message="the fused residual norm is an RMSNorm, the model uses {normalization}",
         why="the model configuration is refused at start-up",
-        upstream=at(2455),
-        versions=NEW,
         at=(a.fused_residual_rmsnorm, a.normalization),
         fixes=(drop(a.fused_residual_rmsnorm, safety=Safety.SAFE),),
     ),
@@ -56,8 +49,6 @@ MEGATRON.add(
         all_of(a.use_te_activation_func, any_of(quick_geglu, all_of(~swiglu, a.squared_relu))),
         message="Transformer Engine has GELU, SiLU and ReLU with and without gate, not the activation chosen here",
         why="the model configuration is refused at start-up",
-        upstream=at(2461),
-        versions=NEW,
         at=(a.use_te_activation_func, a.squared_relu, a.quick_geglu),
         after=("megatron/te-activation-with-bias-fusion", "megatron/bias-fusion-activation"),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),
@@ -67,8 +58,6 @@ MEGATRON.add(
         all_of(CLAMPED, ~all_of(a.activation_func_clamp_value > 0, a.activation_func_clamp_value < float("inf"))),
         message="--activation-func-clamp-value is {activation_func_clamp_value}, a clamp is finite and above 0",
         why="the model configuration is refused at start-up",
-        upstream=at(2480),
-        versions=NEW,
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),
     ),
@@ -78,8 +67,6 @@ MEGATRON.add(
         moe,
         message="SwiGLU can only be clamped in expert layers, the model has none",
         why="the model configuration is refused at start-up",
-        upstream=at(2484),
-        versions=NEW,
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),
     ),
@@ -88,8 +75,6 @@ MEGATRON.add(
         all_of(CLAMPED, a.glu_linear_offset != 0),
         message="SwiGLU cannot be clamped at {activation_func_clamp_value} and offset by {glu_linear_offset} at once",
         why="the model configuration is refused at start-up",
-        upstream=at(2488),
-        versions=NEW,
         at=(a.glu_linear_offset, a.activation_func_clamp_value),
         fixes=(drop(a.glu_linear_offset),),
     ),
@@ -98,8 +83,6 @@ MEGATRON.add(
         all_of(CLAMPED, a.use_te_activation_func),
         message="Transformer Engine's activation cannot clamp SwiGLU",
         why="the model configuration is refused at start-up",
-        upstream=at(2493),
-        versions=NEW,
         at=(a.use_te_activation_func, a.activation_func_clamp_value),
         after=("megatron/te-activation-with-bias-fusion",),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),

@@ -1,8 +1,8 @@
 """Attention: query groups, rotary embeddings, latent attention, communication under context parallelism."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
-from preflight.finding import Safety, Severity
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, at, both
+from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 GROUPS = all_of(a.group_query_attention, a.num_query_groups.is_set)
@@ -14,8 +14,6 @@ MEGATRON.add(
         all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0),
         message="{num_query_groups} query groups and tensor parallel {tensor_model_parallel_size}: neither divides the other",
         why="key and value heads could be neither split nor copied evenly; the model configuration is refused",
-        upstream=at(1465),
-        versions=NEW,
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible",),
         layout=True,
@@ -27,8 +25,6 @@ MEGATRON.add(
         when=all_of(GROUPS, ~a.tp_2d, ~a.unaligned_linear),
         message="{num_query_groups} query groups do not divide over tensor parallel {tensor_model_parallel_size}",
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
-        upstream=at(575),
-        versions=OLD,
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible",),
         layout=True,
@@ -39,7 +35,6 @@ MEGATRON.add(
         a.rotary_interleaved,
         message="latent attention cannot use interleaved rotary embeddings",
         why="the model configuration is refused at start-up",
-        upstream=both(2527, 933),
         at=(a.rotary_interleaved, a.multi_latent_attention),
         fixes=(drop(a.rotary_interleaved),),
     ),
@@ -48,8 +43,6 @@ MEGATRON.add(
         all_of(a.multi_latent_attention, a.apply_rope_fusion, a.rope_type == "rope"),
         message="latent attention can only fuse rotary embeddings of the type yarn, not {rope_type}",
         why="the model configuration is refused at start-up",
-        upstream=at(3346),
-        versions=NEW,
         at=(a.rope_type, a.multi_latent_attention),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -59,8 +52,6 @@ MEGATRON.add(
         a.apply_rope_fusion,
         message="latent attention cannot use fused rotary embeddings, which are on by default",
         why="the model configuration is refused at start-up",
-        upstream=at(930),
-        versions=OLD,
         at=(a.multi_latent_attention,),
         unless_framework="mindspeed",
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
@@ -71,8 +62,6 @@ MEGATRON.add(
         a.attention_output_gate,
         message="latent attention has no output gate",
         why="the model configuration is refused at start-up",
-        upstream=at(3349),
-        versions=NEW,
         fixes=(drop(a.attention_output_gate),),
     ),
     refuse(
@@ -80,8 +69,6 @@ MEGATRON.add(
         all_of(a.multi_latent_attention, a.cache_mla_latents, a.apply_rope_fusion),
         message="latents cannot be cached while rotary embeddings are fused, which is the default",
         why="the model configuration is refused at start-up",
-        upstream=at(3352),
-        versions=NEW,
         at=(a.cache_mla_latents,),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -90,7 +77,6 @@ MEGATRON.add(
         all_of(a.context_parallel_size > 1, a.cp_comm_type.length > 1, a.cp_comm_type.length != a.num_layers),
         message="--cp-comm-type names {given} ways of communication: it takes one for all layers or one for each of the {num_layers}",
         why="the model configuration is refused at start-up",
-        upstream=both(3105, 1046),
         shows={"given": a.cp_comm_type.length},
         at=(a.cp_comm_type,),
     ),
@@ -100,8 +86,6 @@ MEGATRON.add(
         a.flash_decode,
         message="flash decoding cannot skip rotary embeddings in some layers (--no-rope-freq)",
         why="the model configuration is refused at start-up",
-        upstream=at(3139),
-        versions=NEW,
         at=(a.flash_decode, a.no_rope_freq),
         fixes=(drop(a.flash_decode),),
     ),
@@ -112,8 +96,6 @@ MEGATRON.add(
         when=all_of(a.no_rope_freq.is_set, a.no_rope_freq != 0),
         message="skipping rotary embeddings every {no_rope_freq} layers does not come out even over {num_layers} layers",
         why="the model configuration is refused at start-up",
-        upstream=at(3141),
-        versions=NEW,
         at=(a.no_rope_freq, a.num_layers),
     ),
     refuse(
@@ -121,8 +103,6 @@ MEGATRON.add(
         all_of(a.no_rope_freq.is_set, a.no_rope_freq.length != a.num_layers),
         message="the list of layers without rotary embeddings has {given} entries for {num_layers} layers",
         why="the model configuration is refused at start-up",
-        upstream=at(3150),
-        versions=NEW,
         shows={"given": a.no_rope_freq.length},
         at=(a.no_rope_freq, a.num_layers),
     ),
@@ -131,8 +111,6 @@ MEGATRON.add(
         all_of(a.use_mup, a.mup_base_hidden_size <= 0),
         message="--mup-base-hidden-size is {mup_base_hidden_size}, the base model needs a width",
         why="the width multiplier is the ratio to it; the model configuration is refused",
-        upstream=at(2534),
-        versions=NEW,
         at=(a.mup_base_hidden_size,),
         fixes=(drop(a.mup_base_hidden_size),),
     ),
@@ -141,7 +119,6 @@ MEGATRON.add(
         all_of(a.num_query_groups.given, ~a.group_query_attention, a.num_query_groups.written != a.num_attention_heads),
         message="--num-query-groups {groups} does nothing without --group-query-attention: every one of the {num_attention_heads} heads gets its own keys",
         why="the model is built with plain multi-head attention: another, larger model than planned",
-        upstream={"0.20.0": "megatron/training/argument_utils.py:330", "0.12.1": "megatron/training/arguments.py:1034"},
         severity=Severity.WARNING,
         shows={"groups": a.num_query_groups.written},
         at=(a.num_query_groups,),

@@ -1,8 +1,8 @@
 """Experimental attention: gated delta nets, sparse attention, gated delta products."""
 
-from preflight.constraints.shapes import ConstraintSet, divides, drop, in_range, put, refuse
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, delta_net, sparse_attention
+from preflight.lint.shapes import ConstraintSet, divides, drop, in_range, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, sparse_attention
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 VARIANT = a.experimental_attention_variant
@@ -15,8 +15,6 @@ MEGATRON.add(
         low=1,
         message="--gdp-num-householder is {gdp_num_householder}, at least 1 is needed",
         why="the model configuration is refused at start-up",
-        upstream=at(1438),
-        versions=NEW,
         fixes=(drop(a.gdp_num_householder),),
     ),
     refuse(
@@ -24,8 +22,6 @@ MEGATRON.add(
         all_of(VARIANT.is_in("gdn", "gated_delta_net"), ~sparse_attention, a.linear_attention_freq.is_none),
         message="the attention variant {experimental_attention_variant} needs --linear-attention-freq to say which layers are linear",
         why="the model configuration is refused at start-up",
-        upstream=at(1475),
-        versions=NEW,
         at=(VARIANT,),
     ),
     divides(
@@ -35,8 +31,6 @@ MEGATRON.add(
         when=all_of(delta_net, ~sparse_attention),
         message="{linear_num_value_heads} linear value heads are not a multiple of {linear_num_key_heads} key heads",
         why="every key head serves the same number of value heads; the model configuration is refused",
-        upstream=at(1495),
-        versions=NEW,
         at=(a.linear_num_value_heads, a.linear_num_key_heads),
     ),
     divides(
@@ -46,8 +40,6 @@ MEGATRON.add(
         when=all_of(delta_net, ~sparse_attention),
         message="{linear_num_key_heads} linear key heads do not divide over tensor {tensor_model_parallel_size} x context {context_parallel_size} ranks",
         why="the model configuration is refused at start-up",
-        upstream=at(1502),
-        versions=NEW,
         at=(a.linear_num_key_heads, a.tensor_model_parallel_size, a.context_parallel_size),
         layout=True,
     ),
@@ -56,8 +48,6 @@ MEGATRON.add(
         all_of(sparse_attention, a.add_bias_linear),
         message="sparse attention works without linear biases only, and they are on by default",
         why="the model configuration is refused at start-up",
-        upstream=at(1513),
-        versions=NEW,
         at=(VARIANT, a.hybrid_layer_pattern),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),
     ),
@@ -68,8 +58,6 @@ MEGATRON.add(
         when=sparse_attention,
         message="--dsa-indexer-topk-freq is {dsa_indexer_topk_freq}, at least 1 is needed",
         why="the model configuration is refused at start-up",
-        upstream=at(1518),
-        versions=NEW,
         at=(a.dsa_indexer_topk_freq,),
         fixes=(drop(a.dsa_indexer_topk_freq),),
     ),
@@ -80,8 +68,6 @@ MEGATRON.add(
         when=sparse_attention,
         message="--dsa-indexer-skip-topk-offset is {dsa_indexer_skip_topk_offset}, it must not be negative",
         why="the model configuration is refused at start-up",
-        upstream=at(1522),
-        versions=NEW,
         at=(a.dsa_indexer_skip_topk_offset,),
         fixes=(drop(a.dsa_indexer_skip_topk_offset),),
     ),
@@ -93,8 +79,6 @@ MEGATRON.add(
         when=a.gdp_cutedsl_kernel,
         message="--gdp-num-chunk-states-to-recompute is {gdp_num_chunk_states_to_recompute}, the kernel takes 0 to 64",
         why="the model configuration is refused at start-up",
-        upstream=at(2197),
-        versions=NEW,
         at=(a.gdp_num_chunk_states_to_recompute,),
         fixes=(drop(a.gdp_num_chunk_states_to_recompute),),
     ),
@@ -103,8 +87,6 @@ MEGATRON.add(
         all_of(sparse_attention, a.apply_rope_fusion),
         message="sparse attention cannot use fused rotary embeddings, which are on by default",
         why="the model configuration is refused at start-up",
-        upstream=at(3163),
-        versions=NEW,
         at=(VARIANT, a.hybrid_layer_pattern),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -117,8 +99,6 @@ MEGATRON.add(
         ),
         message="sparse attention under context parallel {context_parallel_size} works with --cp-comm-type allgather only",
         why="the model configuration is refused at start-up",
-        upstream=at(3170),
-        versions=NEW,
         at=(a.cp_comm_type, a.context_parallel_size),
         fixes=(put(a.cp_comm_type, "allgather"),),
     ),

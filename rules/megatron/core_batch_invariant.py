@@ -1,9 +1,9 @@
 """Batch-invariant mode: results that do not depend on what else is in the batch."""
 
-from preflight.arguments import REMOVE
-from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, inference_optimized, moe, quantized
+from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of, inference_optimized, moe, quantized
+from preflight.run.arguments import REMOVE
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 MODE = a.batch_invariant_mode
@@ -16,8 +16,6 @@ MEGATRON.add(
         all_of(MODE, a.params_dtype != "bf16"),
         message="batch-invariant mode needs bf16 parameters, they are {params_dtype}",
         why=WHY,
-        upstream=at(3212),
-        versions=NEW,
         at=(MODE, a.fp16),
         fixes=(Repair((Change(a.bf16, True), Change(a.fp16, REMOVE, True))),),
     ),
@@ -26,8 +24,6 @@ MEGATRON.add(
         all_of(MODE, a.attention_backend != "flash"),
         message="batch-invariant mode needs --attention-backend flash, it is {attention_backend}",
         why=WHY,
-        upstream=at(3216),
-        versions=NEW,
         at=(a.attention_backend, MODE),
         fixes=(put(a.attention_backend, "flash"),),
     ),
@@ -36,8 +32,6 @@ MEGATRON.add(
         all_of(MODE, ~a.flash_attention_version.is_in(3, 4)),
         message="batch-invariant mode needs --flash-attention-version 3 or 4, it is {flash_attention_version}",
         why=WHY,
-        upstream=at(3223),
-        versions=NEW,
         at=(a.flash_attention_version, MODE),
     ),
     refuse(
@@ -45,8 +39,6 @@ MEGATRON.add(
         all_of(MODE, a.context_parallel_size > 1),
         message="batch-invariant mode works without context parallelism only, it is {context_parallel_size}",
         why=WHY,
-        upstream=at(3230),
-        versions=NEW,
         at=(a.context_parallel_size, MODE),
         layout=True,
     ),
@@ -55,8 +47,6 @@ MEGATRON.add(
         all_of(MODE, a.attention_dropout != 0),
         message="batch-invariant mode works without attention dropout only, it is {attention_dropout}",
         why=WHY,
-        upstream=at(3233),
-        versions=NEW,
         at=(a.attention_dropout, MODE),
         fixes=(put(a.attention_dropout, 0.0),),
     ),
@@ -65,8 +55,6 @@ MEGATRON.add(
         all_of(EXPERTS, ~inference_optimized, a.moe_token_dispatcher_type != "alltoall"),
         message="batch-invariant experts need the alltoall dispatcher, not {moe_token_dispatcher_type}",
         why=WHY,
-        upstream=at(3242),
-        versions=NEW,
         at=(a.moe_token_dispatcher_type, MODE),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
     ),
@@ -75,8 +63,6 @@ MEGATRON.add(
         all_of(EXPERTS, quantized),
         message="batch-invariant experts run in bf16 only, the run asks for fp8 or fp4",
         why=WHY,
-        upstream=at(3261),
-        versions=NEW,
         at=(a.fp8, a.fp4, MODE),
         fixes=(drop(MODE),),
     ),
@@ -85,8 +71,6 @@ MEGATRON.add(
         all_of(EXPERTS, any_of(a.moe_permute_fusion, a.moe_permute_fusion_into_hybridep)),
         message="batch-invariant experts cannot fuse the permutation of tokens",
         why=WHY,
-        upstream=at(3264),
-        versions=NEW,
         at=(a.moe_permute_fusion, a.moe_permute_fusion_into_hybridep, MODE),
         fixes=(drop(a.moe_permute_fusion), drop(a.moe_permute_fusion_into_hybridep)),
     ),
@@ -95,8 +79,6 @@ MEGATRON.add(
         all_of(EXPERTS, any_of(a.moe_pad_expert_input_to_capacity, a.moe_pad_experts_for_cuda_graph_inference)),
         message="batch-invariant experts cannot pad expert inputs",
         why=WHY,
-        upstream=at(3268),
-        versions=NEW,
         at=(a.moe_pad_expert_input_to_capacity, a.moe_pad_experts_for_cuda_graph_inference, MODE),
         fixes=(drop(a.moe_pad_expert_input_to_capacity), drop(a.moe_pad_experts_for_cuda_graph_inference)),
     ),

@@ -1,8 +1,8 @@
 """Attention and sequences: what no validator checks and the model's construction or first step dies of."""
 
-from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
-from preflight.finding import Safety, Severity
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, env
+from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 ENGINE = "megatron/core/extensions/transformer_engine.py"
@@ -19,8 +19,6 @@ MEGATRON.add(
         message="{num_attention_heads} attention heads do not divide into {num_query_groups} query groups",
         why="no validator looks; Transformer Engine refuses when the first layer is built, the local attention at the first step",
         upstream={
-            "0.20.0": f"{ENGINE}:2092",
-            "0.12.1": f"{ENGINE}:649",
             "mindspeed": "megatron/core/transformer/attention.py:817",
         },
         at=(a.num_query_groups, a.num_attention_heads),
@@ -31,7 +29,6 @@ MEGATRON.add(
         all_of(a.transformer_impl == "local", a.context_parallel_size > 1, GPT),
         message="context parallel {context_parallel_size} needs Transformer Engine's attention, the implementation is local",
         why="the first attention layer refuses when the model is built",
-        upstream={"0.20.0": "megatron/core/transformer/dot_product_attention.py:57", "0.12.1": "megatron/core/transformer/dot_product_attention.py:50"},
         at=(a.transformer_impl, a.context_parallel_size),
         unless_framework="mindspeed",
         fixes=(put(a.transformer_impl, "transformer_engine"),),
@@ -45,7 +42,6 @@ MEGATRON.add(
         ),
         message="--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, here {apply_query_key_layer_scaling} and {variable}",
         why="Transformer Engine reads the variable only; the first attention layer refuses when the model is built",
-        upstream={"0.20.0": f"{ENGINE}:2083", "0.12.1": f"{ENGINE}:640"},
         shows={"variable": SCALED},
         always=True,
         at=(a.apply_query_key_layer_scaling,),
@@ -57,8 +53,6 @@ MEGATRON.add(
         all_of(a.mla_down_proj_fusion, a.multi_latent_attention, a.q_lora_rank.is_none, GPT, a.transformer_impl == "transformer_engine"),
         message="--mla-down-proj-fusion needs --q-lora-rank: without it there is no query projection to fuse",
         why="the first attention layer refuses when the model is built",
-        upstream="megatron/core/transformer/multi_latent_attention.py:1271",
-        versions=NEW,
         at=(a.mla_down_proj_fusion,),
         fixes=(drop(a.mla_down_proj_fusion, safety=Safety.SAFE),),
     ),
@@ -67,8 +61,6 @@ MEGATRON.add(
         all_of(a.enable_mhc_connections, GPT),
         message="--enable-mhc-connections needs a layer specification that has them (--spec); the built-in layers do not",
         why="the first layer refuses when the model is built",
-        upstream="megatron/core/transformer/transformer_layer.py:553",
-        versions=NEW,
         at=(a.enable_mhc_connections,),
     ),
     divides(
@@ -78,7 +70,6 @@ MEGATRON.add(
         when=a.sequence_parallel,
         message="with sequence parallelism {each} tokens per context parallel rank do not divide over tensor parallel {tensor_model_parallel_size}",
         why="no validator looks; the first step dies where activations are scattered",
-        upstream="megatron/core/tensor_parallel/mappings.py:178",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),
         after=("device-count", "heads-not-divisible"),
@@ -90,7 +81,6 @@ MEGATRON.add(
         all_of(a.num_experts.is_set, a.tensor_model_parallel_size > 1, ~a.sequence_parallel, ~a.skip_train),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
         why="no validator refuses, but the expert layer does in the first training step, after the model was built",
-        upstream={"0.20.0": "megatron/core/transformer/moe/moe_layer.py:636", "0.12.1": "megatron/core/transformer/moe/moe_layer.py:135"},
         severity=Severity.WARNING,
         at=(a.tensor_model_parallel_size, a.num_experts),
         after=("megatron/experts-and-tensor-without-sequence-parallel",),

@@ -1,8 +1,8 @@
 """Expert layers: what no validator checks and the layers refuse while the model is built, or in the first step."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, env, inference_optimized, moe, quantized
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, env, inference_optimized, moe, quantized
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 MOE = "megatron/core/transformer/moe"
@@ -20,7 +20,6 @@ MEGATRON.add(
         all_of(moe, a.num_experts > 0, a.moe_router_topk > a.num_experts),
         message="every token goes to {moe_router_topk} experts, there are {num_experts}",
         why="no validator looks; the router dies in the first step",
-        upstream={"0.20.0": f"{MOE}/moe_utils.py:879", "0.12.1": f"{MOE}/moe_utils.py:535"},
         at=(a.moe_router_topk, a.num_experts),
         fixes=(put(a.moe_router_topk, a.num_experts),),
     ),
@@ -29,8 +28,6 @@ MEGATRON.add(
         all_of(moe, a.moe_shared_expert_intermediate_size.is_set, a.add_bias_linear),
         message="shared experts cannot have linear biases, which are on by default",
         why=DIED,
-        upstream=f"{MOE}/shared_experts.py:124",
-        versions=NEW,
         at=(a.moe_shared_expert_intermediate_size,),
         after=("megatron/expert-bias-with-expert-tensor-parallel",),
         fixes=(NO_BIAS,),
@@ -40,8 +37,6 @@ MEGATRON.add(
         all_of(moe, a.moe_grouped_gemm, a.add_bias_linear, a.bias_dropout_fusion, a.transformer_impl == "transformer_engine"),
         message="grouped experts with linear biases cannot fuse bias and dropout; both are on by default",
         why=DIED,
-        upstream=f"{MOE}/experts.py:205",
-        versions=NEW,
         at=(a.moe_grouped_gemm,),
         after=("megatron/expert-bias-with-expert-tensor-parallel",),
         fixes=(NO_BIAS, put(a.bias_dropout_fusion, False, title="set --no-bias-dropout-fusion")),
@@ -60,8 +55,6 @@ MEGATRON.add(
         ),
         message="the fused expert MLP supports no expert tensor parallelism, no probabilities on the input and no offloading of its parts",
         why=DIED,
-        upstream=f"{MOE}/experts.py:288",
-        versions=NEW,
         at=(FUSER, a.expert_tensor_parallel_size, a.moe_apply_probs_on_input, a.offload_modules),
         after=("megatron/offload-fused-experts-twice",),
         fixes=(drop(FUSER),),
@@ -71,8 +64,6 @@ MEGATRON.add(
         all_of(FLEX, any_of(BACKEND == "deepep", a.moe_enable_deepep), ALONE),
         message="DeepEP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor parallel are 1",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:1836",
-        versions=NEW,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
         layout=True,
@@ -82,8 +73,6 @@ MEGATRON.add(
         all_of(NCCL, ~a.moe_enable_deepep, ALONE),
         message="NCCL EP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor parallel are 1",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:1854",
-        versions=NEW,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
         layout=True,
@@ -93,8 +82,6 @@ MEGATRON.add(
         all_of(FLEX, ALONE),
         message="the flex dispatcher exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor parallel are 1",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:921",
-        versions=OLD,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         unless_framework="mindspeed",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -106,8 +93,6 @@ MEGATRON.add(
         a.moe_enable_deepep,
         message="the flex dispatcher has one back end in this version, and --moe-enable-deepep is not set",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:922",
-        versions=OLD,
         at=(a.moe_token_dispatcher_type,),
         unless_framework="mindspeed",
         fixes=(put(a.moe_enable_deepep, safety=Safety.SAFE),),
@@ -117,8 +102,6 @@ MEGATRON.add(
         all_of(NCCL, ~a.moe_enable_deepep, any_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)),
         message="NCCL EP drops no tokens and pads none, but an expert capacity is set",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:1556",
-        versions=NEW,
         at=(a.moe_expert_capacity_factor, a.moe_pad_expert_input_to_capacity),
         fixes=(drop(a.moe_expert_capacity_factor, also=(a.moe_pad_expert_input_to_capacity,)),),
     ),
@@ -127,8 +110,6 @@ MEGATRON.add(
         all_of(NCCL, ~a.moe_enable_deepep, a.moe_expert_rank_capacity_factor.is_set, ~all_of(FUSER, a.moe_grouped_gemm)),
         message="a capacity per rank over NCCL EP needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:1571",
-        versions=NEW,
         at=(a.moe_expert_rank_capacity_factor,),
         fixes=(drop(a.moe_expert_rank_capacity_factor),),
     ),
@@ -145,8 +126,6 @@ MEGATRON.add(
         ),
         message="a capacity per rank over NCCL EP in low precision needs NVTE_CUTEDSL_FUSED_GROUPED_MLP=1",
         why=DIED,
-        upstream=f"{MOE}/token_dispatcher.py:1584",
-        versions=NEW,
         at=(a.moe_expert_rank_capacity_factor,),
     ),
     refuse(
@@ -154,8 +133,6 @@ MEGATRON.add(
         all_of(moe, inference_optimized, a.moe_router_num_groups.is_set),
         message="the inference-optimized router knows no groups of experts, --moe-router-num-groups is {moe_router_num_groups}",
         why=DIED,
-        upstream=f"{MOE}/router.py:911",
-        versions=NEW,
         at=(a.moe_router_num_groups, a.transformer_impl),
     ),
     refuse(
@@ -163,8 +140,6 @@ MEGATRON.add(
         all_of(moe, inference_optimized, ~a.moe_router_score_function.is_in("sigmoid", "softmax")),
         message="the inference-optimized router scores by sigmoid or softmax, not by {moe_router_score_function}",
         why=DIED,
-        upstream=f"{MOE}/router.py:915",
-        versions=NEW,
         at=(a.moe_router_score_function, a.transformer_impl),
     ),
     refuse(
@@ -172,8 +147,6 @@ MEGATRON.add(
         all_of(a.use_grouped_gemm_for_dense_mlp, FUSER, a.num_experts.is_none, a.hybrid_layer_pattern.is_none, a.spec.is_none, a.add_bias_linear),
         message="the fused grouped kernel for dense MLPs has no linear biases, which are on by default",
         why="no validator looks; the MLP refuses while the model is built",
-        upstream="megatron/core/extensions/transformer_engine.py:3165",
-        versions=NEW,
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(NO_BIAS,),
     ),
@@ -182,8 +155,6 @@ MEGATRON.add(
         all_of(a.use_grouped_gemm_for_dense_mlp, FUSER, a.num_experts.is_none, a.hybrid_layer_pattern.is_none, a.spec.is_none, ~a.swiglu),
         message="the fused grouped kernel for dense MLPs needs --swiglu",
         why="no validator looks; the MLP refuses while the model is built",
-        upstream="megatron/core/extensions/transformer_engine.py:3170",
-        versions=NEW,
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(drop(a.use_grouped_gemm_for_dense_mlp),),
     ),

@@ -1,11 +1,10 @@
 """Sizes that tensor parallelism must divide: no validator checks them, the model's construction dies of them."""
 
-from preflight.constraints.shapes import ConstraintSet, divides, refuse
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, moe
+from preflight.lint.shapes import ConstraintSet, divides, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of, moe
 
 MEGATRON = ConstraintSet("megatron")
 LAYERS = "megatron/core/tensor_parallel/layers.py"
-ROWS = {"0.20.0": f"{LAYERS}:1408", "0.12.1": f"{LAYERS}:1072"}
 TENSOR = a.tensor_model_parallel_size
 PLAIN = ~a.tp_2d  # MindSpeed splits otherwise with it
 DENSE = any_of(
@@ -26,7 +25,6 @@ MEGATRON.add(
         when=all_of(DENSE, TENSOR > 1),
         message="a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel {tensor_model_parallel_size}",
         why=DIED,
-        upstream=ROWS,
         at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
         unless_framework="mindspeed",
@@ -39,7 +37,6 @@ MEGATRON.add(
         when=all_of(moe, a.expert_tensor_parallel_size > 1),
         message="an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel {expert_tensor_parallel_size}",
         why=DIED,
-        upstream=ROWS,
         at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
         unless_framework="mindspeed",
         after=WRONG_TENSOR,
@@ -52,7 +49,6 @@ MEGATRON.add(
         when=all_of(moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
         message="a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel {tensor_model_parallel_size}",
         why=DIED,
-        upstream=ROWS,
         at=(a.moe_shared_expert_intermediate_size, TENSOR),
         unless_framework="mindspeed",
         after=WRONG_TENSOR,
@@ -65,7 +61,6 @@ MEGATRON.add(
         when=all_of(PLAIN, TENSOR > 1, a.padded_vocab_size > 0, any_of(a.vocab_size.given, a.padded_vocab_size.given, a.vocab_file.is_none)),
         message="a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}",
         why="no validator looks; the embedding refuses while the model is built",
-        upstream={"0.20.0": "megatron/core/tensor_parallel/utils.py:118", "0.12.1": "megatron/core/tensor_parallel/utils.py:110"},
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -77,8 +72,6 @@ MEGATRON.add(
         when=all_of(MAMBA, ~HEADS_GIVEN),
         message="the Mamba width {inner}, twice the hidden size, is not a multiple of --mamba-head-dim {mamba_head_dim}",
         why=DIED,
-        upstream="megatron/core/ssm/mamba_mixer.py:250",
-        versions=NEW,
         shows={"inner": INNER},
         at=(a.mamba_head_dim, a.hidden_size),
     ),
@@ -87,8 +80,6 @@ MEGATRON.add(
         all_of(MAMBA, any_of(a.mamba_num_heads <= 0, a.mamba_head_dim <= 0, a.mamba_num_groups <= 0, a.mamba_state_dim <= 0)),
         message="Mamba layers need heads, a head width, groups and a state of at least 1",
         why=DIED,
-        upstream="megatron/core/ssm/mamba_mixer.py:247",
-        versions=NEW,
         at=(a.mamba_num_heads, a.mamba_head_dim, a.mamba_num_groups, a.mamba_state_dim),
     ),
     refuse(
@@ -102,8 +93,6 @@ MEGATRON.add(
         ),
         message="the Mamba heads do not divide over tensor parallel {tensor_model_parallel_size}",
         why=DIED,
-        upstream="megatron/core/ssm/mamba_mixer.py:262",
-        versions=NEW,
         at=(a.mamba_num_heads, a.mamba_head_dim, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -115,8 +104,6 @@ MEGATRON.add(
         when=MAMBA,
         message="{mamba_num_groups} Mamba groups do not divide over tensor parallel {tensor_model_parallel_size}",
         why=DIED,
-        upstream="megatron/core/ssm/mamba_mixer.py:270",
-        versions=NEW,
         at=(a.mamba_num_groups, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -132,8 +119,6 @@ MEGATRON.add(
         ),
         message="the Mamba heads do not divide into {mamba_num_groups} groups",
         why=DIED,
-        upstream="megatron/core/ssm/mamba_mixer.py:274",
-        versions=NEW,
         at=(a.mamba_num_groups, a.mamba_num_heads, a.mamba_head_dim),
     ),
     refuse(
@@ -148,8 +133,6 @@ MEGATRON.add(
         ),
         message="the input projection of the Mamba layers is not a multiple of 16 wide, which fp8 needs",
         why=DIED,
-        upstream="megatron/core/ssm/mamba_mixer.py:254",
-        versions=NEW,
         at=(a.fp8, a.mamba_num_heads, a.mamba_head_dim),
     ),
 )

@@ -13,19 +13,24 @@ The run is refused at start-up.
 Use instead `--cuda-graph-impl full_iteration`.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/transformer/cuda_graph_config.py:40, :98, :108, :112, :118, :122
+Megatron-LM d98e8a6, megatron/core/transformer/cuda_graph_config.py
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.rules.megatron.core_reading import read, typed
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.source.finding import Kind
 
-FILE = "megatron/core/transformer/cuda_graph_config.py"
 ITERATION, INFERENCE = "full_iteration", "full_iteration_inference"
 
 
-@rule(severity=Severity.ERROR, id="megatron/cuda-graph-modules", frameworks=("megatron",), upstream=tuple(f"{FILE}:{n}" for n in (40, 98, 108, 112, 118, 122)))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/cuda-graph-modules",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, "cuda_graph_modules", "cuda_graph_scope_deprecated")
     if not written:
@@ -38,25 +43,56 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(unknown.because)
         return
     given = job.arguments.given("cuda_graph_impl")
-    impl = "local" if values[0] else "transformer_engine" if values[1] else given.raw if given is not None and given.known else "none"
+    impl = (
+        "local"
+        if values[0]
+        else "transformer_engine"
+        if values[1]
+        else given.raw
+        if given is not None and given.known
+        else "none"
+    )
     names = written[0].raw if isinstance(written[0].raw, list) else str(written[0].raw).split(",")
     if (said := _fault(list(names), impl, scope.raw if scope is not None else None)) is not None:
         places = [*written, *typed(job, "cuda_graph_impl", "inference_cuda_graph_scope")]
         related = tuple(place for value in places[1:] for place in value.related)
-        yield Finding(said[0], span=job.place(*places), related=related, key=written[0].key, upstream=f"{FILE}:{said[1]}")
+        yield Finding(
+            said[0], span=job.place(*places), related=related, key=written[0].key, upstream=place_of(job, said[1])
+        )
 
 
-def _fault(names: list[str], impl: object, scope: object) -> tuple[str, int] | None:
+def _fault(names: list[str], impl: object, scope: object) -> tuple[str, str] | None:
     if "full" in names and names != ["full"]:
-        return f"the module full is the whole layer and stands alone, not beside {', '.join(n for n in names if n != 'full')}", 40
+        others = tuple(name for name in names if name != "full")
+        return Message("the module full is the whole layer and stands alone, not beside {others}", others=others), "1ad063c7e9"
     if ITERATION in names and INFERENCE in names:
-        return f"{ITERATION} and {INFERENCE} are two ways of capturing, only one is possible", 98
+        return Message(
+            "{iteration} and {inference} are two ways of capturing, only one is possible",
+            iteration=ITERATION,
+            inference=INFERENCE,
+        ), "d05de33720"
     if ITERATION in names and impl not in ("none", "local", ITERATION):
-        return f"the module {ITERATION} asks for a graph of the whole iteration, --cuda-graph-impl for {impl}", 108
+        return Message(
+            "the module {iteration} asks for a graph of the whole iteration, --cuda-graph-impl for {impl}",
+            iteration=ITERATION,
+            impl=impl,
+        ), "3be7612bb6"
     if ITERATION in names and scope not in (None, "none"):
-        return f"the module {ITERATION} captures training only, --inference-cuda-graph-scope asks for {scope}", 112
+        return Message(
+            "the module {iteration} captures training only, --inference-cuda-graph-scope asks for {scope}",
+            iteration=ITERATION,
+            scope=scope,
+        ), "79a4999a9c"
     if INFERENCE in names and impl not in ("none", "local"):
-        return f"the module {INFERENCE} belongs to local graphs, --cuda-graph-impl asks for {impl}", 118
+        return Message(
+            "the module {inference} belongs to local graphs, --cuda-graph-impl asks for {impl}",
+            inference=INFERENCE,
+            impl=impl,
+        ), "46959df18b"
     if INFERENCE in names and scope not in (None, "block"):
-        return f"the module {INFERENCE} captures whole blocks, --inference-cuda-graph-scope asks for {scope}", 122
+        return Message(
+            "the module {inference} captures whole blocks, --inference-cuda-graph-scope asks for {scope}",
+            inference=INFERENCE,
+            scope=scope,
+        ), "e1777df525"
     return None

@@ -1,20 +1,8 @@
 """CUDA graphs per layer or per iteration: what can be captured, and beside what."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import (
-    NEW,
-    OLD,
-    a,
-    all_of,
-    any_of,
-    at,
-    moe,
-    quantized,
-    recomputes_core_attention,
-    recomputes_moe,
-    selective_at_last,
-)
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, moe, quantized, recomputes_core_attention, recomputes_moe, selective_at_last
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 IMPL = a.cuda_graph_impl
@@ -40,18 +28,14 @@ MEGATRON.add(
         OFFLOADED,
         message="CUDA graphs of layers ({cuda_graph_impl}) cannot capture layers that are offloaded to the host",
         why="the model configuration is refused at start-up",
-        upstream=at(2801),
-        versions=NEW,
         at=(a.cpu_offloading_num_layers, IMPL),
         fixes=(drop(a.cpu_offloading_num_layers), drop(IMPL, also=(CAPTURED,))),
     ),
     refuse(
         "cuda-graph-experts-and-router",
         all_of(LAYERS, EXPERTS, ROUTER),
-        message="--cuda-graph-modules names both the expert layer and its router; the layer contains the router",
+        message="the modules to capture include both the expert layer and its router; the layer contains the router",
         why="the model configuration is refused at start-up",
-        upstream=at(2817),
-        versions=NEW,
         at=(CAPTURED,),
     ),
     requires(
@@ -60,26 +44,20 @@ MEGATRON.add(
         ROUTER,
         message="moe_preprocess can only be captured together with moe_router",
         why="the model configuration is refused at start-up",
-        upstream=at(2822),
-        versions=NEW,
         at=(CAPTURED,),
     ),
     refuse(
         "cuda-graph-experts-without-experts",
         all_of(LAYERS, any_of(EXPERTS, ROUTER), any_of(a.num_experts.is_none, a.num_experts <= 1)),
-        message="--cuda-graph-modules names the expert layer or its router, but the model has no experts to choose from",
+        message="the modules to capture include the expert layer or its router, but the model has no experts to choose from",
         why="the model configuration is refused at start-up",
-        upstream=at(2826),
-        versions=NEW,
         at=(CAPTURED,),
     ),
     refuse(
         "cuda-graph-mlp-without-dense-layers",
         all_of(LAYERS, SOME, ~a.moe_layer_pattern.has(False), CAPTURED.has("mlp")),
-        message="--cuda-graph-modules names mlp, but every layer of the model is an expert layer",
+        message="the modules to capture include mlp, but every layer of the model is an expert layer",
         why="the model configuration is refused at start-up",
-        upstream=at(2834),
-        versions=NEW,
         at=(CAPTURED, a.moe_layer_freq),
     ),
     requires(
@@ -88,8 +66,6 @@ MEGATRON.add(
         DROPPING,
         message="the expert layer can only be captured when every expert is padded to its capacity",
         why="token counts change from step to step, a graph cannot; needs a capacity factor and padding to it",
-        upstream=at(2842),
-        versions=NEW,
         at=(CAPTURED,),
     ),
     refuse(
@@ -104,8 +80,6 @@ MEGATRON.add(
         ),
         message="expert preprocessing cannot be captured with the alltoall dispatcher and a capacity factor or fp8 padding",
         why="it copies counts to the host and waits; the model configuration is refused",
-        upstream=at(2849),
-        versions=NEW,
         at=(CAPTURED,),
     ),
     conflicts(
@@ -114,8 +88,6 @@ MEGATRON.add(
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="full recomputation only works with CUDA graphs of the whole iteration, not with {cuda_graph_impl}",
         why="the model configuration is refused at start-up",
-        upstream=at(2856),
-        versions=NEW,
         at=(a.recompute_granularity, IMPL),
         fixes=(put(IMPL, "full_iteration"),),
     ),
@@ -124,8 +96,6 @@ MEGATRON.add(
         all_of(IMPL == "transformer_engine", selective_at_last, recomputes_moe, ROUTER),
         message="the router is captured as a CUDA graph inside an expert layer that is recomputed as a whole",
         why="Transformer Engine's graphs cannot be replayed inside a checkpoint; the model configuration is refused",
-        upstream=at(2866),
-        versions=NEW,
         at=(CAPTURED, a.recompute_modules),
     ),
     refuse(
@@ -133,8 +103,6 @@ MEGATRON.add(
         all_of(ON, selective_at_last, a.attention_dropout != 0, any_of(WHOLE, CAPTURED.has("attn")), recomputes_core_attention),
         message="core attention is captured and recomputed, but its dropout is {attention_dropout}",
         why="the replay would draw other random numbers; the model configuration is refused",
-        upstream=at(2879),
-        versions=NEW,
         at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),
         fixes=(put(a.attention_dropout, 0.0),),
     ),
@@ -151,8 +119,6 @@ MEGATRON.add(
         ),
         message="the MLP or expert layer is captured and recomputed, but the hidden dropout is {hidden_dropout}",
         why="the replay would draw other random numbers; the model configuration is refused",
-        upstream=at(2887),
-        versions=NEW,
         at=(a.hidden_dropout, a.recompute_modules, CAPTURED),
         fixes=(put(a.hidden_dropout, 0.0),),
     ),
@@ -161,8 +127,6 @@ MEGATRON.add(
         all_of(ON, selective_at_last, a.moe_input_jitter_eps.is_set, any_of(WHOLE, EXPERTS), recomputes_moe),
         message="the expert layer is captured and recomputed, but its input jitter is {moe_input_jitter_eps}",
         why="the replay would draw other random numbers; the model configuration is refused",
-        upstream=at(2901),
-        versions=NEW,
         at=(a.moe_input_jitter_eps, a.recompute_modules, CAPTURED),
         fixes=(drop(a.moe_input_jitter_eps),),
     ),
@@ -180,8 +144,6 @@ MEGATRON.add(
         ),
         message="shared experts cannot be recomputed inside local CUDA graphs with sharded weights in low precision",
         why="the graph's warm-up takes gradients in a way the checkpoint refuses; the model configuration is refused",
-        upstream=at(2920),
-        versions=NEW,
         at=(a.recompute_modules, IMPL),
         fixes=(put(IMPL, "full_iteration"),),
     ),
@@ -191,8 +153,6 @@ MEGATRON.add(
         a.recompute_granularity.is_set,
         message="CUDA graphs cannot be captured while activations are recomputed ({recompute_granularity})",
         why="the model configuration is refused at start-up",
-        upstream=at(1017),
-        versions=OLD,
         fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE),),
     ),
 )

@@ -1,9 +1,9 @@
 """CUDA graphs together with fine-grained activation offloading."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Safety
 
 OFFLOAD = ConstraintSet("megatron")
 FINE = a.fine_grained_activation_offloading
@@ -16,8 +16,6 @@ OFFLOAD.add(
         all_of(LOCAL, FINE, OUTSIDE),
         message="local CUDA graphs can only offload expert_fc1, moe_act and fused_group_mlp; --offload-modules names others",
         why="the model configuration is refused at start-up",
-        upstream=at(2934),
-        versions=NEW,
         at=(MODULES, IMPL),
         fixes=(put(IMPL, "transformer_engine"),),
     ),
@@ -26,8 +24,6 @@ OFFLOAD.add(
         all_of(LOCAL, FINE, any_of(CAPTURED.length == 0, CAPTURED == ["full"])),
         message="local CUDA graphs of whole layers cannot offload activations; --cuda-graph-modules must name parts",
         why="the model configuration is refused at start-up",
-        upstream=at(2940),
-        versions=NEW,
         at=(FINE, IMPL),
     ),
     refuse(
@@ -35,8 +31,6 @@ OFFLOAD.add(
         all_of(LOCAL, FINE, EXPERTS),
         message="local CUDA graphs cannot capture the whole expert layer while its activations are offloaded",
         why="the model configuration is refused at start-up",
-        upstream=at(2950),
-        versions=NEW,
         at=(CAPTURED, FINE),
     ),
     refuse(
@@ -44,8 +38,6 @@ OFFLOAD.add(
         all_of(ON, ~LOCAL, FINE, EXPERTS),
         message="the expert layer cannot be captured while activations are offloaded",
         why="graphs of padded experts and offloading do not work together yet; the model configuration is refused",
-        upstream=at(2960),
-        versions=NEW,
         at=(CAPTURED, FINE),
     ),
     in_range(
@@ -55,8 +47,6 @@ OFFLOAD.add(
         when=all_of(ON, FINE),
         message="offloading under CUDA graphs needs warm-up steps before the capture, --cuda-graph-warmup-steps is {cuda_graph_warmup_steps}",
         why="the offload plan is learnt in those steps; the model configuration is refused",
-        upstream=at(2963),
-        versions=NEW,
         at=(a.cuda_graph_warmup_steps,),
         fixes=(drop(a.cuda_graph_warmup_steps, safety=Safety.SAFE),),
     ),
@@ -69,8 +59,6 @@ OFFLOAD.add(
         ),
         message="offloading under a graph of the whole iteration needs --fine-grained-offloading-max-inflight-offloads of 0 or more",
         why="the number of transfers in flight must be fixed before the capture; the model configuration is refused",
-        upstream=at(2968),
-        versions=NEW,
         at=(a.fine_grained_offloading_max_inflight_offloads, IMPL),
     ),
 )

@@ -14,21 +14,26 @@ The pattern is refused at start-up, or where only the split is wrong when the mo
 X is no layer. Use instead, for an MLP, `M*M-`.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py:262, :291, :298, :437
+Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.dialects.megatron.hybrid_pattern import SYMBOLS, Hybrid, parse_hybrid
-from preflight.rules.megatron.core_reading import read, typed
+from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.source.finding import Kind
 
-FILE = "megatron/core/models/hybrid/hybrid_layer_allocation.py"
 NAMES = ("hybrid_layer_pattern", "hybrid_override_pattern")
 SPLIT = ("pipeline_model_parallel_size", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 
 
-@rule(severity=Severity.ERROR, id="megatron/hybrid-pattern", frameworks=("megatron",), upstream=tuple(f"{FILE}:{n}" for n in (262, 291, 298, 437)))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/hybrid-pattern",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, *NAMES)
     if not written or job.versions["megatron"] == "0.12.1":
@@ -45,7 +50,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         said = _split(pattern, *values)
     if said is not None:
         related = tuple(place for value in depths for place in value.related)
-        yield Finding(said[0], span=job.place(written[0]), related=related, key=written[0].key, upstream=f"{FILE}:{said[1]}", layout=said[1] == 437)
+        yield Finding(
+            said[0],
+            span=job.place(written[0]),
+            related=related,
+            key=written[0].key,
+            upstream=place_of(job, said[1]),
+            layout=said[1] == "f83934f0c4",
+        )
 
 
 def _whole(main: str, depths: list[object]) -> str:
@@ -55,17 +67,29 @@ def _whole(main: str, depths: list[object]) -> str:
     return main
 
 
-def _fault(pattern: Hybrid) -> tuple[str, int] | None:
+def _fault(pattern: Hybrid) -> tuple[str, str] | None:
     if pattern.uneven is not None:
-        return f"the prediction depths of the pattern differ: {pattern.uneven[0]!r} and {pattern.uneven[1]!r}", 262
+        return Message(
+            "the prediction depths of the pattern differ: {one!r} and {other!r}",
+            one=pattern.uneven[0],
+            other=pattern.uneven[1],
+        ), "f96b6265ab"
     if pattern.strange:
-        return f"{pattern.strange!r} is no layer of a hybrid pattern; it knows {', '.join(SYMBOLS)}", 291
+        return Message(
+            "{strange!r} is no layer of a hybrid pattern; it knows {symbols}",
+            strange=pattern.strange,
+            symbols=tuple(SYMBOLS),
+        ), "faa2089cf8"
     if pattern.mixed:
-        return "the pattern mixes plain attention, *, with latent or sparse attention, + or D", 298
+        return "the pattern mixes plain attention, *, with latent or sparse attention, + or D", "562bd4267f"
     return None
 
 
-def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) -> tuple[str, int] | None:
+def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) -> tuple[str, str] | None:
     if len(pattern.segments) == 1 and first is None and last is None and pipeline > 1 and pattern.layers % pipeline:
-        return f"the {pattern.layers} layers of the pattern do not divide over {pipeline} pipeline stages, and no | says how to split them", 437
+        return Message(
+            "the {layers} layers of the pattern do not divide over {pipeline} pipeline stages, and no | says how to split them",
+            layers=pattern.layers,
+            pipeline=pipeline,
+        ), "f83934f0c4"
     return None

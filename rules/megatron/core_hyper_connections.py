@@ -1,8 +1,8 @@
 """Hyper-connections (several residual streams): what they exclude."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, in_range
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, a, all_of, at
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, in_range
+from preflight.rules.megatron.core_names import a, all_of
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 ON = a.enable_mhc_connections
@@ -15,8 +15,6 @@ MEGATRON.add(
         a.mtp_num_layers.is_set,
         message="hyper-connections do not work with multi-token prediction ({mtp_num_layers} layers)",
         why=WHY,
-        upstream=at(2064),
-        versions=NEW,
         at=(ON, a.mtp_num_layers),
     ),
     conflicts(
@@ -25,8 +23,6 @@ MEGATRON.add(
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="hyper-connections do not work with full recomputation; selective recomputation of mhc does",
         why=WHY,
-        upstream=at(2070),
-        versions=NEW,
         at=(ON, a.recompute_granularity),
     ),
     conflicts(
@@ -35,8 +31,6 @@ MEGATRON.add(
         a.inference_fuse_tp_communication,
         message="hyper-connections do not work with fused tensor-parallel inference",
         why=WHY,
-        upstream=at(2077),
-        versions=NEW,
         fixes=(drop(a.inference_fuse_tp_communication),),
     ),
     conflicts(
@@ -45,8 +39,6 @@ MEGATRON.add(
         a.pipeline_model_parallel_size > 1,
         message="hyper-connections do not work on {pipeline_model_parallel_size} pipeline stages yet",
         why="stages would exchange several residual streams through buffers made for one; the model configuration is refused",
-        upstream=at(2093),
-        versions=NEW,
         at=(ON, a.pipeline_model_parallel_size),
         layout=True,
     ),
@@ -56,8 +48,6 @@ MEGATRON.add(
         a.fp32_residual_connection,
         message="hyper-connections keep their residual streams in the activations' type, not in fp32",
         why=WHY,
-        upstream=at(2104),
-        versions=NEW,
         fixes=(drop(a.fp32_residual_connection),),
     ),
     in_range(
@@ -67,8 +57,6 @@ MEGATRON.add(
         when=ON,
         message="--mhc-sinkhorn-iterations is {mhc_sinkhorn_iterations}, the gradient is only right with at least 1",
         why=WHY,
-        upstream=at(2115),
-        versions=NEW,
         at=(a.mhc_sinkhorn_iterations,),
         fixes=(drop(a.mhc_sinkhorn_iterations, safety=Safety.UNSAFE),),
     ),
@@ -79,8 +67,6 @@ MEGATRON.add(
         when=ON,
         message="--mhc-init-gating-factor is {mhc_init_gating_factor}, it must not be negative",
         why=WHY,
-        upstream=at(2122),
-        versions=NEW,
         at=(a.mhc_init_gating_factor,),
         fixes=(drop(a.mhc_init_gating_factor),),
     ),

@@ -13,20 +13,31 @@ The model configuration is refused at start-up.
 Use instead one coefficient each: `--moe-aux-loss-coeff 0.01 0.001`.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1829, :1847, :1857; core_v0.12.1 :657
+Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.rules.megatron.core_names import CONFIG
-from preflight.rules.megatron.core_reading import core, read, typed
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import core, place_of, read, typed
+from preflight.source.finding import Kind
 
 TYPES, LOSSES, CAPACITY = "moe_router_load_balancing_type", "moe_aux_loss_coeff", "moe_expert_capacity_factor"
-DROPPING = {"0.20.0": ("aux_loss", "seq_aux_loss", "global_aux_loss", "none"), "0.12.1": ("aux_loss", "seq_aux_loss", "none")}
+DROPPING = {
+    "0.20.0": ("aux_loss", "seq_aux_loss", "global_aux_loss", "none"),
+    "0.12.1": ("aux_loss", "seq_aux_loss", "none"),
+}
+
+OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", "657757815d")
+"""The statements of upstream about a capacity factor, by release, beside one kind of balancing and several."""
 
 
-@rule(severity=Severity.ERROR, id="megatron/moe-balancing", frameworks=("megatron",), upstream=tuple(f"{CONFIG}:{n}" for n in (1829, 1847, 1857)))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/moe-balancing",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, TYPES, LOSSES, CAPACITY):
         return
@@ -37,16 +48,34 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     several = isinstance(kinds, list)
     if several and (not isinstance(losses, list) or len(losses) != len(kinds)):
         given = len(losses) if isinstance(losses, list) else 1
-        yield _finding(job, f"{len(kinds)} kinds of load balancing have {given} coefficient{'s' if given > 1 else ''}", 1829, LOSSES, TYPES)
+        one, more = (
+            "{kinds} kinds of load balancing have {given} coefficient",
+            "{kinds} kinds of load balancing have {given} coefficients",
+        )
+        yield _finding(job, Message.plural(given, one, more, kinds=len(kinds), given=given), "8b446c78b2", LOSSES, TYPES)
         return
     allowed = DROPPING.get(core(job), DROPPING["0.20.0"])
     odd = next((kind for kind in (kinds if several else [kinds]) if kind not in allowed), None)
     if capacity is not None and odd is not None and odd != "":
-        line = 657 if core(job) == "0.12.1" else 1847 if several else 1857
-        yield _finding(job, f"a capacity factor of {capacity} does not work with {odd} load balancing", line, CAPACITY, TYPES)
+        site = next((site for site in (OF_SEVERAL if several else OF_ONE) if place_of(job, site)), OF_ONE[0])
+        yield _finding(
+            job,
+            Message(
+                "a capacity factor of {capacity} does not work with {odd} load balancing", capacity=capacity, odd=odd
+            ),
+            site,
+            CAPACITY,
+            TYPES,
+        )
 
 
-def _finding(job: Job, message: str, line: int, *names: str) -> Finding:
+def _finding(job: Job, message: str, site: str, *names: str) -> Finding:
     places = typed(job, *names)
     related = tuple(place for value in places[1:] for place in value.related)
-    return Finding(message, span=job.place(*places), related=related, key=places[0].key if places else (), upstream=f"{CONFIG}:{line}")
+    return Finding(
+        message,
+        span=job.place(*places),
+        related=related,
+        key=places[0].key if places else (),
+        upstream=place_of(job, site),
+    )

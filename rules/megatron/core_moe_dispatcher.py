@@ -1,8 +1,8 @@
 """Token dispatchers, their back ends, and expert capacity."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, grouped_tensor
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, grouped_tensor
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 DISPATCHER = a.moe_token_dispatcher_type
@@ -16,7 +16,6 @@ MEGATRON.add(
         all_of(a.moe_enable_deepep, DISPATCHER != "flex"),
         message="DeepEP is a back end of the flex dispatcher, the dispatcher is {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
-        upstream=both(1745, 631),
         at=(DISPATCHER, a.moe_enable_deepep),
         fixes=(put(DISPATCHER, "flex"), drop(a.moe_enable_deepep)),
     ),
@@ -26,8 +25,6 @@ MEGATRON.add(
         all_of(DISPATCHER == "flex", BACKEND == "hybridep"),
         message="--moe-enable-deepep and --moe-flex-dispatcher-backend hybridep choose two back ends",
         why="the model configuration is refused at start-up",
-        upstream=at(1747),
-        versions=NEW,
         at=(a.moe_enable_deepep, BACKEND),
         fixes=(drop(a.moe_enable_deepep), drop(BACKEND)),
     ),
@@ -37,8 +34,6 @@ MEGATRON.add(
         a.moe_pad_expert_input_to_capacity,
         message="the DeepEP back end cannot pad expert inputs to capacity",
         why="the model configuration is refused at start-up",
-        upstream=at(1758),
-        versions=NEW,
         at=(a.moe_pad_expert_input_to_capacity, DISPATCHER),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
     ),
@@ -48,8 +43,6 @@ MEGATRON.add(
         a.moe_pad_expert_input_to_capacity,
         message="the flex dispatcher cannot pad expert inputs to capacity",
         why="the model configuration is refused at start-up",
-        upstream=at(635),
-        versions=OLD,
         at=(a.moe_pad_expert_input_to_capacity, DISPATCHER),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
     ),
@@ -58,8 +51,6 @@ MEGATRON.add(
         all_of(BACKEND == "ncclep", DISPATCHER != "flex"),
         message="NCCL EP is a back end of the flex dispatcher, the dispatcher is {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
-        upstream=at(1765),
-        versions=NEW,
         at=(DISPATCHER, BACKEND),
         fixes=(put(DISPATCHER, "flex"), drop(BACKEND)),
     ),
@@ -68,8 +59,6 @@ MEGATRON.add(
         all_of(BACKEND == "ncclep", DISPATCHER == "flex", grouped_tensor, ~FUSER),
         message="NCCL EP takes grouped tensors only with --use-transformer-engine-op-fuser",
         why="the model configuration is refused at start-up",
-        upstream=at(1770),
-        versions=NEW,
         at=(a.moe_use_grouped_tensor, BACKEND),
         fixes=(put(FUSER),),
     ),
@@ -78,8 +67,6 @@ MEGATRON.add(
         all_of(QUANTIZED_TRAFFIC, any_of(DISPATCHER != "flex", BACKEND != "ncclep")),
         message="tokens can only be dispatched in {moe_dispatch_fwd_dtype} and combined in {moe_combine_bwd_dtype} by the flex dispatcher over ncclep",
         why="the model configuration is refused at start-up",
-        upstream=at(1781),
-        versions=NEW,
         at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype, DISPATCHER, BACKEND),
     ),
     refuse(
@@ -87,8 +74,6 @@ MEGATRON.add(
         all_of(QUANTIZED_TRAFFIC, DISPATCHER == "flex", BACKEND == "ncclep", ~all_of(FUSER, a.moe_grouped_gemm)),
         message="dispatching in mxfp8 needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
         why="only the fused grouped matmul reads tokens that arrive quantized; the model configuration is refused",
-        upstream=at(1786),
-        versions=NEW,
         at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype),
     ),
     refuse(
@@ -101,8 +86,6 @@ MEGATRON.add(
         ),
         message="two old flags reserve {moe_deepep_num_sms} and {moe_hybridep_num_sms} multiprocessors for the same dispatcher",
         why="the model configuration is refused at start-up; --moe-flex-dispatcher-num-sms replaces both",
-        upstream=at(1807),
-        versions=NEW,
         at=(a.moe_hybridep_num_sms, a.moe_deepep_num_sms),
         fixes=(drop(a.moe_hybridep_num_sms), drop(a.moe_deepep_num_sms)),
     ),
@@ -111,8 +94,6 @@ MEGATRON.add(
         all_of(a.moe_shared_expert_intermediate_size.is_set, a.moe_shared_expert_overlap, ~DISPATCHER.is_in("alltoall", "flex")),
         message="shared experts can only overlap with the alltoall or flex dispatcher, not with {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
-        upstream=at(1824),
-        versions=NEW,
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
     ),
@@ -121,8 +102,6 @@ MEGATRON.add(
         all_of(a.moe_shared_expert_intermediate_size.is_set, a.moe_shared_expert_overlap, DISPATCHER != "alltoall"),
         message="shared experts can only overlap with the alltoall dispatcher, not with {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
-        upstream=at(649),
-        versions=OLD,
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
     ),
@@ -132,7 +111,6 @@ MEGATRON.add(
         all_of(a.moe_expert_capacity_factor.is_set, a.moe_expert_capacity_factor >= 0),
         message="expert inputs are padded to a capacity, but --moe-expert-capacity-factor gives none",
         why="the model configuration is refused at start-up",
-        upstream=both(1864, 663),
         at=(a.moe_pad_expert_input_to_capacity, a.moe_expert_capacity_factor),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
     ),
@@ -141,8 +119,6 @@ MEGATRON.add(
         all_of(a.moe_expert_rank_capacity_factor.is_set, ~BACKEND.is_in("hybridep", "ncclep")),
         message="a capacity per rank needs the hybridep or ncclep back end, not {moe_flex_dispatcher_backend}",
         why="the model configuration is refused at start-up",
-        upstream=at(1870),
-        versions=NEW,
         at=(a.moe_expert_rank_capacity_factor, BACKEND),
     ),
     refuse(
@@ -150,8 +126,6 @@ MEGATRON.add(
         all_of(a.moe_expert_rank_capacity_factor.is_set, BACKEND == "hybridep", ~FUSER, ~grouped_tensor),
         message="a capacity per rank over hybridep needs --use-transformer-engine-op-fuser or --moe-use-grouped-tensor",
         why="the model configuration is refused at start-up",
-        upstream=at(1879),
-        versions=NEW,
         after=("megatron/two-flex-backends",),
         at=(a.moe_expert_rank_capacity_factor,),
     ),
@@ -160,8 +134,6 @@ MEGATRON.add(
         all_of(DISPATCHER == "alltoall_seq", a.tensor_model_parallel_size != a.expert_tensor_parallel_size),
         message="alltoall_seq needs the same tensor parallel size for experts ({expert_tensor_parallel_size}) and the rest ({tensor_model_parallel_size})",
         why="the model configuration is refused at start-up",
-        upstream=at(950),
-        versions=OLD,
         at=(a.expert_tensor_parallel_size, DISPATCHER),
         fixes=(put(DISPATCHER, "alltoall"),),
         layout=True,
@@ -172,8 +144,6 @@ MEGATRON.add(
         a.moe_permute_fusion,
         message="alltoall_seq cannot use fused permutation",
         why="the model configuration is refused at start-up",
-        upstream=at(954),
-        versions=OLD,
         at=(a.moe_permute_fusion, DISPATCHER),
         unless_framework="mindspeed",
         fixes=(drop(a.moe_permute_fusion, safety=Safety.SAFE),),

@@ -1,8 +1,8 @@
 """Expert layers: how many experts, how wide, grouped matmuls and their weight layout."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both, grouped_tensor, moe
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, grouped_tensor, moe
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 SINGLE = a.moe_single_grouped_weight
@@ -14,23 +14,18 @@ MEGATRON.add(
         a.moe_grouped_gemm,
         message="--moe-use-grouped-tensor is a form of grouped expert matmuls, but --moe-grouped-gemm is not set",
         why="the model configuration is refused at start-up",
-        upstream=at(1414),
-        versions=NEW,
     ),
     refuse(
         "experts-not-positive",
         a.num_experts < 0,
         message="a model cannot have {num_experts} experts",
         why="the model configuration is refused at start-up",
-        upstream=both(1683, 624),
     ),
     refuse(
         "expert-ffn-without-experts",
         all_of(a.num_experts.is_none, a.moe_ffn_hidden_size.is_set),
         message="--moe-ffn-hidden-size {moe_ffn_hidden_size} is given for experts, but the model has none",
         why="the model configuration is refused at start-up",
-        upstream=at(1702),
-        versions=NEW,
         at=(a.moe_ffn_hidden_size,),
         after=("megatron/expert-parallel-without-experts",),
         fixes=(drop(a.moe_ffn_hidden_size, safety=Safety.SAFE),),
@@ -41,8 +36,6 @@ MEGATRON.add(
         a.moe_grouped_gemm,
         message="one grouped parameter for all experts needs grouped expert matmuls, but --moe-grouped-gemm is not set",
         why="the model configuration is refused at start-up",
-        upstream=at(1709),
-        versions=NEW,
         at=(SINGLE, a.moe_single_grouped_bias),
     ),
     refuse(
@@ -50,8 +43,6 @@ MEGATRON.add(
         all_of(SINGLE, any_of(all_of(a.fp8.is_set, a.fp8_recipe != "mxfp8"), all_of(a.fp4.is_set, a.fp4_recipe != "nvfp4"))),
         message="one grouped weight for all experts works unquantized, with mxfp8 or with nvfp4 only",
         why="other recipes cannot cast a part of a grouped weight; the model configuration is refused",
-        upstream=at(1726),
-        versions=NEW,
         at=(a.fp8_recipe, a.fp4_recipe, SINGLE),
         fixes=(drop(SINGLE),),
     ),
@@ -61,8 +52,6 @@ MEGATRON.add(
         a.fp4_param_gather,
         message="one grouped weight for all experts in fp4 needs --fp4-param-gather",
         why="the model configuration is refused at start-up",
-        upstream=at(1731),
-        versions=NEW,
         at=(SINGLE,),
     ),
     requires(
@@ -71,8 +60,6 @@ MEGATRON.add(
         grouped_tensor,
         message="one grouped weight for all experts needs --moe-use-grouped-tensor",
         why="the model configuration is refused at start-up",
-        upstream=at(1737),
-        versions=NEW,
         at=(SINGLE,),
         fixes=(put(a.moe_use_grouped_tensor),),
     ),
@@ -81,8 +68,6 @@ MEGATRON.add(
         all_of(a.moe_single_grouped_bias, ~a.add_bias_linear),
         message="one grouped bias for all experts is asked for, but linear layers have no bias",
         why="the model configuration is refused at start-up",
-        upstream=at(1739),
-        versions=NEW,
         at=(a.moe_single_grouped_bias, a.add_bias_linear),
         fixes=(drop(a.moe_single_grouped_bias, safety=Safety.SAFE),),
     ),
@@ -92,8 +77,6 @@ MEGATRON.add(
         grouped_tensor,
         message="one grouped bias for all experts needs --moe-use-grouped-tensor",
         why="the model configuration is refused at start-up",
-        upstream=at(1741),
-        versions=NEW,
         at=(a.moe_single_grouped_bias,),
         fixes=(put(a.moe_use_grouped_tensor),),
     ),
@@ -102,17 +85,13 @@ MEGATRON.add(
         a.moe_shared_expert_intermediate_size <= 0,
         message="the shared experts have width {moe_shared_expert_intermediate_size}; it is their number times the width of one",
         why="the model configuration is refused at start-up",
-        upstream=both(1815, 641),
         fixes=(drop(a.moe_shared_expert_intermediate_size),),
     ),
     refuse(
         "expert-bias-with-expert-tensor-parallel",
         all_of(moe, a.add_bias_linear, a.expert_tensor_parallel_size != 1),
         message="experts with linear biases cannot be split: expert tensor parallel is {expert_tensor_parallel_size}, biases are on by default",
-        since="0.15",
         why="a bias would be added once per rank; the model configuration is refused",
-        upstream=at(2613),
-        versions=NEW,
         at=(a.expert_tensor_parallel_size, a.num_experts),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"), put(a.expert_tensor_parallel_size, 1)),
     ),
@@ -120,10 +99,7 @@ MEGATRON.add(
         "experts-with-bias",
         all_of(moe, a.add_bias_linear),
         message="experts cannot have linear biases, which are on by default",
-        since="0.12",
         why="the model configuration is refused at start-up",
-        upstream=at(946),
-        versions=OLD,
         at=(a.num_experts,),
         unless_framework="mindspeed-llm",
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),

@@ -17,18 +17,32 @@ Megatron-LM d98e8a6, megatron/core/models/gpt/gpt_layer_specs.py:648, :653, :671
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import core, read, typed
+from preflight.source.finding import Kind
 
 FILE = "megatron/core/models/gpt/gpt_layer_specs.py"
 VARIANTS = "megatron/core/models/gpt/experimental_attention_variant_module_specs.py"
-NAMES = ("moe_layer_freq", "num_layers", "num_experts", "hybrid_layer_pattern", "spec", "experimental_attention_variant")
+NAMES = (
+    "moe_layer_freq",
+    "num_layers",
+    "num_experts",
+    "hybrid_layer_pattern",
+    "spec",
+    "experimental_attention_variant",
+)
 OF_VARIANTS = {648: 441, 653: 446}
 """The same two checks where attention variants are built, by their line for plain layers."""
 LINES = {"0.20.0": (648, 653, 671), "0.12.1": (390, 394, 412)}
 
 
-@rule(severity=Severity.ERROR, id="megatron/moe-layer-pattern", frameworks=("megatron",), upstream=tuple(f"{FILE}:{n}" for n in (648, 653, 671)))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/moe-layer-pattern",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    upstream=tuple(f"{FILE}:{n}" for n in (648, 653, 671)),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, "moe_layer_freq"):
         return
@@ -45,10 +59,19 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     elif isinstance(frequency, (list, tuple)):
         odd = next((item for item in frequency if item not in (0, 1)), None)
         if len(frequency) != layers:
-            said = f"--moe-layer-freq has {len(frequency)} entries for {layers} layers", length
+            said = (
+                Message(
+                    "--moe-layer-freq has {count} entries for {layers} layers", count=len(frequency), layers=layers
+                ),
+                length,
+            )
         elif odd is not None:
-            said = f"--moe-layer-freq has an entry {odd}; 1 is an expert layer, 0 a dense one", entry
+            said = Message("--moe-layer-freq has an entry {odd}; 1 is an expert layer, 0 a dense one", odd=odd), entry
     if said is not None:
         value = typed(job, "moe_layer_freq")[0]
-        place = f"{VARIANTS}:{OF_VARIANTS[said[1]]}" if variant is not None and said[1] in OF_VARIANTS else f"{FILE}:{said[1]}"
+        place = (
+            f"{VARIANTS}:{OF_VARIANTS[said[1]]}"
+            if variant is not None and said[1] in OF_VARIANTS
+            else f"{FILE}:{said[1]}"
+        )
         yield Finding(said[0], span=job.place(value), key=value.key, upstream=place)

@@ -1,8 +1,8 @@
 """The router of expert layers: score functions, groups, padding for low precision."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 PADDED = a.moe_router_padding_for_quantization  # its older name turns it on, too
@@ -13,8 +13,6 @@ MEGATRON.add(
         all_of(a.moe_router_enable_expert_bias, ~a.moe_router_score_function.is_in("sigmoid", "sqrtsoftplus")),
         message="balancing experts by bias needs sigmoid or sqrtsoftplus scores, the router uses {moe_router_score_function}",
         why="the bias is added to scores that must not sum to one; the model configuration is refused",
-        upstream=at(2621),
-        versions=NEW,
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
@@ -23,8 +21,6 @@ MEGATRON.add(
         all_of(a.moe_router_enable_expert_bias, a.moe_router_score_function != "sigmoid"),
         message="balancing experts by bias needs sigmoid scores, the router uses {moe_router_score_function}",
         why="the bias is added to scores that must not sum to one; the model configuration is refused",
-        upstream=at(957),
-        versions=OLD,
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
@@ -34,8 +30,6 @@ MEGATRON.add(
         all_of(PADDED, a.fp8.is_none, a.fp4.is_none),
         message="the router pads token counts for low precision, but the run has neither --fp8-format nor --fp4-format",
         why="the model configuration is refused at start-up",
-        upstream=at(2651),
-        versions=NEW,
         at=(a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8),
         fixes=(drop(a.moe_router_padding_for_quantization, safety=Safety.SAFE), drop(a.moe_router_padding_for_fp8, safety=Safety.SAFE)),
     ),
@@ -44,8 +38,6 @@ MEGATRON.add(
         all_of(PADDED, a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq")),
         message="the {moe_token_dispatcher_type} dispatcher cannot take a routing map padded for low precision",
         why="the model configuration is refused at start-up",
-        upstream=at(2656),
-        versions=NEW,
         at=(a.moe_token_dispatcher_type, a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8),
         after=("megatron/router-padding-without-quantization",),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -60,7 +52,6 @@ MEGATRON.add(
         ),
         message="with one expert per token the softmax after selection is always 1; --moe-router-pre-softmax is missing",
         why="the router would get no gradient; the model configuration is refused",
-        upstream=both(2669, 984),
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_router_pre_softmax, safety=Safety.SAFE),),
@@ -71,7 +62,6 @@ MEGATRON.add(
         message="tokens go to {moe_router_group_topk} groups of experts, but --moe-router-num-groups does not say how many there are",
         since="mindspeed-llm@2.2",
         why="the model configuration is refused at start-up",
-        upstream=both(2678, 993),
         at=(a.moe_router_group_topk,),
     ),
     refuse(
@@ -85,7 +75,6 @@ MEGATRON.add(
         ),
         message="the model's experts (it has {num_experts}) do not divide into {moe_router_num_groups} router groups",
         why="groups would differ in size; the model configuration is refused, or dies where there are no experts at all",
-        upstream=both(2682, 997),
         at=(a.moe_router_num_groups, a.num_experts),
     ),
     refuse(
@@ -93,7 +82,6 @@ MEGATRON.add(
         all_of(a.moe_router_group_topk.is_set, a.moe_router_num_groups.is_set, a.moe_router_num_groups != 0, a.moe_router_group_topk > a.moe_router_num_groups),
         message="tokens cannot go to {moe_router_group_topk} groups of experts, there are only {moe_router_num_groups}",
         why="the model configuration is refused at start-up",
-        upstream=both(2686, 1001),
         at=(a.moe_router_group_topk, a.moe_router_num_groups),
     ),
 )

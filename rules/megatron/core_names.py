@@ -1,30 +1,17 @@
-"""Names that the topic files over Megatron core share: handles, places upstream, conditions that several checks begin with."""
+"""Names that the topic files over Megatron core share: handles and conditions that several checks begin with."""
 
 from __future__ import annotations
 
-from preflight.constraints.expressions import Expression, Handles
-from preflight.constraints.expressions import all_of as all_of
-from preflight.constraints.expressions import any_of as any_of
 from preflight.dialects.megatron import megatron_names
+from preflight.lint.expressions import Expression, Handles
+from preflight.lint.expressions import all_of as all_of
+from preflight.lint.expressions import any_of as any_of
 
 a = Handles(megatron_names())
 env = a.env
 
 CONFIG = "megatron/core/transformer/transformer_config.py"
 PARALLEL = "megatron/core/model_parallel_config.py"
-STATE = "megatron/core/parallel_state.py"
-NEW = ">=0.13"
-OLD = "<0.13"
-
-
-def both(new: int, old: int, file: str = CONFIG) -> dict[str, str]:
-    """A check that both versions make, by its line in each."""
-    return {"0.20.0": f"{file}:{new}", "0.12.1": f"{file}:{old}"}
-
-
-def at(line: int, file: str = CONFIG) -> str:
-    """A check that one version makes."""
-    return f"{file}:{line}"
 
 
 # Recomputation: the old --moe-layer-recompute becomes selective recomputation of "moe", after the first checks were made.

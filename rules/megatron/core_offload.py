@@ -1,8 +1,8 @@
 """Offloading activations to the host: whole layers, single modules, and the paged stash of experts."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, recomputes_moe, selective_at_last
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, recomputes_moe, selective_at_last
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 OFFLOADED = a.cpu_offloading_num_layers > 0
@@ -15,8 +15,6 @@ MEGATRON.add(
         all_of(OFFLOADED, a.cpu_offloading_num_layers >= a.num_layers),
         message="{cpu_offloading_num_layers} layers are to be offloaded, at least one of the {num_layers} must stay on the device",
         why="the model configuration is refused at start-up",
-        upstream=at(1887),
-        versions=NEW,
         at=(a.cpu_offloading_num_layers,),
         fixes=(put(a.cpu_offloading_num_layers, a.num_layers - 1, safety=Safety.SAFE),),
     ),
@@ -26,8 +24,6 @@ MEGATRON.add(
         a.pipeline_model_parallel_size > 1,
         message="layers cannot be offloaded to the host under pipeline parallelism (here {pipeline_model_parallel_size} stages)",
         why="the offload schedule knows one stage only; the model configuration is refused",
-        upstream=at(1892),
-        versions=NEW,
         at=(a.cpu_offloading_num_layers, a.pipeline_model_parallel_size),
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
@@ -37,8 +33,6 @@ MEGATRON.add(
         a.recompute_granularity.is_set,
         message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
         why="both decide what to do with the same activations; the model configuration is refused",
-        upstream=at(1897),
-        versions=NEW,
         at=(a.cpu_offloading_num_layers, a.recompute_granularity),
         fixes=(drop(a.cpu_offloading_num_layers), drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers))),
     ),
@@ -48,8 +42,6 @@ MEGATRON.add(
         OFFLOADED,
         message="activations are offloaded by module and by layer at once; only one is possible",
         why="the model configuration is refused at start-up",
-        upstream=at(2128),
-        versions=NEW,
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     refuse(
@@ -57,8 +49,6 @@ MEGATRON.add(
         all_of(FINE, MODULES.length == 0),
         message="fine-grained offloading is on, but --offload-modules names no module",
         why="the model configuration is refused at start-up, without a message",
-        upstream=at(2131),
-        versions=NEW,
         at=(FINE,),
     ),
     requires(
@@ -67,8 +57,6 @@ MEGATRON.add(
         MODULES.has("core_attn"),
         message="attn_proj can only be offloaded together with core_attn, whose output it reads",
         why="core attention needs that tensor in its backward pass; the model configuration is refused",
-        upstream=at(2149),
-        versions=NEW,
         at=(MODULES,),
     ),
     refuse(
@@ -76,8 +64,6 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("gdp_qkv"), selective_at_last, a.recompute_modules.has("gdp_in_proj")),
         message="gdp_qkv is offloaded while gdp_in_proj, which recomputes it, is in --recompute-modules",
         why="there would be nothing left to keep on the host; the model configuration is refused",
-        upstream=at(2159),
-        versions=NEW,
         at=(MODULES, a.recompute_modules),
     ),
     refuse(
@@ -85,8 +71,6 @@ MEGATRON.add(
         all_of(FINE, selective_at_last, recomputes_moe, any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp"))),
         message="activations inside the expert layer are offloaded while the whole expert layer is recomputed",
         why="they would be thrown away anyway; the model configuration is refused",
-        upstream=at(2169),
-        versions=NEW,
         at=(MODULES, a.recompute_modules),
     ),
     in_range(
@@ -96,8 +80,6 @@ MEGATRON.add(
         when=FINE,
         message="--min-offloaded-tensor-size is {min_offloaded_tensor_size}, a size is not negative",
         why="the model configuration is refused at start-up",
-        upstream=at(2176),
-        versions=NEW,
         fixes=(drop(a.min_offloaded_tensor_size),),
     ),
     in_range(
@@ -108,8 +90,6 @@ MEGATRON.add(
         when=FINE,
         message="--activation-offload-fraction is {activation_offload_fraction}, a fraction lies between 0 and 1",
         why="the model configuration is refused at start-up",
-        upstream=at(2179),
-        versions=NEW,
         fixes=(drop(a.activation_offload_fraction),),
     ),
     in_range(
@@ -119,8 +99,6 @@ MEGATRON.add(
         when=FINE,
         message="--delta-offload-bytes-across-pp-ranks is {delta_offload_bytes_across_pp_ranks}, it must not be negative",
         why="the model configuration is refused at start-up",
-        upstream=at(2182),
-        versions=NEW,
         fixes=(drop(a.delta_offload_bytes_across_pp_ranks),),
     ),
     requires(
@@ -129,8 +107,6 @@ MEGATRON.add(
         a.use_transformer_engine_op_fuser,
         message="fused_group_mlp can only be offloaded with --use-transformer-engine-op-fuser",
         why="without the op fuser there is no fused expert MLP; the model configuration is refused",
-        upstream=at(2188),
-        versions=NEW,
         at=(MODULES,),
     ),
     refuse(
@@ -138,8 +114,6 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("fused_group_mlp"), any_of(MODULES.has("expert_fc1"), MODULES.has("moe_act"))),
         message="fused_group_mlp already covers expert_fc1 and moe_act; --offload-modules names both",
         why="the model configuration is refused at start-up",
-        upstream=at(2191),
-        versions=NEW,
         at=(MODULES,),
     ),
     conflicts(
@@ -148,8 +122,6 @@ MEGATRON.add(
         OFFLOADED,
         message="the paged stash of expert activations cannot be combined with layers offloaded to the host",
         why="the model configuration is refused at start-up",
-        upstream=at(2212),
-        versions=NEW,
         fixes=(drop(a.cpu_offloading_num_layers), drop(a.moe_paged_stash)),
     ),
     refuse(
@@ -157,8 +129,6 @@ MEGATRON.add(
         all_of(a.moe_paged_stash, a.moe_expert_rank_capacity_factor.is_none),
         message="--moe-paged-stash has nothing to page without --moe-expert-rank-capacity-factor",
         why="the model configuration is refused at start-up",
-        upstream=at(2214),
-        versions=NEW,
         at=(a.moe_paged_stash,),
         fixes=(drop(a.moe_paged_stash, safety=Safety.SAFE),),
     ),
@@ -167,8 +137,6 @@ MEGATRON.add(
         all_of(a.moe_paged_stash, any_of(MODULES.has("expert_fc1"), MODULES.has("moe_act"), MODULES.has("fused_group_mlp"))),
         message="the paged stash already holds the expert activations that --offload-modules names",
         why="the model configuration is refused at start-up",
-        upstream=at(2222),
-        versions=NEW,
         at=(MODULES, a.moe_paged_stash),
     ),
 )

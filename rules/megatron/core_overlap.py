@@ -1,8 +1,8 @@
 """Overlapping expert-parallel communication with computation, and delaying weight gradients."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, PARALLEL, a, all_of, any_of, at, both, recomputes_moe
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, recomputes_moe
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 OVERLAP = a.overlap_moe_expert_parallel_comm
@@ -13,8 +13,6 @@ MEGATRON.add(
         all_of(OVERLAP, a.pipeline_model_parallel_size > 1, a.virtual_pipeline_model_parallel_size.is_none),
         message="overlapping expert communication on {pipeline_model_parallel_size} pipeline stages needs virtual stages",
         why="one chunk's communication hides behind another chunk's computation; the model configuration is refused",
-        upstream=at(3008),
-        versions=NEW,
         at=(OVERLAP, a.pipeline_model_parallel_size),
         layout=True,
     ),
@@ -24,8 +22,6 @@ MEGATRON.add(
         a.expert_model_parallel_size > 1,
         message="there is no expert communication to overlap: expert parallel is {expert_model_parallel_size}",
         why="the model configuration is refused at start-up",
-        upstream=at(3013),
-        versions=NEW,
         at=(OVERLAP, a.expert_model_parallel_size),
         fixes=(drop(OVERLAP, also=(a.delay_wgrad_compute,), safety=Safety.SAFE),),
     ),
@@ -36,8 +32,6 @@ MEGATRON.add(
         when=OVERLAP,
         message="overlapping expert communication needs the alltoall or flex dispatcher, not {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
-        upstream=at(3016),
-        versions=NEW,
         at=(a.moe_token_dispatcher_type, OVERLAP),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
     ),
@@ -47,8 +41,6 @@ MEGATRON.add(
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="overlapping expert communication cannot be combined with full recomputation",
         why="the layer runs in pieces that a full checkpoint would merge again; the model configuration is refused",
-        upstream=at(3021),
-        versions=NEW,
         at=(a.recompute_granularity, OVERLAP),
         fixes=(drop(OVERLAP, also=(a.delay_wgrad_compute,)), drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers))),
     ),
@@ -58,8 +50,6 @@ MEGATRON.add(
         a.recompute_method.is_set,
         message="overlapping expert communication cannot be combined with --recompute-method {recompute_method}",
         why="the model configuration is refused at start-up",
-        upstream=at(3024),
-        versions=NEW,
         at=(a.recompute_method, OVERLAP),
         after=("megatron/expert-overlap-with-full-recompute",),
         fixes=(drop(a.recompute_method),),
@@ -70,8 +60,6 @@ MEGATRON.add(
         a.recompute_num_layers.is_set,
         message="overlapping expert communication cannot be combined with --recompute-num-layers {recompute_num_layers}",
         why="the model configuration is refused at start-up",
-        upstream=at(3027),
-        versions=NEW,
         at=(a.recompute_num_layers, OVERLAP),
         after=("megatron/expert-overlap-with-full-recompute", "megatron/recompute-selective-with-layers"),
         fixes=(drop(a.recompute_num_layers),),
@@ -82,8 +70,6 @@ MEGATRON.add(
         recomputes_moe,
         message="overlapping expert communication cannot be combined with recomputing the whole expert layer",
         why="the model configuration is refused at start-up",
-        upstream=at(3030),
-        versions=NEW,
         at=(a.recompute_modules, a.moe_layer_recompute, OVERLAP),
     ),
     requires(
@@ -92,8 +78,6 @@ MEGATRON.add(
         any_of(a.bf16, a.fp16),
         message="overlapping expert communication needs --bf16 or --fp16, the run is in fp32",
         why="the model configuration is refused at start-up",
-        upstream=at(3035),
-        versions=NEW,
         at=(OVERLAP,),
         fixes=(put(a.bf16),),
     ),
@@ -103,8 +87,6 @@ MEGATRON.add(
         a.moe_shared_expert_overlap,
         message="expert communication is overlapped in two ways: by layer and with the shared experts",
         why="the model configuration is refused at start-up",
-        upstream=at(3039),
-        versions=NEW,
         fixes=(drop(a.moe_shared_expert_overlap, safety=Safety.SAFE),),
     ),
     refuse(
@@ -112,8 +94,6 @@ MEGATRON.add(
         all_of(OVERLAP, a.mtp_num_layers > 1),
         message="overlapping expert communication works with at most one prediction layer, the model has {mtp_num_layers}",
         why="the model configuration is refused at start-up",
-        upstream=at(3042),
-        versions=NEW,
         at=(a.mtp_num_layers, OVERLAP),
     ),
     refuse(
@@ -127,8 +107,6 @@ MEGATRON.add(
         ),
         message="overlapping expert communication over NCCL EP frees the input that expert_fc1 offloading would keep",
         why="the model configuration is refused at start-up",
-        upstream=at(3054),
-        versions=NEW,
         at=(a.offload_modules, OVERLAP),
     ),
     refuse(
@@ -136,8 +114,6 @@ MEGATRON.add(
         all_of(OVERLAP, a.cuda_graph_impl == "transformer_engine", any_of(a.cuda_graph_modules.has("moe"), a.cuda_graph_modules.has("mlp"))),
         message="expert layers and MLPs cannot be captured as CUDA graphs while expert communication is overlapped",
         why="the model configuration is refused at start-up",
-        upstream=at(3065),
-        versions=NEW,
         at=(a.cuda_graph_modules, OVERLAP),
     ),
     requires(
@@ -146,8 +122,6 @@ MEGATRON.add(
         OVERLAP,
         message="--delay-wgrad-compute hides weight gradients behind overlapped expert communication, which is not on",
         why="the model configuration is refused at start-up",
-        upstream=at(3075),
-        versions=NEW,
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE), put(OVERLAP)),
     ),
     conflicts(
@@ -156,8 +130,6 @@ MEGATRON.add(
         OVERLAP,
         message="the dispatch is overlapped with the experts' weight gradients and by layer at once",
         why="the model configuration is refused at start-up",
-        upstream=at(3085),
-        versions=NEW,
     ),
     requires(
         "early-release-without-expert-overlap",
@@ -165,8 +137,6 @@ MEGATRON.add(
         OVERLAP,
         message="--ep-overlap-early-attn-memory-release changes overlapped expert communication, which is not on",
         why="the model configuration is refused at start-up",
-        upstream=at(3098),
-        versions=NEW,
         fixes=(drop(a.ep_overlap_early_attn_memory_release, safety=Safety.SAFE),),
     ),
     refuse(
@@ -175,7 +145,6 @@ MEGATRON.add(
         message="the {moe_token_dispatcher_type} dispatcher cannot route sequences of varying length",
         why="it exchanges buffers of a fixed size; the model configuration is refused. Without experts MindSpeed hides the setting from that check "
         "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and for unaligned linears it replaces all of them",
-        upstream=both(2979, 1021),
         at=(a.moe_token_dispatcher_type, a.variable_seq_lengths),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -185,8 +154,6 @@ MEGATRON.add(
         all_of(a.expert_model_parallel_size > 1, a.tensor_model_parallel_size > 1, ~a.sequence_parallel),
         message="expert parallel {expert_model_parallel_size} with tensor parallel {tensor_model_parallel_size} needs --sequence-parallel",
         why="tensor parallel ranks would route the same tokens twice; the model configuration is refused",
-        upstream=at(384, PARALLEL),
-        versions=OLD,
         at=(a.expert_model_parallel_size, a.tensor_model_parallel_size),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),

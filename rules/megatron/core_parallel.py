@@ -1,8 +1,8 @@
 """Parallel configuration: deferred embedding gradients, overlapped pipeline communication, process groups."""
 
-from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, PARALLEL, STATE, a, all_of, any_of, at, both, env
+from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 DEFER = a.defer_embedding_wgrad_compute
@@ -15,7 +15,6 @@ MEGATRON.add(
         all_of(DEFER, a.pipeline_model_parallel_size == 1),
         message="the embedding's weight gradient can only be deferred into the pipeline's flush, and there is one stage",
         why="the model configuration is refused at start-up",
-        upstream=both(546, 368, PARALLEL),
         at=(DEFER,),
         fixes=(drop(DEFER, safety=Safety.SAFE),),
     ),
@@ -25,7 +24,6 @@ MEGATRON.add(
         a.gradient_accumulation_fusion,
         message="deferring the embedding's weight gradient needs gradient accumulation fusion, which is switched off",
         why="the model configuration is refused at start-up",
-        upstream=both(551, 373, PARALLEL),
         at=(DEFER, a.gradient_accumulation_fusion),
         fixes=(drop(a.gradient_accumulation_fusion), drop(DEFER, safety=Safety.SAFE)),
     ),
@@ -34,7 +32,6 @@ MEGATRON.add(
         all_of(DEFER, a.wgrad_deferral_limit < 0),
         message="--wgrad-deferral-limit is {wgrad_deferral_limit}; 0 means no limit, below that nothing",
         why="the model configuration is refused at start-up",
-        upstream=both(556, 378, PARALLEL),
         at=(a.wgrad_deferral_limit,),
         fixes=(drop(a.wgrad_deferral_limit, safety=Safety.SAFE),),
     ),
@@ -44,7 +41,6 @@ MEGATRON.add(
         a.overlap_p2p_comm,
         message="overlap in warm-up and flush needs overlapped pipeline communication, which is off: it only exists with virtual stages",
         why="the model configuration is refused at start-up",
-        upstream=both(572, 394, PARALLEL),
         at=(a.overlap_p2p_comm_warmup_flush,),
         fixes=(drop(a.overlap_p2p_comm_warmup_flush, safety=Safety.SAFE),),
     ),
@@ -53,8 +49,6 @@ MEGATRON.add(
         all_of(a.use_sharp, a.sharp_enabled_group == "dp_replica", INSTANCES <= 1),
         message="SHARP on dp_replica needs several optimizer instances, there is {num_distributed_optimizer_instances}",
         why="process groups are refused at start-up",
-        upstream=at(785, STATE),
-        versions=NEW,
         at=(a.sharp_enabled_group,),
         fixes=(put(a.sharp_enabled_group, "dp"),),
     ),
@@ -63,8 +57,6 @@ MEGATRON.add(
         all_of(~a.use_sharp, a.sharp_enabled_group.is_set),
         message="--sharp-enabled-group {sharp_enabled_group} does nothing without --use-sharp",
         why="process groups are refused at start-up",
-        upstream=at(789, STATE),
-        versions=NEW,
         at=(a.sharp_enabled_group,),
         fixes=(drop(a.sharp_enabled_group, safety=Safety.SAFE),),
     ),
@@ -73,8 +65,6 @@ MEGATRON.add(
         all_of(a.use_sharp, ~(a.sharp_enabled_group == "dp_replica")),
         message="--use-sharp cannot work in this version: it asks for a process group before that group exists",
         why="a defect of Megatron core 0.20.0; every run with the flag stops while process groups are made",
-        upstream=at(1806, STATE),
-        versions=NEW,
         at=(a.use_sharp,),
         fixes=(drop(a.use_sharp, also=(a.sharp_enabled_group,), safety=Safety.SAFE),),
     ),
@@ -83,8 +73,6 @@ MEGATRON.add(
         all_of(any_of(a.gtp_weight_remat_size > 1, a.expert_gtp_weight_remat_size > 1), INSTANCES > 1),
         message="weights sharded beyond tensor parallelism allow one optimizer instance, there are {num_distributed_optimizer_instances}",
         why="process groups are refused at start-up",
-        upstream=at(808, STATE),
-        versions=NEW,
         at=(INSTANCES, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(drop(INSTANCES),),
     ),
@@ -98,7 +86,6 @@ MEGATRON.add(
         ),
         message="with --use-tp-pp-dp-mapping experts and the rest need the same data parallel size, here {expert_data_parallel_size} and {data_parallel_size}",
         why="pipeline groups of experts and of the rest would differ; process groups are refused",
-        upstream=both(898, 716, STATE),
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
         fixes=(drop(a.use_tp_pp_dp_mapping),),
         layout=True,
@@ -108,7 +95,6 @@ MEGATRON.add(
         any_of(INSTANCES == 0, all_of(INSTANCES > 1, WORLD % INSTANCES != 0)),
         message="{ranks} data and context parallel ranks do not divide over {num_distributed_optimizer_instances} optimizer instances",
         why="process groups are refused at start-up",
-        upstream=both(922, 813, STATE),
         shows={"ranks": WORLD},
         at=(INSTANCES,),
         layout=True,
@@ -120,8 +106,6 @@ MEGATRON.add(
         when=all_of(INSTANCES > 1, WORLD % INSTANCES == 0, a.world_size % a.expert_model_size == 0),
         message="{expert_data_parallel_size} data parallel ranks of experts do not divide over {num_distributed_optimizer_instances} optimizer instances",
         why="process groups are refused at start-up",
-        upstream=at(1447, STATE),
-        versions=NEW,
         at=(INSTANCES, a.expert_model_parallel_size),
         layout=True,
     ),
@@ -130,8 +114,6 @@ MEGATRON.add(
         all_of(a.hybrid_context_parallel, WORLD % 2 != 0),
         message="hybrid context parallelism needs an even number of data and context parallel ranks, there are {ranks}",
         why="process groups are refused at start-up",
-        upstream=at(1043, STATE),
-        versions=NEW,
         shows={"ranks": WORLD},
         at=(a.hybrid_context_parallel, a.context_parallel_size),
         layout=True,
@@ -141,7 +123,6 @@ MEGATRON.add(
         all_of(a.pipeline_model_parallel_comm_backend == "ucc", env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"),
         message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
         why="all communication would run one after the other; process groups are refused",
-        upstream=both(1205, 1003, STATE),
         at=(a.pipeline_model_parallel_comm_backend,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),
     ),
@@ -150,7 +131,6 @@ MEGATRON.add(
         a.expert_model_parallel_size == 0,
         message="expert parallel 0: a size of 0 makes no group",
         why="the run divides by zero while process groups are made",
-        upstream=both(880, 699, STATE),
         at=(a.expert_model_parallel_size,),
     ),
     refuse(
@@ -158,7 +138,6 @@ MEGATRON.add(
         a.expert_tensor_parallel_size == 0,
         message="expert tensor parallel 0: a size of 0 makes no group",
         why="the run divides by zero before any group is made",
-        upstream={"0.20.0": f"{PARALLEL}:36", "0.12.1": f"{STATE}:699"},
         at=(a.expert_tensor_parallel_size,),
     ),
 )

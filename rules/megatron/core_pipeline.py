@@ -1,7 +1,7 @@
 """How layers are split over pipeline stages and virtual stages by counts."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, refuse
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, both
+from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
 
 MEGATRON = ConstraintSet("megatron")
 BLOCK = "megatron/core/transformer/transformer_block.py"
@@ -20,7 +20,6 @@ MEGATRON.add(
         COUNTED,
         message="layers of the first or last stage are given by number, so embedding and loss cannot count as layers too",
         why="the model configuration is refused at start-up",
-        upstream=both(2235, 773),
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
         fixes=(DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
     ),
@@ -30,8 +29,6 @@ MEGATRON.add(
         any_of(UNEVEN, COUNTED),
         message="a pipeline layout says where every layer goes; counts for the first or last stage contradict it",
         why="the model configuration is refused at start-up",
-        upstream="megatron/core/transformer/transformer_config.py:2252",
-        versions=NEW,
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split, LAYOUT),
         fixes=(drop(FIRST, also=(LAST,)), drop(LAST), DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
     ),
@@ -40,7 +37,6 @@ MEGATRON.add(
         all_of(LAYOUT.is_none, FIRST <= 0),
         message="the first pipeline stage cannot have {decoder_first_pipeline_num_layers} layers",
         why="the model configuration is refused at start-up",
-        upstream=both(2304, 788),
         at=(FIRST,),
         fixes=(drop(FIRST),),
         layout=True,
@@ -50,7 +46,6 @@ MEGATRON.add(
         all_of(LAYOUT.is_none, LAST <= 0),
         message="the last pipeline stage cannot have {decoder_last_pipeline_num_layers} layers",
         why="the model configuration is refused at start-up",
-        upstream=both(2323, 807),
         at=(LAST,),
         fixes=(drop(LAST),),
         layout=True,
@@ -62,7 +57,6 @@ MEGATRON.add(
         when=all_of(LAYOUT.is_none, FIRST > 0, VIRTUAL.is_set),
         message="{decoder_first_pipeline_num_layers} layers of the first stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
         why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
-        upstream=both(2312, 796),
         at=(FIRST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -73,7 +67,6 @@ MEGATRON.add(
         when=all_of(LAYOUT.is_none, LAST > 0, VIRTUAL.is_set),
         message="{decoder_last_pipeline_num_layers} layers of the last stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
         why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
-        upstream=both(2331, 815),
         at=(LAST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -84,7 +77,6 @@ MEGATRON.add(
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, a.num_virtual_stages_per_pipeline_rank.is_set),
         message="{pipeline_num_layers} layers, embedding and loss counted in, do not divide over {pipeline_model_parallel_size} pipeline stages",
         why="the model configuration is refused at start-up",
-        upstream=both(2396, 867),
         at=(a.num_layers, PIPELINE),
         layout=True,
     ),
@@ -95,7 +87,6 @@ MEGATRON.add(
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, VIRTUAL.is_set, LAYERS % PIPELINE == 0),
         message="{rank} layers of a rank, embedding and loss counted in, do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
         why="the model configuration is refused at start-up",
-        upstream=both(2409, 880),
         shows={"rank": LAYERS // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
         layout=True,
@@ -107,7 +98,6 @@ MEGATRON.add(
         when=all_of(LAYOUT.is_none, ~UNEVEN, ~COUNTED, a.hybrid_layer_pattern.is_none, a.num_virtual_stages_per_pipeline_rank.is_set),
         message="{num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
         why="nothing checks it before the model is built; then every rank stops",
-        upstream={"0.20.0": f"{BLOCK}:156", "0.12.1": f"{BLOCK}:114"},
         at=(PIPELINE, a.num_layers),
         unless_framework="mindspeed-llm",
         layout=True,
@@ -119,7 +109,6 @@ MEGATRON.add(
         when=all_of(LAYOUT.is_none, ~UNEVEN, ~COUNTED, a.hybrid_layer_pattern.is_none, VIRTUAL.is_set, PIPELINE > 1, a.num_layers % PIPELINE == 0),
         message="{rank} layers of a pipeline stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
         why="nothing checks it before the model is built; then every rank stops",
-        upstream={"0.20.0": f"{BLOCK}:175", "0.12.1": f"{BLOCK}:136"},
         shows={"rank": a.num_layers // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
         unless_framework="mindspeed-llm",
@@ -130,7 +119,6 @@ MEGATRON.add(
         a.num_virtual_stages_per_pipeline_rank <= 0,
         message="--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}, at least 1 is needed",
         why="layers are divided by it when the model is built",
-        upstream={"0.20.0": f"{BLOCK}:176", "0.12.1": f"{BLOCK}:137"},
         fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),
         layout=True,
     ),
@@ -139,7 +127,6 @@ MEGATRON.add(
         a.num_layers == 0,
         message="a model needs at least one layer",
         why="the initial scale of the output layers divides by the number of layers",
-        upstream={"0.20.0": "megatron/core/utils.py:869", "0.12.1": "megatron/core/utils.py:513"},
         at=(a.num_layers, a.hybrid_layer_pattern),
     ),
 )

@@ -1,8 +1,8 @@
 """fp8 and fp4: recipes, layers kept in bf16, gathered parameters."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse, requires
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of, at, both
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 FP8 = a.fp8.is_set
@@ -15,7 +15,6 @@ MEGATRON.add(
         all_of(KEPT, a.fp8_recipe == "delayed"),
         message="the first and last layers cannot stay in bf16 under the fp8 recipe delayed, which is the default",
         why="delayed scaling keeps one history for all layers; the model configuration is refused",
-        upstream=both(1530, 583),
         at=(a.fp8_recipe, a.first_last_layers_bf16),
         fixes=(put(a.fp8_recipe, "tensorwise"), drop(a.first_last_layers_bf16)),
     ),
@@ -24,7 +23,6 @@ MEGATRON.add(
         all_of(KEPT, any_of(a.num_layers_at_start_in_bf16 < 0, a.num_layers_at_start_in_bf16 > PER_STAGE)),
         message="{num_layers_at_start_in_bf16} layers at the start are kept in bf16, a pipeline stage holds {stage}",
         why="the model configuration is refused at start-up",
-        upstream=both(1543, 596),
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_start_in_bf16,),
         fixes=(put(a.num_layers_at_start_in_bf16, PER_STAGE),),
@@ -34,7 +32,6 @@ MEGATRON.add(
         all_of(KEPT, any_of(a.num_layers_at_end_in_bf16 < 0, a.num_layers_at_end_in_bf16 > PER_STAGE)),
         message="{num_layers_at_end_in_bf16} layers at the end are kept in bf16, a pipeline stage holds {stage}",
         why="the model configuration is refused at start-up",
-        upstream=both(1552, 605),
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_end_in_bf16,),
         fixes=(put(a.num_layers_at_end_in_bf16, PER_STAGE),),
@@ -45,8 +42,6 @@ MEGATRON.add(
         a.fp8_quantizer_factory.is_set,
         message="the fp8 recipe custom needs --fp8-quantizer-factory with the import path of a factory",
         why="the model configuration is refused at start-up",
-        upstream=at(1560),
-        versions=NEW,
         at=(a.fp8_recipe,),
     ),
     refuse(
@@ -54,7 +49,6 @@ MEGATRON.add(
         all_of(a.fp8_param_gather, a.fp8.is_none),
         message="--fp8-param-gather keeps parameters in fp8, but no --fp8-format is given",
         why="the model configuration is refused at start-up",
-        upstream=both(1567, 615),
         at=(a.fp8_param_gather,),
         fixes=(drop(a.fp8_param_gather, safety=Safety.SAFE), put(a.fp8, "hybrid")),
     ),
@@ -63,8 +57,6 @@ MEGATRON.add(
         all_of(FP8, a.fp8_recipe == "mxfp8", a.fp8_param_gather),
         message="parameters cannot be gathered in fp8 with the recipe mxfp8",
         why="the model configuration is refused at start-up",
-        upstream=at(612),
-        versions=OLD,
         at=(a.fp8_param_gather, a.fp8_recipe),
         fixes=(drop(a.fp8_param_gather),),
     ),
@@ -73,8 +65,6 @@ MEGATRON.add(
         all_of(a.fp8_output_proj, a.fp8.is_none),
         message="--fp8-output-proj runs the output layer in fp8, but no --fp8-format is given",
         why="the model configuration is refused at start-up",
-        upstream=at(1571),
-        versions=NEW,
         at=(a.fp8_output_proj,),
         fixes=(drop(a.fp8_output_proj, safety=Safety.SAFE),),
     ),
@@ -83,8 +73,6 @@ MEGATRON.add(
         all_of(a.fp8_output_proj, FP8, a.fp8_recipe != "mxfp8"),
         message="the output layer can only run in fp8 with the recipe mxfp8, not {fp8_recipe}",
         why="the model configuration is refused at start-up",
-        upstream=at(1573),
-        versions=NEW,
         at=(a.fp8_recipe, a.fp8_output_proj),
         fixes=(drop(a.fp8_output_proj),),
     ),
@@ -94,8 +82,6 @@ MEGATRON.add(
         a.fp4_quantizer_factory.is_set,
         message="the fp4 recipe custom needs --fp4-quantizer-factory with the import path of a factory",
         why="the model configuration is refused at start-up",
-        upstream=at(1586),
-        versions=NEW,
         at=(a.fp4_recipe,),
     ),
 )

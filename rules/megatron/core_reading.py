@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from preflight import Job, Unverified, Value
-from preflight.document import Unknown
+from preflight.lint.evidence import evidence
+from preflight.loaders.document import Unknown
 
 
 def read(job: Job, *names: str) -> list[Any] | Unverified:
@@ -18,6 +19,12 @@ def read(job: Job, *names: str) -> list[Any] | Unverified:
 def typed(job: Job, *names: str) -> list[Value]:
     """What somebody typed for the names, in their order."""
     return [value for name in names if (value := job.arguments.given(name)) is not None and value.setting is not None]
+
+
+def place_of(job: Job, site: str) -> str | None:
+    """The file and line of one statement of Megatron at the release that takes part."""
+    known = evidence("megatron")
+    return None if known is None else known.site(site, job.versions["megatron"])
 
 
 def core(job: Job) -> str:

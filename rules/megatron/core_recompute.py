@@ -1,8 +1,8 @@
 """Activation recomputation: what must, and must not, come with it."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety, Severity
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of, at, both, delta_net, selective, selective_at_last
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, selective, selective_at_last
+from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 FULL = a.recompute_granularity == "full"
@@ -14,7 +14,6 @@ MEGATRON.add(
         all_of(FULL, a.recompute_method.is_none),
         message="full recomputation does not say how layers are grouped: --recompute-method is missing",
         why="the model configuration is refused at start-up; nothing is recomputed by guess",
-        upstream=both(1914, 697),
         fixes=(put(a.recompute_method, "uniform", safety=Safety.SAFE),),
     ),
     refuse(
@@ -22,7 +21,6 @@ MEGATRON.add(
         all_of(FULL, a.recompute_num_layers.is_none),
         message="full recomputation does not say how many layers: --recompute-num-layers is missing",
         why="the model configuration is refused at start-up",
-        upstream=both(1920, 703),
         fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE),),
     ),
     refuse(
@@ -30,7 +28,6 @@ MEGATRON.add(
         all_of(selective, a.recompute_num_layers.is_set),
         message="selective recomputation picks modules, not layers, but --recompute-num-layers is {recompute_num_layers}",
         why="the model configuration is refused at start-up",
-        upstream=both(1929, 713),
         at=(a.recompute_num_layers, a.recompute_granularity),
         fixes=(drop(a.recompute_num_layers, safety=Safety.SAFE),),
     ),
@@ -40,7 +37,6 @@ MEGATRON.add(
         a.sequence_parallel,
         message="saved activations cannot be spread over tensor parallel ranks when sequence parallelism already does that",
         why="the model configuration is refused at start-up",
-        upstream=both(1935, 718),
         at=(a.distribute_saved_activations,),
         fixes=(drop(a.distribute_saved_activations, safety=Safety.SAFE),),
     ),
@@ -50,7 +46,6 @@ MEGATRON.add(
         a.moe_grouped_gemm,
         message="recomputing moe_act needs grouped expert matmuls, but --moe-grouped-gemm is not set",
         why="only the grouped expert layer can drop its activation; the model configuration is refused",
-        upstream=both(1965, 736),
         at=(a.recompute_modules,),
     ),
     requires(
@@ -59,7 +54,6 @@ MEGATRON.add(
         a.multi_latent_attention,
         message="mla_up_proj can only be recomputed with latent attention, but --multi-latent-attention is not set",
         why="the module does not exist in this model; the model configuration is refused",
-        upstream=both(1970, 741),
         at=(a.recompute_modules,),
         fixes=(),
     ),
@@ -69,8 +63,6 @@ MEGATRON.add(
         delta_net,
         message="gdn_norm_out can only be recomputed in a gated delta net, but the attention variant is {experimental_attention_variant}",
         why="the module does not exist in this model; the model configuration is refused",
-        upstream=at(1978),
-        versions=NEW,
         at=(a.recompute_modules,),
     ),
     conflicts(
@@ -79,8 +71,6 @@ MEGATRON.add(
         a.moe_shared_expert_overlap,
         message="shared experts cannot both be recomputed and overlap with communication",
         why="the overlapped shared expert runs in pieces that cannot be replayed; the model configuration is refused",
-        upstream=at(1996),
-        versions=NEW,
         at=(a.moe_shared_expert_overlap, a.recompute_modules),
         fixes=(drop(a.moe_shared_expert_overlap, safety=Safety.SAFE),),
     ),
@@ -89,8 +79,6 @@ MEGATRON.add(
         all_of(selective, a.fp8.is_set, any_of(a.recompute_modules.has("moe_act"), a.recompute_modules.has("layernorm")), a.fp8_recipe == "delayed"),
         message="moe_act and layernorm cannot be recomputed under fp8 with the recipe {fp8_recipe}",
         why="delayed scaling keeps history between passes and a replay would spoil it; the model configuration is refused",
-        upstream=at(2003),
-        versions=NEW,
         at=(a.fp8_recipe, a.recompute_modules),
     ),
     refuse(
@@ -98,7 +86,6 @@ MEGATRON.add(
         all_of(a.moe_layer_recompute, FULL),
         message="--moe-layer-recompute is a kind of selective recomputation, but the granularity is {recompute_granularity}",
         why="full recomputation already covers the expert layers; the model configuration is refused",
-        upstream=both(2020, 760),
         at=(a.moe_layer_recompute,),
         fixes=(drop(a.moe_layer_recompute, safety=Safety.SAFE),),
     ),
@@ -108,8 +95,6 @@ MEGATRON.add(
         a.enable_mhc_connections,
         message="mhc can only be recomputed with hyper-connections, but --enable-mhc-connections is not set",
         why="the model configuration is refused at start-up",
-        upstream=at(2030),
-        versions=NEW,
         at=(a.recompute_modules,),
         fixes=(),
     ),
@@ -118,8 +103,6 @@ MEGATRON.add(
         all_of(MHC, a.recompute_modules.has("mlp")),
         message="mhc and mlp cannot both be recomputed",
         why="their checkpoints nest in ways that are not supported; the model configuration is refused",
-        upstream=at(2032),
-        versions=NEW,
         at=(a.recompute_modules,),
     ),
     refuse(
@@ -127,8 +110,6 @@ MEGATRON.add(
         all_of(MHC, a.mhc_recompute_layer_num < 1),
         message="--mhc-recompute-layer-num is {mhc_recompute_layer_num}, at least 1 is needed",
         why="the model configuration is refused at start-up",
-        upstream=at(2041),
-        versions=NEW,
         at=(a.mhc_recompute_layer_num,),
         fixes=(drop(a.mhc_recompute_layer_num),),
     ),
@@ -138,8 +119,6 @@ MEGATRON.add(
         a.fine_grained_activation_offloading,
         message="mhc recomputation and fine-grained activation offloading cannot be combined yet",
         why="the recomputation hook fires before the offloaded chunk exists; the model configuration is refused",
-        upstream=at(2046),
-        versions=NEW,
         at=(a.fine_grained_activation_offloading, a.recompute_modules),
         fixes=(),
     ),
@@ -150,7 +129,6 @@ MEGATRON.add(
         ),
         message="nothing is recomputed: --recompute-method and --recompute-num-layers do nothing without --recompute-granularity",
         why="the run keeps every activation and needs more memory than planned, or dies of it",
-        upstream=both(1901, 684),
         severity=Severity.WARNING,
         at=(a.recompute_method, a.recompute_num_layers),
         fixes=(put(a.recompute_granularity, "full"),),

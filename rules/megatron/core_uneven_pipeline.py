@@ -14,27 +14,42 @@ The model configuration is refused at start-up.
 25 layers are left for 3 stages. Use instead a first stage of 8 or 5 layers, so that 24 or 27 are left.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:2342, :2350, :2364; core_v0.12.1 :825, :837
+Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.rules.megatron.core_names import CONFIG
-from preflight.rules.megatron.core_reading import core, read, typed
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import core, place_of, read, typed
+from preflight.run.versions import matches
+from preflight.source.finding import Kind
 
 FIRST, LAST = "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"
-NAMES = ("num_layers", "pipeline_model_parallel_size", FIRST, LAST, "virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout")
-LINES = {"0.20.0": (2342, 2350, 2364), "0.12.1": (825, 825, 837)}
-EARLIER = ("first-stage-empty", "last-stage-empty", "first-stage-over-virtual-stages", "last-stage-over-virtual-stages", "counted-embedding-with-uneven-stages")
+NAMES = (
+    "num_layers",
+    "pipeline_model_parallel_size",
+    FIRST,
+    LAST,
+    "virtual_pipeline_model_parallel_size",
+    "pipeline_model_parallel_layout",
+)
+SITES = ("db935b680b", "5d219a862e", "c3cafd22a5")
+"""The statements of upstream, as the evidence names them; before 0.13 the second stands for the first as well."""
+EARLIER = (
+    "first-stage-empty",
+    "last-stage-empty",
+    "first-stage-over-virtual-stages",
+    "last-stage-over-virtual-stages",
+    "counted-embedding-with-uneven-stages",
+)
 
 
 @rule(
     severity=Severity.ERROR,
     id="megatron/uneven-pipeline",
+    kind=Kind.RELEASE,
     frameworks=("megatron",),
     after=tuple(f"megatron/{id}" for id in EARLIER),
-    upstream=tuple(f"{CONFIG}:{line}" for line in (2342, 2350, 2364)),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, FIRST, LAST):
@@ -47,25 +62,40 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     middle = layers - (first or 0) - (last or 0)
     stages = pipeline - (first is not None) - (last is not None)
-    lines = LINES.get(core(job), LINES["0.20.0"])
-    if (said := _fault(middle, stages, virtual, lines, zero=core(job) == "0.12.1")) is None:
+    old = matches(core(job), "<0.13")
+    sites = (SITES[1], *SITES[1:]) if old else SITES
+    if (said := _fault(middle, stages, virtual, sites, zero=old)) is None:
         return
-    message, line = said
+    message, site = said
     places = typed(job, FIRST, LAST, "num_layers", "pipeline_model_parallel_size")
     related = tuple(place for value in places[1:] for place in value.related)
-    ends = " and ".join(f"{count} in the {name} stage" for name, count in (("first", first), ("last", last)) if count is not None)
-    text = f"with {ends}, {middle} of {layers} layers are left for {stages} stages in between{message}"
-    yield Finding(text, span=job.place(*places), related=related, key=places[0].key, upstream=f"{CONFIG}:{line}", layout=True)
+    beginning = (Message("{count} in the first stage", count=first),) if first is not None else ()
+    end = (Message("{count} in the last stage", count=last),) if last is not None else ()
+    text = Message(
+        "with {ends:and}, {middle} of {layers} layers are left for {stages} stages in between{fault}",
+        ends=(*beginning, *end),
+        middle=middle,
+        layers=layers,
+        stages=stages,
+        fault=message,
+    )
+    yield Finding(
+        text, span=job.place(*places), related=related, key=places[0].key, upstream=place_of(job, site), layout=True
+    )
 
 
-def _fault(middle: int, stages: int, virtual: int | None, lines: tuple[int, int, int], zero: bool) -> tuple[str, int] | None:
+def _fault(
+    middle: int, stages: int, virtual: int | None, sites: tuple[str, str, str], zero: bool
+) -> tuple[str, str] | None:
     """What is wrong with the layers and stages in the middle, and where upstream says so."""
     if zero and stages == 0:
-        return ", and this version cannot do without any", lines[0]
+        return ", and this version cannot do without any", sites[0]
     if not zero and bool(middle) != bool(stages):
-        return "", lines[0]
+        return "", sites[0]
     if stages and middle % stages:
-        return ", which cannot share them evenly", lines[1]
+        return ", which cannot share them evenly", sites[1]
     if stages and virtual and (middle // stages) % virtual:
-        return f": {middle // stages} each do not divide over {virtual} virtual stages", lines[2]
+        return Message(
+            ": {each} each do not divide over {virtual} virtual stages", each=middle // stages, virtual=virtual
+        ), sites[2]
     return None

@@ -16,33 +16,51 @@ Use instead `--recompute-modules core_attn`.
 No fix by itself: a close name is a guess about what was meant.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1959, :2144, :2205; core_v0.12.1 :730
+Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 """
 
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.rules.megatron.core_names import CONFIG
-from preflight.rules.megatron.core_reading import core, read, typed
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import core, place_of, read, typed
+from preflight.run.versions import matches
+from preflight.source.finding import Kind
 
 OLD = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe")
 RECOMPUTED = (*OLD, "shared_experts", "gdn_norm_out", "gdp_in_proj", "gdp_qkv", "mhc")
-OFFLOADED = ("core_attn", "attn_proj", "expert_fc1", "fused_group_mlp", "moe_act", "attn_norm", "mlp_norm", "qkv_linear", "gdp_qkv")
+OFFLOADED = (
+    "core_attn",
+    "attn_proj",
+    "expert_fc1",
+    "fused_group_mlp",
+    "moe_act",
+    "attn_norm",
+    "mlp_norm",
+    "qkv_linear",
+    "gdp_qkv",
+)
 SHARDED = ("moe_latent_proj",)
 
 
-@rule(severity=Severity.ERROR, id="megatron/unknown-module", frameworks=("megatron",), upstream=tuple(f"{CONFIG}:{n}" for n in (1959, 2144, 2205)))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/unknown-module",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    old = core(job) == "0.12.1"
-    recomputed, line = (OLD, 730) if old else (RECOMPUTED, 1959)
-    yield from _module(job, "recompute_modules", recomputed, line, ("recompute_granularity", "selective"))
+    old = matches(core(job), "<0.13")
+    recomputed = OLD if old else RECOMPUTED
+    yield from _module(job, "recompute_modules", recomputed, "d448041de4", ("recompute_granularity", "selective"))
     if not old:
-        yield from _module(job, "offload_modules", OFFLOADED, 2144, ("fine_grained_activation_offloading", True))
-        yield from _module(job, "gtp_remat_opt_in_modules", SHARDED, 2205, None)
+        yield from _module(job, "offload_modules", OFFLOADED, "5b6dfe2be9", ("fine_grained_activation_offloading", True))
+        yield from _module(job, "gtp_remat_opt_in_modules", SHARDED, "534938afa2", None)
 
 
-def _module(job: Job, name: str, allowed: tuple[str, ...], line: int, when: tuple[str, object] | None) -> Iterator[Finding | Unverified]:
+def _module(
+    job: Job, name: str, allowed: tuple[str, ...], site: str, when: tuple[str, object] | None
+) -> Iterator[Finding | Unverified]:
     if not (written := typed(job, name)):
         return
     if isinstance(values := read(job, name, when[0] if when else name), Unverified):
@@ -54,6 +72,15 @@ def _module(job: Job, name: str, allowed: tuple[str, ...], line: int, when: tupl
     for module in dict.fromkeys(modules or ()):
         if module not in allowed:
             near = get_close_matches(str(module), allowed, 1, 0.4)
-            hint = f"did you mean {near[0]}" if near else f"there is {', '.join(allowed)}"
+            hint = (
+                Message("did you mean {near}", near=near[0])
+                if near
+                else Message("there is {allowed}", allowed=tuple(allowed))
+            )
             flag = job.arguments.spell(name)
-            yield Finding(f"{flag} knows no module {module!r}; {hint}", span=job.place(*written), key=written[0].key, upstream=f"{CONFIG}:{line}")
+            yield Finding(
+                Message("{flag} knows no module {module!r}; {hint}", flag=flag, module=module, hint=hint),
+                span=job.place(*written),
+                key=written[0].key,
+                upstream=place_of(job, site),
+            )

@@ -13,14 +13,14 @@ The layout cannot be computed, and the run is refused at start-up.
 Use instead 4, 8 or another multiple of 4.
 
 ## References
-Megatron-LM d98e8a6, megatron/core/model_parallel_config.py:32, :37, resolve_tensor_parallel_weight_shards
+Megatron-LM d98e8a6, megatron/core/model_parallel_config.py, resolve_tensor_parallel_weight_shards
 """
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.rules.megatron.core_names import PARALLEL
-from preflight.rules.megatron.core_reading import read, typed
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.source.finding import Kind
 
 PAIRS = (
     ("tensor_parallel_num_weight_shards", "tensor_model_parallel_size", "tensor parallel"),
@@ -28,7 +28,12 @@ PAIRS = (
 )
 
 
-@rule(severity=Severity.ERROR, id="megatron/weight-shards", frameworks=("megatron",), upstream=(f"{PARALLEL}:32", f"{PARALLEL}:37"))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/weight-shards",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     for shards, size, words in PAIRS:
         written = typed(job, shards, size)
@@ -43,7 +48,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         count, parts = written[0].raw, values[0]
         if not parts or (count >= parts and count % parts == 0):
             continue
-        line = 32 if count < parts else 37
+        site = "4eeb912987" if count < parts else "93df775498"
         related = tuple(place for value in written[1:] for place in value.related)
-        message = f"{count} weight shards are not a multiple of {words} {parts}"
-        yield Finding(message, span=job.place(*written), related=related, key=written[0].key, upstream=f"{PARALLEL}:{line}", layout=True)
+        message = Message(
+            "{count} weight shards are not a multiple of {words} {parts}", count=count, words=words, parts=parts
+        )
+        yield Finding(
+            message,
+            span=job.place(*written),
+            related=related,
+            key=written[0].key,
+            upstream=place_of(job, site),
+            layout=True,
+        )

@@ -1,14 +1,13 @@
 """Where the data comes from, filling in the middle, and how often memory is logged."""
 
-from preflight.constraints.expressions import total
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse
-from preflight.finding import Safety
+from preflight.lint.expressions import total
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, each, new, separate_data
+from preflight.rules.megatron.training_names import REFUSED, separate_data
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 FIM = a.fim_data
-TOKENS = (a.fim_prefix_token, a.fim_middle_token, a.fim_suffix_token, a.fim_pad_token, a.fim_eod_token)
 
 MEGATRON.add(
     conflicts(
@@ -19,7 +18,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.data_args_path, a.data_path),
         fixes=(drop(a.data_args_path), drop(a.data_path)),
-        **each(677, 407),
     ),
     conflicts(
         "split-data-path-twice",
@@ -29,7 +27,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.per_split_data_args_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.per_split_data_args_path),),
-        **each(684, 414),
     ),
     refuse(
         "dataset-threads-not-positive",
@@ -37,7 +34,6 @@ MEGATRON.add(
         message="--num-dataset-builder-threads is {num_dataset_builder_threads}; it must be at least 1",
         why=REFUSED,
         fixes=(drop(a.num_dataset_builder_threads, safety=Safety.SAFE),),
-        **each(1258, 607),
     ),
     refuse(
         "two-data-sources",
@@ -46,7 +42,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.mock_data, a.data_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.mock_data), drop(a.data_path)),
-        **each(1679, 870),
     ),
     conflicts(
         "fim-with-mock-data",
@@ -54,7 +49,6 @@ MEGATRON.add(
         a.mock_data,
         message="--fim-data rearranges real documents; --mock-data has none",
         why=REFUSED,
-        **new(1692),
     ),
     refuse(
         "fim-without-rate",
@@ -63,7 +57,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fim_rate, FIM),
         fixes=(drop(a.fim_rate),),
-        **new(1693),
     ),
     refuse(
         "fim-without-spm-rate",
@@ -72,7 +65,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fim_spm_rate, FIM),
         fixes=(drop(a.fim_spm_rate),),
-        **new(1694),
     ),
     refuse(
         "log-memory-interval",
@@ -81,6 +73,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.log_memory_interval, a.log_interval),
         fixes=(put(a.log_memory_interval, (a.log_memory_interval // a.log_interval + 1) * a.log_interval, safety=Safety.SAFE),),
-        **new(1370),
     ),
 )

@@ -24,14 +24,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.source.finding import Kind
 
-UPSTREAM = {"megatron@0.12.1": "megatron/core/datasets/utils.py:63", "megatron": "megatron/core/datasets/utils.py:68"}
 LISTS = ("data_path", "train_data_path", "valid_data_path", "test_data_path")
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 
-@rule(severity=Severity.ERROR, id="megatron/data-weights", frameworks=("megatron",), upstream=tuple(UPSTREAM.values()))
+@rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Numbers among paths, at other places than in front of each."""
     if job.arguments.get("entry_is_known").raw is not True:
@@ -47,6 +47,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         count = sum(numbers := [bool(_NUMBER.fullmatch(entry)) for entry in listed])
         if len(listed) > 1 and count and numbers != [True, False] * (len(listed) // 2):
             paths = len(listed) - count
-            said = f"{job.arguments.spell(name)} has {count} number{'s' * (count > 1)} for {paths} path{'s' * (paths != 1)}"
-            message = f"{said}; every path needs its weight in front, or none has one"
-            yield Finding(message, job.place(value), key=value.key, upstream=job.upstream(UPSTREAM))
+            numbered = Message.plural(count, "{count} number", "{count} numbers", count=count)
+            named = Message.plural(paths, "{paths} path", "{paths} paths", paths=paths)
+            message = Message(
+                "{flag} has {numbers} for {paths}; every path needs its weight in front, or none has one",
+                flag=job.arguments.spell(name),
+                numbers=numbered,
+                paths=named,
+            )
+            yield Finding(message, job.place(value), key=value.key)

@@ -1,9 +1,9 @@
 """Options that only remain to say that they are gone."""
 
-from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import OLD, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
+from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 GONE = "the option only remains to be refused; " + REFUSED
@@ -16,7 +16,6 @@ MEGATRON.add(
         why="TransformerConfig has no field scaled_init_method, so that making it raises TypeError; dies at start-up",
         fixes=(drop(a.init_method_xavier_uniform),),
         unless_framework="mindspeed",
-        upstream={"0.20.0": "megatron/training/argument_utils.py:376", "0.12.1": f"{ARGUMENTS}:1046"},
     ),
     refuse(
         "old-batch-size",
@@ -24,7 +23,6 @@ MEGATRON.add(
         message="--batch-size is gone; --micro-batch-size says how many samples a rank computes at once",
         why=GONE,
         fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
-        **each(591, 362),
     ),
     refuse(
         "old-warmup",
@@ -32,7 +30,6 @@ MEGATRON.add(
         message="--warmup is gone; --lr-warmup-fraction or --lr-warmup-iters says how long to warm up",
         why=GONE,
         fixes=(drop(a.warmup),),
-        **each(594, 365),
     ),
     refuse(
         "old-model-parallel-size",
@@ -40,7 +37,6 @@ MEGATRON.add(
         message="--model-parallel-size is gone; it is --tensor-model-parallel-size now",
         why=GONE,
         fixes=(Repair((Change(a.model_parallel_size, REMOVE), Change(a.tensor_model_parallel_size, a.model_parallel_size))),),
-        **each(597, 368),
     ),
     refuse(
         "old-checkpoint-activations",
@@ -48,7 +44,6 @@ MEGATRON.add(
         message="--checkpoint-activations is gone; --recompute-activations or --recompute-granularity took its place",
         why="the run ends at once, without an error code",
         fixes=(Repair((Change(a.checkpoint_activations, REMOVE), Change(a.recompute_activations, True))),),
-        **each(604, 376),
     ),
     refuse(
         "old-graph-flag-with-implementation",
@@ -57,7 +52,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.enable_cuda_graph, a.external_cuda_graph, a.cuda_graph_impl),
         fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE), drop(a.external_cuda_graph, safety=Safety.SAFE)),
-        **new(612),
     ),
     conflicts(
         "old-graph-flags-together",
@@ -65,7 +59,6 @@ MEGATRON.add(
         a.external_cuda_graph,
         message="--enable-cuda-graph and --external-cuda-graph choose different implementations; both are given",
         why=REFUSED,
-        **new(615),
     ),
     conflicts(
         "old-graph-scope-with-modules",
@@ -75,7 +68,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.cuda_graph_scope_deprecated, a.cuda_graph_modules),
         fixes=(drop(a.cuda_graph_scope_deprecated),),
-        **new(634),
     ),
     refuse(
         "old-no-position-embedding",
@@ -84,7 +76,6 @@ MEGATRON.add(
         why=GONE,
         at=(a.add_position_embedding,),
         fixes=(drop(a.add_position_embedding),),
-        **each(1634, 823),
     ),
     refuse(
         "old-encoder-shards",
@@ -92,7 +83,5 @@ MEGATRON.add(
         message="{num_attention_heads} heads do not divide over encoder tensor parallel {encoder_tensor_model_parallel_size}",
         why=REFUSED,
         at=(a.encoder_tensor_model_parallel_size,),
-        upstream=f"{ARGUMENTS}:304",
-        versions=OLD,
     ),
 )

@@ -1,8 +1,8 @@
 """Environment variables that decide whether a run starts."""
 
-from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
-from preflight.rules.megatron.training_names import DETERMINISM, REFUSED, new, old, weights_sharded
+from preflight.rules.megatron.training_names import REFUSED, weights_sharded
 
 MEGATRON = ConstraintSet("megatron")
 DETERMINISTIC = a.deterministic_mode
@@ -28,7 +28,6 @@ MEGATRON.add(
         why=ORDER,
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
-        **new(1477),
     ),
     refuse(
         "connection-variable-missing",
@@ -37,7 +36,6 @@ MEGATRON.add(
         why=ORDER,
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
-        **old(779),
     ),
     refuse(
         "nondeterministic-libraries",
@@ -48,7 +46,6 @@ MEGATRON.add(
         shows={"attention": ATTENTION, "cublas": CUBLAS},
         at=(DETERMINISTIC,),
         fixes=(put(ATTENTION, 0), put(CUBLAS, ":4096:8"), Repair((Change(ATTENTION, 0), Change(CUBLAS, ":4096:8")))),
-        **new(100, DETERMINISM),
     ),
     refuse(
         "nondeterministic-mamba",
@@ -63,7 +60,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(DETERMINISTIC,),
         fixes=(put(MAMBA, 1), put(CONVOLUTION, 1), Repair((Change(MAMBA, 1), Change(CONVOLUTION, 1)))),
-        **new(109, DETERMINISM),
     ),
     refuse(
         "nondeterministic-features",
@@ -72,7 +68,6 @@ MEGATRON.add(
         why="it is not switched off for you; " + REFUSED,
         at=(a.tp_comm_overlap, a.cross_entropy_loss_fusion, DETERMINISTIC),
         fixes=(drop(a.tp_comm_overlap, also=(a.cross_entropy_loss_fusion,)), drop(a.cross_entropy_loss_fusion), drop(DETERMINISTIC)),
-        **new(146, DETERMINISM),
     ),
     refuse(
         "deterministic-with-flash",
@@ -81,7 +76,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.use_flash_attn, DETERMINISTIC),
         fixes=(drop(a.use_flash_attn),),
-        **old(877),
         unless_framework="mindspeed",
     ),
     refuse(
@@ -91,7 +85,6 @@ MEGATRON.add(
         why="communication would not overlap inside the graph; " + REFUSED,
         at=(a.cuda_graph_impl, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(put(env("CUDA_GRAPHS_USE_NODE_PRIORITY"), 1),),
-        **new(1541),
     ),
     refuse(
         "activation-offload-variable",
@@ -104,7 +97,6 @@ MEGATRON.add(
         why="weights would be offloaded as well; " + REFUSED,
         at=(a.fine_grained_activation_offloading,),
         fixes=(put(env("NVTE_CPU_OFFLOAD_V1"), 1), drop(a.fine_grained_activation_offloading)),
-        **new(1939),
     ),
     refuse(
         "graph-with-expandable-segments",
@@ -113,6 +105,5 @@ MEGATRON.add(
         why="registered buffers would move; " + REFUSED,
         at=(a.cuda_graph_impl,),
         fixes=(put(env("NCCL_GRAPH_REGISTER"), 0),),
-        **new(1962),
     ),
 )

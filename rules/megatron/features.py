@@ -1,9 +1,9 @@
 """What single features of the network need of the rest."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import CONFIG_ARGUMENTS, REFUSED, each, new, old
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 POSITIONS = a.position_embedding_type
@@ -18,7 +18,6 @@ MEGATRON.add(
         why="the prediction layers get no learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
         fixes=(put(POSITIONS, "rope"),),
-        **new(883),
     ),
     refuse(
         "mtp-positions-in-old-core",
@@ -27,7 +26,6 @@ MEGATRON.add(
         why="the prediction layers get no learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
         fixes=(put(POSITIONS, "rope"),),
-        **old(964),
     ),
     refuse(
         "mtp-with-context-parallel",
@@ -36,7 +34,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(MTP, a.context_parallel_size),
         unless_framework="mindspeed-llm",  # hides the prediction layers from the check
-        **old(963),
     ),
     refuse(
         "clip-alpha-out-of-range",
@@ -45,7 +42,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.qk_clip_alpha, a.qk_clip),
         fixes=(drop(a.qk_clip_alpha),),
-        **new(1615),
     ),
     refuse(
         "clip-threshold-not-positive",
@@ -54,7 +50,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.qk_clip_threshold, a.qk_clip),
         fixes=(drop(a.qk_clip_threshold),),
-        **new(1617),
     ),
     refuse(
         "relative-positions-implementation",
@@ -63,7 +58,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(POSITIONS, a.transformer_impl),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
-        **each(1638, 827),
     ),
     requires(
         "mrope-section-missing",
@@ -72,7 +66,6 @@ MEGATRON.add(
         message="--position-embedding-type mrope needs --mrope-section, how a head is shared among time, height and width",
         why=REFUSED,
         at=(POSITIONS,),
-        **each(1644, 833),
     ),
     refuse(
         "expert-parallel-without-experts",
@@ -82,7 +75,6 @@ MEGATRON.add(
         at=(a.expert_model_parallel_size, a.num_experts),
         fixes=(drop(a.expert_model_parallel_size),),
         layout=True,
-        **each(1656, 851),
     ),
     refuse(
         "te-loss-fusion",
@@ -91,8 +83,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.cross_entropy_fusion_impl, a.cross_entropy_loss_fusion),
         fixes=(put(a.cross_entropy_fusion_impl, "native"), drop(a.cross_entropy_loss_fusion)),
-        since="0.20",
-        **new(1697),
     ),
     conflicts(
         "latent-attention-with-groups",
@@ -102,7 +92,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.group_query_attention, a.multi_latent_attention, a.hybrid_layer_pattern),
         fixes=(drop(a.group_query_attention, also=(a.num_query_groups,)),),
-        **new(1974),
     ),
     requires(
         "latent-fusion-without-latent-attention",
@@ -111,7 +100,6 @@ MEGATRON.add(
         message="--mla-down-proj-fusion needs --multi-latent-attention",
         why=REFUSED,
         fixes=(drop(a.mla_down_proj_fusion, safety=Safety.SAFE),),
-        **new(1977),
     ),
     refuse(
         "latent-size-not-positive",
@@ -120,7 +108,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.moe_latent_size,),
         fixes=(drop(a.moe_latent_size),),
-        **new(1981),
     ),
     requires(
         "latent-size-without-experts",
@@ -130,7 +117,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.moe_latent_size,),
         fixes=(drop(a.moe_latent_size, safety=Safety.SAFE),),
-        **new(1982),
     ),
     refuse(
         "squared-relu-with-swiglu",
@@ -139,7 +125,6 @@ MEGATRON.add(
         why=CONFIGURED,
         at=(a.squared_relu, a.swiglu),
         fixes=(drop(a.squared_relu), drop(a.swiglu)),
-        upstream={"0.20.0": f"{CONFIG_ARGUMENTS}:321", "0.12.1": "megatron/training/arguments.py:1029"},
     ),
     refuse(
         "quick-geglu-with-swiglu",
@@ -148,7 +133,6 @@ MEGATRON.add(
         why=CONFIGURED,
         at=(a.quick_geglu, a.swiglu),
         fixes=(drop(a.quick_geglu), drop(a.swiglu)),
-        **new(324, CONFIG_ARGUMENTS),
     ),
     refuse(
         "rope-type-without-latent-attention",
@@ -157,7 +141,6 @@ MEGATRON.add(
         why=CONFIGURED,
         at=(a.rope_type,),
         fixes=(drop(a.rope_type),),
-        **new(339, CONFIG_ARGUMENTS),
     ),
     refuse(
         "hybrid-fused-inference-communication",
@@ -166,7 +149,6 @@ MEGATRON.add(
         why=CONFIGURED,
         at=(a.inference_fuse_tp_communication,),
         fixes=(drop(a.inference_fuse_tp_communication, safety=Safety.SAFE),),
-        **new(504, CONFIG_ARGUMENTS),
     ),
     refuse(
         "local-attention-backend",
@@ -175,7 +157,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.attention_backend,),
         fixes=(drop(a.attention_backend),),
-        **each(437, 320),
     ),
     refuse(
         "experts-with-spec",
@@ -185,15 +166,13 @@ MEGATRON.add(
         at=(a.spec, a.num_experts),
         fixes=(drop(a.spec),),
         unless_framework="mindspeed-llm",
-        **old(840),
     ),
     refuse(
         "interleaved-rotary-with-fusion",
-        all_of(a.rotary_interleaved, a.apply_rope_fusion),
+        all_of(a.rotary_interleaved, any_of(a.apply_rope_fusion, ~a.apply_rope_fusion.given)),  # other positions switch it off afterwards
         message="--rotary-interleaved needs --no-rope-fusion",
         why=REFUSED,
         at=(a.rotary_interleaved,),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE),),
-        **old(814),
     ),
 )

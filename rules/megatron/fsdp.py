@@ -1,9 +1,9 @@
 """Fully sharded data parallelism: Torch FSDP2 and Megatron-FSDP."""
 
-from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
-from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, each, new, old
+from preflight.rules.megatron.training_names import REFUSED, distributed_at_first
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 TORCH, OWN = a.use_torch_fsdp2, a.use_megatron_fsdp
@@ -20,7 +20,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.pipeline_model_parallel_size, TORCH),
         layout=True,
-        **each(1034, 513),
     ),
     refuse(
         "torch-fsdp-with-expert-parallel",
@@ -29,7 +28,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.expert_model_parallel_size, TORCH),
         layout=True,
-        **each(1036, 515),
     ),
     conflicts(
         "torch-fsdp-with-distributed-optimizer",
@@ -39,7 +37,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.use_distributed_optimizer, TORCH),
         fixes=(drop(a.use_distributed_optimizer), drop(TORCH)),
-        **each(1038, 517),
     ),
     conflicts(
         "torch-fsdp-with-fused-accumulation",
@@ -49,7 +46,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(TORCH,),
         fixes=(put(a.gradient_accumulation_fusion, False, safety=Safety.SAFE),),
-        **each(1040, 519),
     ),
     refuse(
         "torch-fsdp-checkpoint-format",
@@ -58,7 +54,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.ckpt_format, TORCH),
         fixes=(put(a.ckpt_format, "torch_dist"),),
-        **each(1042, 521),
     ),
     requires(
         "torch-fsdp-with-tied-embeddings",
@@ -66,7 +61,6 @@ MEGATRON.add(
         a.untie_embeddings_and_output_weights,
         message="Torch FSDP2 needs --untie-embeddings-and-output-weights",
         why=REFUSED,
-        **each(1044, 523),
     ),
     conflicts(
         "torch-fsdp-in-fp16",
@@ -75,7 +69,6 @@ MEGATRON.add(
         message="Torch FSDP2 does not train in fp16",
         why=REFUSED,
         fixes=(Repair((Change(a.fp16, REMOVE), Change(a.bf16, True))),),
-        **each(1046, 525),
     ),
     refuse(
         "torch-fsdp-with-one-connection",
@@ -84,7 +77,6 @@ MEGATRON.add(
         why=SERIAL,
         at=(TORCH,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8),),
-        **each(1048, 527),
     ),
     conflicts(
         "fsdp2-with-distributed-optimizer",
@@ -94,7 +86,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.use_distributed_optimizer, a.megatron_fsdp_version),
         fixes=(drop(a.use_distributed_optimizer),),
-        **new(1125),
     ),
     refuse(
         "fsdp-with-single-grouped-weights",
@@ -103,7 +94,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.moe_single_grouped_weight, a.moe_single_grouped_bias, OWN),
         fixes=(drop(a.moe_single_grouped_weight, also=(a.moe_single_grouped_bias,)), drop(a.moe_single_grouped_bias)),
-        **new(1143),
     ),
     refuse(
         "fsdp-optimizer",
@@ -111,7 +101,6 @@ MEGATRON.add(
         message="Megatron-FSDP works with adam and sgd, not {optimizer}",
         why=REFUSED,
         at=(a.optimizer, OWN),
-        **new(1150),
     ),
     conflicts(
         "fsdp-with-weight-hash-check",
@@ -121,7 +110,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.check_weight_hash_across_dp_replicas_interval, SHARDING),
         fixes=(drop(a.check_weight_hash_across_dp_replicas_interval, safety=Safety.SAFE),),
-        **each(1163, 564),
     ),
     requires(
         "custom-fsdp-without-distributed-optimizer",
@@ -131,7 +119,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.use_custom_fsdp,),
         fixes=(put(a.use_distributed_optimizer),),
-        **old(555),
     ),
     refuse(
         "fsdp-with-one-connection",
@@ -140,7 +127,6 @@ MEGATRON.add(
         why=SERIAL,
         at=(OWN, a.use_custom_fsdp),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8),),
-        **each(1166, 567),
     ),
     refuse(
         "fsdp-checkpoint-format",
@@ -149,8 +135,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.ckpt_format, OWN),
         fixes=(put(a.ckpt_format, "fsdp_dtensor"),),
-        since="0.14",
-        **new(1169),
     ),
     conflicts(
         "meta-device-without-sharding",
@@ -160,7 +144,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.init_model_with_meta_device, SHARDING),
         fixes=(drop(a.init_model_with_meta_device, safety=Safety.SAFE),),
-        **new(1184),
     ),
     requires(
         "manual-registration-without-fsdp",
@@ -169,7 +152,6 @@ MEGATRON.add(
         message="--fsdp-manual-registration needs --use-megatron-fsdp",
         why=REFUSED,
         fixes=(drop(a.fsdp_manual_registration, safety=Safety.SAFE),),
-        **new(1190),
     ),
     requires(
         "manual-registration-without-user-buffers",
@@ -179,7 +161,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fsdp_manual_registration,),
         fixes=(put(a.nccl_ub), drop(a.fsdp_manual_registration, safety=Safety.SAFE)),
-        **new(1191),
     ),
     conflicts(
         "torch-fsdp-optimizer",
@@ -189,7 +170,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.optimizer, TORCH),
         fixes=(),
-        **new(1739),
     ),
     conflicts(
         "fused-accumulation-with-sharded-gradients",
@@ -199,6 +179,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(SHARDING, a.use_custom_fsdp),
         fixes=(put(a.gradient_accumulation_fusion, False, safety=Safety.SAFE),),
-        **old(560),
     ),
 )

@@ -1,10 +1,10 @@
 """Flags that a hybrid layer pattern replaces: it counts the layers and draws the pipeline stages itself."""
 
-from preflight.constraints.expressions import Handle
-from preflight.constraints.shapes import Constraint, ConstraintSet, conflicts, divides, drop
-from preflight.finding import Safety
+from preflight.lint.expressions import Handle
+from preflight.lint.shapes import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, new
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 PATTERN = a.hybrid_layer_pattern.is_set
@@ -21,7 +21,6 @@ def replaced(id: str, handle: Handle, flag: str, instead: str, line: int, *, swi
         why=REFUSED,
         at=(handle, a.hybrid_layer_pattern, a.hybrid_override_pattern),
         fixes=(drop(handle, safety=Safety.UNSAFE),),
-        **new(line),
     )
 
 
@@ -35,7 +34,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.hybrid_override_pattern, a.hybrid_layer_pattern),
         fixes=(drop(a.hybrid_override_pattern),),
-        **new(746),
     ),
     replaced("pattern-with-first-stage", a.decoder_first_pipeline_num_layers, "--decoder-first-pipeline-num-layers", SEGMENTS, 804, pipes=True),
     replaced("pattern-with-last-stage", a.decoder_last_pipeline_num_layers, "--decoder-last-pipeline-num-layers", SEGMENTS, 809, pipes=True),
@@ -72,6 +70,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),
         layout=True,
-        **new(849),
     ),
 )

@@ -1,9 +1,8 @@
 """What parses and does nothing, and what quietly costs memory, time or data."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, refuse
-from preflight.finding import Safety, Severity
-from preflight.rules.megatron.core_names import NEW, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, OPTIMIZER, each, new
+from preflight.lint.shapes import ConstraintSet, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 NOTICE = "only a notice is printed, among thousands of lines"
@@ -16,8 +15,6 @@ MEGATRON.add(
         message="--rampup-batch-size parses and does nothing in this release: the batch is {global_batch_size} from the first step",
         why="the value is not handed on since April 2026 (NVIDIA/Megatron-LM#4411); --step-batch-size-schedule took its place",
         severity=Severity.WARNING,
-        upstream="megatron/training/global_vars.py:148",
-        versions=NEW,
         at=(a.rampup_batch_size,),
         fixes=(drop(a.rampup_batch_size, safety=Safety.SAFE),),
     ),
@@ -28,7 +25,6 @@ MEGATRON.add(
         why=NOTICE,
         severity=Severity.NOTE,
         fixes=(drop(a.use_dist_ckpt_deprecated, safety=Safety.SAFE),),
-        **each(1778, 918),
     ),
     refuse(
         "old-checkpoint-format",
@@ -38,7 +34,6 @@ MEGATRON.add(
         severity=Severity.NOTE,
         at=(a.dist_ckpt_format_deprecated,),
         fixes=(drop(a.dist_ckpt_format_deprecated, safety=Safety.SAFE),),
-        **each(1781, 921),
     ),
     refuse(
         "old-parallel-save",
@@ -47,7 +42,6 @@ MEGATRON.add(
         why=NOTICE,
         severity=Severity.NOTE,
         fixes=(drop(a.ckpt_fully_parallel_save_deprecated, safety=Safety.SAFE),),
-        **each(1766, 906),
     ),
     refuse(
         "checkpoint-bound-to-layout",
@@ -57,7 +51,6 @@ MEGATRON.add(
         severity=Severity.NOTE,
         at=(a.ckpt_fully_parallel_save,),
         fixes=(drop(a.ckpt_fully_parallel_save, safety=Safety.SAFE),),
-        **each(1770, 910),
     ),
     refuse(
         "split-left-to-upstream",
@@ -66,7 +59,6 @@ MEGATRON.add(
         why="an old default; --split says how much goes to training, validation and test",
         severity=Severity.NOTE,
         at=(a.data_path,),
-        **each(668, 397),
     ),
     refuse(
         "mxfp8-holds-more-memory",
@@ -75,7 +67,6 @@ MEGATRON.add(
         why="upstream warns of significantly more memory",
         severity=Severity.NOTE,
         at=(a.fp8_recipe, a.fp8),
-        **new(416, OPTIMIZER),
     ),
     refuse(
         "decay-ends-early",
@@ -85,7 +76,6 @@ MEGATRON.add(
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
         fixes=(drop(a.lr_decay_iters),),
-        **each(2559, 1055, "megatron/training/training.py"),
     ),
     refuse(
         "fewer-samples-than-a-batch",
@@ -94,7 +84,6 @@ MEGATRON.add(
         why="samples become whole steps, rounded down; the run ends at once and reports success",
         severity=Severity.WARNING,
         at=(a.train_samples, a.global_batch_size),
-        **new(2174, "megatron/training/training.py"),
     ),
     refuse(
         "fsdp-with-model-parallel",
@@ -108,7 +97,6 @@ MEGATRON.add(
         why="on devices before Blackwell both need the order of their kernels",
         severity=Severity.NOTE,
         at=(a.use_megatron_fsdp, a.use_torch_fsdp2),
-        upstream=f"{ARGUMENTS}:1458",
-        versions=NEW,
+        versions=">=0.13",
     ),
 )

@@ -1,8 +1,8 @@
 """What the interleaved pipeline schedule asks of the number of micro-batches, in the first step."""
 
-from preflight.constraints.expressions import Expression
-from preflight.constraints.shapes import ConstraintSet, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of, both
+from preflight.lint.expressions import Expression
+from preflight.lint.shapes import ConstraintSet, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
 
 MEGATRON = ConstraintSet("megatron")
 SCHEDULES = "megatron/core/pipeline_parallel/schedules.py"
@@ -24,7 +24,6 @@ MEGATRON.add(
         all_of(INTERLEAVED, GROUP.is_none, BATCHES < STAGES),
         message="{num_microbatches} micro-batches a step are fewer than the {pipeline_model_parallel_size} pipeline stages; virtual stages need as many",
         why=WHY,
-        upstream=both(1161, 778, SCHEDULES),
         at=PLACES,
         fixes=(LEAVE,),
         layout=True,
@@ -35,7 +34,6 @@ MEGATRON.add(
         message="{num_microbatches} micro-batches a step are no multiple of the {pipeline_model_parallel_size} pipeline stages; virtual stages run them in "
         "groups of that size",
         why=WHY,
-        upstream=both(1173, 790, SCHEDULES),
         at=PLACES,
         fixes=(LEAVE,),
         layout=True,
@@ -46,7 +44,6 @@ MEGATRON.add(
         message="groups of {microbatch_group_size_per_vp_stage} micro-batches are not between the {pipeline_model_parallel_size} pipeline stages and the "
         "{num_microbatches} micro-batches of a step",
         why=WHY,
-        upstream=both(1161, 778, SCHEDULES),
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),
         layout=True,
@@ -57,7 +54,6 @@ MEGATRON.add(
         message="{num_microbatches} micro-batches in groups of {microbatch_group_size_per_vp_stage} leave a last group smaller than the "
         "{pipeline_model_parallel_size} pipeline stages",
         why=WHY,
-        upstream=both(1173, 790, SCHEDULES),
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),
         layout=True,

@@ -1,8 +1,8 @@
 """Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
-from preflight.finding import Severity
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron")
 ISSUES = "https://github.com/NVIDIA/Megatron-LM"
@@ -14,7 +14,6 @@ FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_l
 PIPELINE, LAYERS = a.pipeline_model_parallel_size, a.num_layers
 BY_ENDS = all_of(a.hybrid_layer_pattern.is_none, a.pipeline_model_parallel_layout.is_none)
 OVERFULL = any_of(all_of(FIRST.is_set, FIRST > LAYERS), all_of(LAST.is_set, LAST > LAYERS), all_of(FIRST.is_set, LAST.is_set, FIRST + LAST > LAYERS))
-SPLIT = "megatron/core/transformer/transformer_block.py"
 
 MEGATRON.add(
     refuse(
@@ -23,8 +22,7 @@ MEGATRON.add(
         message="without a pipeline first and last stage are one: the model is built with {decoder_last_pipeline_num_layers} layers, not {num_layers}",
         why="the check takes minus one stages in between for a split that works out; a smaller model is trained and nothing says so",
         severity=Severity.WARNING,
-        upstream=f"{SPLIT}:139",
-        versions=NEW,
+        versions=">=0.13",
         at=(LAST, FIRST),
         fixes=(drop(FIRST, also=(LAST,)),),
     ),
@@ -34,8 +32,6 @@ MEGATRON.add(
         message="the first and last stage are given more layers than the {num_layers} of the model",
         why="the stages in between get a negative number of layers, which builds none: another model than --num-layers says is trained",
         severity=Severity.WARNING,
-        upstream=f"{SPLIT}:122",
-        versions=NEW,
         at=(FIRST, LAST, LAYERS),
         layout=True,
         after=("megatron/uneven-pipeline",),
@@ -48,7 +44,7 @@ MEGATRON.add(
         why=f"experts count as dense weights; the loss curve is wrong and nothing says so ({ISSUES}/issues/1628, fixed by {ISSUES}/pull/5916)",
         severity=Severity.WARNING,
         upstream=f"{ISSUES}/issues/1628",
-        versions=OLD,
+        versions="<0.13",
         at=(a.expert_tensor_parallel_size, EXPERT, TENSOR),
         fixes=(put(a.expert_tensor_parallel_size, TENSOR),),
     ),
@@ -60,7 +56,7 @@ MEGATRON.add(
         why=f"gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 goes around it (fixed by {ISSUES}/pull/5916)",
         severity=Severity.WARNING,
         upstream=f"{ISSUES}/pull/5916",
-        versions=OLD,
+        versions="<0.13",
         unless_framework="mindspeed",
         at=(a.moe_grouped_gemm, EXPERT, TENSOR),
         fixes=(put(a.expert_tensor_parallel_size, 1),),
@@ -72,7 +68,7 @@ MEGATRON.add(
         why=f"a defect reported of this release, found by fuzzing: the norm is too small ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#softmax-offset",
-        versions=NEW,
+        versions=">=0.13",
         at=(a.softmax_type, TENSOR),
     ),
     refuse(
@@ -83,7 +79,7 @@ MEGATRON.add(
         why=f"a defect reported of this release: its gradient is not added up over tensor parallel ranks ({ISSUES}/issues/7452)",
         severity=Severity.WARNING,
         upstream=f"{ISSUES}/issues/7452#gdn",
-        versions=NEW,
+        versions=">=0.13",
         at=(a.experimental_attention_variant, TENSOR),
         fixes=(put(a.sequence_parallel),),
     ),
@@ -94,7 +90,7 @@ MEGATRON.add(
         why=f"another pipeline size loads without an error and puts layers in the wrong place ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#mfsdp-ckpt",
-        versions=NEW,
+        versions=">=0.13",
         at=(a.pipeline_model_parallel_size, a.ckpt_format),
     ),
 )

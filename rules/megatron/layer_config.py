@@ -14,17 +14,17 @@ The network is built from this configuration; an option that says otherwise stop
 Use instead a configuration with `"hidden_act": "silu"`.
 
 ## References
-Megatron-LM d98e8a6, megatron/training/arguments.py:203, :211, :241, validate_model_config_args_from_heterogeneous_config
+Megatron-LM, megatron/training/arguments.py, validate_model_config_args_from_heterogeneous_config
 """
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.document import Unknown
-from preflight.rules.megatron.core_reading import typed
-from preflight.rules.megatron.training_names import ARGUMENTS
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
+from preflight.rules.megatron.core_reading import place_of, typed
+from preflight.source.finding import Kind
 
 NAME = "heterogeneous_layers_config_encoded_json"
 FIXED = {
@@ -35,35 +35,59 @@ FIXED = {
     "use_rope_scaling": True,
     "use_rotary_position_embeddings": True,
 }
-SAME = {"num_layers": "num_hidden_layers", "hidden_size": "hidden_size", "num_attention_heads": "num_attention_heads", "rotary_base": "rope_theta"}
-LINES = {"0.20.0": (203, 211, 241)}
+SAME = {
+    "num_layers": "num_hidden_layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_attention_heads",
+    "rotary_base": "rope_theta",
+}
+TEXT, ACTIVATION, HEADS, ARGUMENTS = "72d9774e0f", "99a4b61c4a", "df6d11529e", "b8894ddc7c"
+"""The statements of upstream, as the evidence names them."""
 
 
-@rule(severity=Severity.ERROR, id="megatron/layer-config", frameworks=("megatron",), upstream=tuple(f"{ARGUMENTS}:{line}" for line in (203, 211, 241)))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/layer-config",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first fault of a configuration of single layers."""
     given = typed(job, NAME)
-    if not given or job.versions["megatron"] not in LINES:
+    if not given or "mindspeed" in job.versions:
         return
     if isinstance(given[0].raw, Unknown):
         yield Unverified(given[0].because)
         return
     try:
-        fault = fault_of(json.loads(str(given[0].raw)), job)
+        config = json.loads(str(given[0].raw))
+    except ValueError as error:
+        message = Message("the layer configuration is no JSON: {error}", error=str(error))
+        yield Finding(message, span=job.place(*given), key=given[0].key, upstream=place_of(job, TEXT))
+        return
+    try:
+        fault = fault_of(config, job)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError):
         return
     if fault is not None:
-        yield Finding(fault[0], span=job.place(*given), key=given[0].key, upstream=f"{ARGUMENTS}:{fault[1]}")
+        yield Finding(fault[0], span=job.place(*given), key=given[0].key, upstream=place_of(job, fault[1]))
 
 
-def fault_of(config: dict[str, Any], job: Job) -> tuple[str, int] | None:
-    """What is wrong, and the line upstream that says so."""
+def fault_of(config: dict[str, Any], job: Job) -> tuple[str, str] | None:
+    """What is wrong, and the statement upstream that says so."""
     if config["hidden_act"] != "silu":
-        return f"the layer configuration has the activation {config['hidden_act']}; only silu is built", 203
+        return Message(
+            "the layer configuration has the activation {hidden_act}; only silu is built",
+            hidden_act=config["hidden_act"],
+        ), ACTIVATION
     heads = [block["attention"]["n_heads_in_group"] for block in config["block_configs"]]
     heads = [count for count in heads if count is not None]
     if any(count != heads[0] for count in heads):
-        return f"layers have {min(heads)} to {max(heads)} heads per group; all must have equally many", 211
+        return Message(
+            "layers have {least} to {most} heads per group; all must have equally many",
+            least=min(heads),
+            most=max(heads),
+        ), HEADS
     wanted = {**FIXED, **{name: config[key] for name, key in SAME.items()}}
     wanted["untie_embeddings_and_output_weights"] = not config["tie_word_embeddings"]
     wanted["rope_scaling_factor"] = config["rope_scaling"]["factor"]
@@ -72,5 +96,10 @@ def fault_of(config: dict[str, Any], job: Job) -> tuple[str, int] | None:
         written = job.arguments.given(name)
         have = written.raw if written is not None else job.arguments.default(name).raw
         if not isinstance(have, Unknown) and have != value:
-            return f"the layer configuration needs {job.arguments.spell(name)} {value}, it is {have}", 241
+            return Message(
+                "the layer configuration needs {flag} {value}, it is {have}",
+                flag=job.arguments.spell(name),
+                value=value,
+                have=have,
+            ), ARGUMENTS
     return None

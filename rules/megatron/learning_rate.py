@@ -1,9 +1,9 @@
 """The values of the learning-rate and weight-decay schedules."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, SCHEDULER, each
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 LATE = "the run stops after the model is built, when its learning-rate schedule is made"
@@ -18,7 +18,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.min_lr, a.lr),
         fixes=(drop(a.min_lr),),
-        **each(1360, 702),
     ),
     refuse(
         "min-lr-negative",
@@ -27,7 +26,6 @@ MEGATRON.add(
         why=LATE,
         at=(a.min_lr,),
         fixes=(drop(a.min_lr),),
-        **each(150, 64, SCHEDULER),
     ),
     refuse(
         "warmup-start-above-lr",
@@ -36,7 +34,6 @@ MEGATRON.add(
         why=LATE,
         at=(a.lr_warmup_init, a.lr),
         fixes=(drop(a.lr_warmup_init),),
-        **each(152, 66, SCHEDULER),
     ),
     refuse(
         "decay-not-positive",
@@ -45,7 +42,6 @@ MEGATRON.add(
         why=LATE,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
         after=("megatron/global-batch-not-positive",),
-        **each(159, 73, SCHEDULER),
     ),
     refuse(
         "warmup-over-decay",
@@ -53,7 +49,6 @@ MEGATRON.add(
         message="the warm-up of {lr_warmup_steps} samples is not shorter than the decay of {lr_decay_steps}",
         why=LATE,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
-        **each(160, 74, SCHEDULER),
     ),
     refuse(
         "wsd-without-decay-length",
@@ -61,7 +56,6 @@ MEGATRON.add(
         message="the decay style WSD needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples where training is counted in samples",
         why=LATE,
         at=(a.lr_decay_style,),
-        **each(164, 78, SCHEDULER),
     ),
     refuse(
         "weight-decay-start-negative",
@@ -69,7 +63,6 @@ MEGATRON.add(
         message="weight decay starts at {start_weight_decay}; it cannot be negative",
         why=LATE,
         at=(a.start_weight_decay, a.weight_decay),
-        **each(168, 82, SCHEDULER),
     ),
     refuse(
         "weight-decay-shrinks",
@@ -78,7 +71,6 @@ MEGATRON.add(
         why=LATE,
         at=(a.end_weight_decay, a.start_weight_decay),
         after=("megatron/constant-weight-decay-start",),
-        **each(169, 83, SCHEDULER),
     ),
     conflicts(
         "constant-weight-decay-start",
@@ -88,7 +80,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.start_weight_decay, a.weight_decay_incr_style),
         fixes=(drop(a.start_weight_decay, also=(a.end_weight_decay,)),),
-        **each(1394, 718),
     ),
     conflicts(
         "constant-weight-decay-end",
@@ -98,7 +89,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.end_weight_decay, a.weight_decay_incr_style),
         fixes=(drop(a.end_weight_decay, also=(a.start_weight_decay,)),),
-        **each(1395, 719),
     ),
     refuse(
         "weight-decay-start-missing",
@@ -107,7 +97,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.weight_decay_incr_style,),
         fixes=(drop(a.weight_decay_incr_style),),
-        **each(1399, 723),
     ),
     refuse(
         "weight-decay-end-missing",
@@ -116,7 +105,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.weight_decay_incr_style,),
         fixes=(drop(a.weight_decay_incr_style),),
-        **each(1400, 724),
     ),
     conflicts(
         "scheduler-from-both",
@@ -126,6 +114,5 @@ MEGATRON.add(
         why=LATE,
         at=(a["use_checkpoint_opt_param_scheduler"], a["override_opt_param_scheduler"]),
         fixes=(drop(a["use_checkpoint_opt_param_scheduler"], safety=Safety.UNSAFE), drop(a["override_opt_param_scheduler"])),
-        **each(176, 90, SCHEDULER),
     ),
 )

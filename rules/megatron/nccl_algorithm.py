@@ -22,18 +22,18 @@ Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env;
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, rule
-from preflight.constraints.dated import dated
-from preflight.document import Unknown
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
+from preflight.lint.dated import dated
+from preflight.loaders.document import Unknown
 from preflight.rules.megatron.core_reading import core, read, typed
-from preflight.rules.megatron.training_names import ARGUMENTS, DETERMINISM
+from preflight.run.versions import matches
+from preflight.source.finding import Kind
 
-PLACES = {"megatron@0.12.1": f"{ARGUMENTS}:881", "megatron": f"{DETERMINISM}:91"}
 STEADY = ("Ring", "CollnetDirect", "CollnetChain", "^NVLS")
-OLD = "0.12.1"
+OLD = "<0.19"
 
 
-@rule(severity=Severity.ERROR, id="megatron/nccl-algorithm", frameworks=("megatron",), upstream=tuple(PLACES.values()))
+@rule(severity=Severity.ERROR, id="megatron/nccl-algorithm", kind=Kind.RELEASE, frameworks=("megatron",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """NCCL_ALGO against deterministic mode."""
     values = read(job, "deterministic_mode")
@@ -44,16 +44,29 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if isinstance(text, Unknown) or (text is None and job.arguments.open):
         yield Unverified(text.because if isinstance(text, Unknown) else "the environment is not known")
         return
-    old, trees = core(job) == OLD, text == "Tree"
+    old, trees = matches(core(job), OLD), text == "Tree"
     words = (*STEADY, "Tree") if old else STEADY
     if text is None:
-        message = f"--deterministic-mode needs NCCL_ALGO to be one of {', '.join(words)}, it is not set" if old else ""
+        message = (
+            Message("--deterministic-mode needs NCCL_ALGO to be one of {words}, it is not set", words=tuple(words))
+            if old
+            else ""
+        )
     else:
         given = [text] if old else [word.strip() for word in str(text).split(",") if word.strip()]
         fine = bool(given) and all(word in words for word in given)
-        message = "" if fine else f"--deterministic-mode takes NCCL_ALGO {', '.join(words)}, not {text}"
+        message = (
+            ""
+            if fine
+            else Message("--deterministic-mode takes NCCL_ALGO {words}, not {text}", words=tuple(words), text=text)
+        )
     if message:
         edits = job.arguments.export("NCCL_ALGO", "Ring")
         fix = Fix("set NCCL_ALGO=Ring", edits) if edits else None
         message, severity = dated(job, message, "megatron", "" if old or not trees else "0.19")
-        yield Finding(message, span=job.place(*typed(job, "deterministic_mode")), upstream=job.upstream(PLACES), fix=fix, severity=severity)
+        yield Finding(
+            message,
+            span=job.place(*typed(job, "deterministic_mode")),
+            fix=fix,
+            severity=severity,
+        )

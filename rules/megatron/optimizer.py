@@ -1,9 +1,9 @@
 """The optimizer: what overlaps with it, the precision of its states, where they live."""
 
-from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import OPTIMIZER, REFUSED, distributed_at_first, each, gather_at_first, new
+from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, gather_at_first
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 WITH_STEP = a.overlap_param_gather_with_optimizer_step
@@ -21,7 +21,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.overlap_param_gather, a.data_parallel_sharding_strategy),
         fixes=(put(a.use_distributed_optimizer), drop(a.overlap_param_gather, safety=Safety.SAFE)),
-        **each(1025, 503),
     ),
     refuse(
         "param-gather-without-grad-reduce",
@@ -30,7 +29,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.overlap_param_gather,),
         fixes=(put(a.overlap_grad_reduce, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
-        **each(1028, 505),
     ),
     requires(
         "step-overlap-without-distributed-optimizer",
@@ -40,7 +38,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(WITH_STEP,),
         fixes=(put(a.use_distributed_optimizer), drop(WITH_STEP, safety=Safety.SAFE)),
-        **each(1067, 531),
     ),
     requires(
         "step-overlap-without-param-gather",
@@ -50,7 +47,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(WITH_STEP,),
         fixes=(put(a.overlap_param_gather), drop(WITH_STEP, safety=Safety.SAFE)),
-        **each(1069, 533),
     ),
     refuse(
         "step-overlap-without-virtual-stages",
@@ -59,7 +55,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(WITH_STEP,),
         fixes=(drop(WITH_STEP, safety=Safety.SAFE),),
-        **each(1071, 535),
     ),
     refuse(
         "step-overlap-with-distributed-checkpoint",
@@ -68,7 +63,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(WITH_STEP, a.ckpt_format),
         fixes=(drop(WITH_STEP, safety=Safety.SAFE), put(a.ckpt_format, "torch")),
-        **each(1073, 537),
     ),
     conflicts(
         "step-overlap-with-reused-buffer",
@@ -76,7 +70,6 @@ MEGATRON.add(
         a.reuse_grad_buf_for_mxfp8_param_ag,
         message="--overlap-param-gather-with-optimizer-step cannot go with --reuse-grad-buf-for-mxfp8-param-ag",
         why="the gathered weights would overwrite gradients that the step still reads; the optimizer's configuration is refused",
-        **new(428, OPTIMIZER),
     ),
     refuse(
         "precision-aware-without-adam",
@@ -85,7 +78,6 @@ MEGATRON.add(
         why="the optimizer's configuration is refused",
         at=(PRECISE, a.optimizer),
         fixes=(drop(PRECISE, also=(a.main_grads_dtype, a.main_params_dtype, a.exp_avg_dtype, a.exp_avg_sq_dtype)),),
-        **each(434, 166, OPTIMIZER),
     ),
     refuse(
         "main-grads-without-precision-aware",
@@ -95,7 +87,6 @@ MEGATRON.add(
         at=(a.main_grads_dtype,),
         fixes=(put(PRECISE), drop(a.main_grads_dtype)),
         after=("megatron/main-grads-with-fp32-accumulation",),
-        **each(469, 201, OPTIMIZER),
     ),
     refuse(
         "main-params-without-precision-aware",
@@ -104,7 +95,6 @@ MEGATRON.add(
         why=WIDE,
         at=(a.main_params_dtype,),
         fixes=(put(PRECISE), drop(a.main_params_dtype)),
-        **each(472, 204, OPTIMIZER),
     ),
     refuse(
         "momentum-without-precision-aware",
@@ -113,7 +103,6 @@ MEGATRON.add(
         why=WIDE,
         at=(a.exp_avg_dtype,),
         fixes=(put(PRECISE), drop(a.exp_avg_dtype)),
-        **each(475, 207, OPTIMIZER),
     ),
     refuse(
         "variance-without-precision-aware",
@@ -122,7 +111,6 @@ MEGATRON.add(
         why=WIDE,
         at=(a.exp_avg_sq_dtype,),
         fixes=(put(PRECISE), drop(a.exp_avg_sq_dtype)),
-        **each(478, 210, OPTIMIZER),
     ),
     requires(
         "optimizer-offload-without-precision-aware",
@@ -130,7 +118,6 @@ MEGATRON.add(
         PRECISE,
         message="--optimizer-cpu-offload needs --use-precision-aware-optimizer, whose code it uses",
         why=REFUSED,
-        **each(1885, 946),
     ),
     refuse(
         "optimizer-offload-with-fp8-gather",
@@ -139,7 +126,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp8_recipe, a.optimizer_cpu_offload, a.fp8_param_gather),
         fixes=(put(a.fp8_recipe, "delayed"), drop(a.fp8_param_gather)),
-        **new(1889),
     ),
     refuse(
         "precision-aware-without-distributed-optimizer",
@@ -148,7 +134,6 @@ MEGATRON.add(
         why=BUILT,
         at=(PRECISE,),
         fixes=(put(a.use_distributed_optimizer),),
-        **new(1058, INIT),
     ),
     refuse(
         "emerging-optimizer-in-fp16",
@@ -157,7 +142,6 @@ MEGATRON.add(
         why=BUILT,
         at=(a.optimizer, a.fp16),
         fixes=(Repair((Change(a.fp16, REMOVE), Change(a.bf16, True))),),
-        **new(775, INIT),
     ),
     refuse(
         "instances-without-distributed-optimizer",
@@ -171,8 +155,6 @@ MEGATRON.add(
         why="data parallelism refuses it when it wraps the model",
         at=(a.num_distributed_optimizer_instances,),
         fixes=(put(a.use_distributed_optimizer), drop(a.num_distributed_optimizer_instances)),
-        upstream="megatron/core/distributed/distributed_data_parallel.py:358",
-        versions=">=0.13",
     ),
     refuse(
         "averaging-with-per-token-loss",
@@ -181,6 +163,5 @@ MEGATRON.add(
         why="data parallelism refuses it when it wraps the model",
         at=(a.ddp_average_in_collective, a.calculate_per_token_loss),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
-        **new(245, "megatron/core/distributed/distributed_data_parallel.py"),
     ),
 )

@@ -1,9 +1,8 @@
 """Numbers that no check looks at before the first step, out of the range in which they mean something."""
 
-from preflight.constraints.shapes import ConstraintSet, put, refuse
-from preflight.finding import Safety, Severity
+from preflight.lint.shapes import ConstraintSet, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import TRAINING, each
+from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 TRAINS = ~a.skip_train
@@ -24,7 +23,6 @@ MEGATRON.add(
         why="the first forward pass does not end: the job hangs until its time is over",
         at=(a.recompute_num_layers,),
         fixes=(put(a.recompute_num_layers, 1),),
-        upstream={"0.20.0": "megatron/core/recompute.py:166", "0.12.1": "megatron/core/transformer/transformer_block.py:382"},
     ),
     refuse(
         "log-interval-zero",
@@ -33,7 +31,6 @@ MEGATRON.add(
         why="the run stops after the first step; to log rarely, give a large number",
         at=(a.log_interval,),
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
-        **each(3539, 1511, TRAINING),
     ),
     refuse(
         "hidden-dropout-out-of-range",
@@ -41,7 +38,6 @@ MEGATRON.add(
         message="--hidden-dropout {hidden_dropout} is no probability",
         why=DROPOUT,
         at=(a.hidden_dropout,),
-        **each(90, 82, EMBEDDING),
     ),
     refuse(
         "attention-dropout-out-of-range",
@@ -49,7 +45,6 @@ MEGATRON.add(
         message="--attention-dropout {attention_dropout} is no probability",
         why=DROPOUT,
         at=(a.attention_dropout,),
-        **each(114, 94, ATTENTION),
     ),
     refuse(
         "rotary-percent-above-one",
@@ -58,7 +53,6 @@ MEGATRON.add(
         why="another model than was meant is trained, and nothing says so",
         severity=Severity.WARNING,
         at=(a.rotary_percent,),
-        **each(73, 70, ROTARY),
     ),
     refuse(
         "learning-rate-above-one",

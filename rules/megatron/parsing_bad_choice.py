@@ -25,12 +25,30 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/tr
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, dropped, finding, own_options, place_upstream, problems, rewritten
+from preflight.rules.megatron.parsing_faults import (
+    CRASHES,
+    UPSTREAM,
+    dropped,
+    finding,
+    own_options,
+    place_upstream,
+    problems,
+    rewritten,
+)
+from preflight.source.finding import Kind
 
 
-@rule(id="bad-choice", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]))
+@rule(
+    id="bad-choice",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]),
+)
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
         unsaid = job.asked is not None or (problem.in_use and job.arguments.get("target_is_stated").raw is False)
         severity = own_options(job) or (Severity.WARNING if unsaid else None)
-        yield finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem))
+        yield finding(
+            problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem)
+        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity
-from preflight.arguments import REMOVE
-from preflight.document import Problem, Unknown
+from preflight.loaders.document import Problem, Unknown
+from preflight.run.arguments import REMOVE
 
 UPSTREAM = "argparse"
 CRASHES = {

@@ -25,9 +25,10 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
+from preflight.source.finding import Kind
 
 
-@rule(id="missing-value", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(id="missing-value", kind=Kind.NO_VALUE, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "missing-value"):
         severity = own_options(job)

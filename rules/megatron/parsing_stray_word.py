@@ -22,9 +22,10 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems
+from preflight.source.finding import Kind
 
 
-@rule(id="stray-word", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(id="stray-word", kind=Kind.OPTIONS, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "stray-word"):
         yield finding(problem, None, own_options(job))

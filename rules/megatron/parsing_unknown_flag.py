@@ -28,9 +28,10 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed, renamed
+from preflight.source.finding import Kind
 
 
-@rule(id="unknown-flag", severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(id="unknown-flag", kind=Kind.OPTIONS, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "unknown-flag"):
         severity = own_options(job)

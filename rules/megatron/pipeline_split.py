@@ -1,10 +1,10 @@
 """How layers are divided over pipeline stages and virtual stages."""
 
-from preflight.constraints.expressions import total
-from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
-from preflight.finding import Safety
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
-from preflight.rules.megatron.training_names import ARGUMENTS, REFUSED, each, new
+from preflight.lint.expressions import total
+from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 STAGES = a.pipeline_model_parallel_size
@@ -27,7 +27,6 @@ MEGATRON.add(
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout),
         fixes=(drop(PER_CHUNK), drop(CHUNKS)),
         after=("mindspeed/layout-virtual-stages",),
-        **each(928, 429),
     ),
     divides(
         "layout-over-stages",
@@ -38,7 +37,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.pipeline_model_parallel_layout, STAGES),
         layout=True,
-        **new(945),
     ),
     refuse(
         "virtual-stages-with-uneven-split",
@@ -49,7 +47,6 @@ MEGATRON.add(
         at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(PER_CHUNK),),
         unless_framework="mindspeed-llm",  # hides virtual stages on pipeline 2 from the check
-        **each(955, 444),
     ),
     divides(
         "interleaved-layers-over-stages",
@@ -61,7 +58,6 @@ MEGATRON.add(
         at=(a.num_layers, STAGES),
         layout=True,
         after=("mindspeed-llm/layers-over-two-stages",),
-        **each(968, 457),
     ),
     refuse(
         "stage-over-virtual-stages",
@@ -72,7 +68,6 @@ MEGATRON.add(
         at=(PER_CHUNK, a.num_layers, STAGES),
         layout=True,
         after=("mindspeed-llm/virtual-stage-divides",),
-        **each(972, 461),
     ),
     divides(
         "layers-over-stages",
@@ -83,7 +78,6 @@ MEGATRON.add(
         why="an uneven split has to be asked for; " + REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
-        **each(997, 490),
     ),
     refuse(
         "virtual-stages-without-pipeline",
@@ -94,8 +88,6 @@ MEGATRON.add(
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
         layout=True,
         after=("megatron/pattern-with-layers-per-virtual-stage", "megatron/pattern-with-virtual-stages"),
-        upstream=f"{ARGUMENTS}:1002",
-        versions=NEW,
     ),
     refuse(
         "virtual-stages-with-two-stages",
@@ -105,8 +97,6 @@ MEGATRON.add(
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
         layout=True,
-        upstream=f"{ARGUMENTS}:1006",
-        versions=NEW,
     ),
     refuse(
         "interleaving-without-pipeline",
@@ -116,8 +106,6 @@ MEGATRON.add(
         at=(PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
         layout=True,
-        upstream=f"{ARGUMENTS}:434",
-        versions=OLD,
     ),
     refuse(
         "interleaving-with-two-stages",
@@ -128,8 +116,6 @@ MEGATRON.add(
         fixes=(drop(a.overlap_p2p_comm),),
         layout=True,
         unless_framework="mindspeed-llm",
-        upstream=f"{ARGUMENTS}:438",
-        versions=OLD,
     ),
     refuse(
         "split-rank-over-pipeline",
@@ -139,8 +125,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.pipeline_model_parallel_split_rank, STAGES),
         fixes=(drop(a.pipeline_model_parallel_split_rank),),
-        upstream=f"{ARGUMENTS}:349",
-        versions=OLD,
     ),
     refuse(
         "parallel-size-zero",
@@ -149,6 +133,5 @@ MEGATRON.add(
         "a size of 0 leaves no ranks",
         why="the run divides by zero before it starts",
         at=(a.tensor_model_parallel_size, STAGES, a.context_parallel_size),
-        **each(430, 312),
     ),
 )

@@ -1,9 +1,9 @@
 """Precision of weights, gradients and losses."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import DDP, REFUSED, distributed_at_first, each, new, old
+from preflight.rules.megatron.training_names import REFUSED, distributed_at_first
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 GRAPHS = a.cuda_graph_impl
@@ -17,7 +17,6 @@ MEGATRON.add(
         a.bf16,
         message="--fp16 and --bf16 are both given; a run trains in one of them",
         why=REFUSED,
-        **each(1196, 573),
     ),
     refuse(
         "main-grads-with-fp32-accumulation",
@@ -26,7 +25,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.main_grads_dtype, a.accumulate_allreduce_grads_in_fp32),
         fixes=(drop(a.accumulate_allreduce_grads_in_fp32), drop(a.main_grads_dtype)),
-        **each(1210, 588),
     ),
     requires(
         "fp16-loss-without-fp16",
@@ -35,7 +33,6 @@ MEGATRON.add(
         message="--fp16-lm-cross-entropy computes the loss in fp16 and needs --fp16",
         why=REFUSED,
         fixes=(drop(a.fp16_lm_cross_entropy),),
-        **each(1373, 707),
     ),
     refuse(
         "fp32-residual-in-fp32",
@@ -44,7 +41,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp32_residual_connection,),
         fixes=(put(a.bf16), drop(a.fp32_residual_connection, safety=Safety.SAFE)),
-        **each(1375, 709),
     ),
     refuse(
         "fp8-gather-without-sharding",
@@ -53,7 +49,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp8_param_gather,),
         fixes=(put(a.use_distributed_optimizer), drop(a.fp8_param_gather, safety=Safety.SAFE)),
-        **each(1096, 551),
     ),
     conflicts(
         "fp4-with-fp8",
@@ -63,7 +58,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp4, a.fp8),
         fixes=(drop(a.fp8), drop(a.fp4)),
-        **new(1101),
     ),
     requires(
         "fp4-gather-without-fp4",
@@ -73,7 +67,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp4_param_gather,),
         fixes=(drop(a.fp4_param_gather, safety=Safety.SAFE),),
-        **new(1105),
     ),
     requires(
         "mxfp8-buffer-without-gather",
@@ -82,7 +75,6 @@ MEGATRON.add(
         message="--reuse-grad-buf-for-mxfp8-param-ag gathers fp8 weights through the gradient buffer and needs --fp8-param-gather",
         why="the configuration of data parallelism is refused",
         fixes=(put(a.fp8_param_gather), drop(a.reuse_grad_buf_for_mxfp8_param_ag, safety=Safety.SAFE)),
-        **new(260, DDP),
     ),
     refuse(
         "fp32-patterns-with-fp32-gradients",
@@ -91,7 +83,6 @@ MEGATRON.add(
         why="the configuration of data parallelism is refused",
         at=(a.ddp_param_name_patterns_for_fp32_local_accumulation, a.accumulate_allreduce_grads_in_fp32),
         fixes=(drop(a.ddp_param_name_patterns_for_fp32_local_accumulation, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
-        **new(270, DDP),
     ),
     conflicts(
         "buckets-and-bucket-size",
@@ -101,7 +92,6 @@ MEGATRON.add(
         why="the configuration of data parallelism is refused",
         at=(a.ddp_bucket_size, a.ddp_num_buckets),
         fixes=(drop(a.ddp_bucket_size, safety=Safety.SAFE), drop(a.ddp_num_buckets, safety=Safety.SAFE)),
-        **new(276, DDP),
     ),
     refuse(
         "buckets-not-positive",
@@ -110,7 +100,6 @@ MEGATRON.add(
         why="the configuration of data parallelism is refused",
         at=(a.ddp_num_buckets,),
         fixes=(drop(a.ddp_num_buckets, safety=Safety.SAFE),),
-        **new(277, DDP),
     ),
     refuse(
         "full-graph-with-nan-check",
@@ -119,7 +108,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(GRAPHS,),
         fixes=(put(a.check_for_nan_in_loss_and_grad, False),),
-        **new(1236),
     ),
     refuse(
         "block-graph-fp8-implementation",
@@ -128,7 +116,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.inference_cuda_graph_scope, a.fp8, a.transformer_impl),
         fixes=(drop(a.inference_cuda_graph_scope),),
-        **new(1241),
     ),
     refuse(
         "block-graph-fp8-recipe",
@@ -137,7 +124,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fp8_recipe, a.inference_cuda_graph_scope),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.inference_cuda_graph_scope)),
-        **new(1244),
     ),
     requires(
         "grouped-gemm-without-bf16",
@@ -146,7 +132,6 @@ MEGATRON.add(
         message="--moe-grouped-gemm computes in bf16 only, and --bf16 is not given",
         why=REFUSED,
         fixes=(put(a.bf16), drop(a.moe_grouped_gemm)),
-        **old(713),
     ),
     conflicts(
         "expert-parallel-in-fp16",
@@ -155,7 +140,6 @@ MEGATRON.add(
         message="expert parallel {expert_model_parallel_size} cannot train in fp16",
         why=REFUSED,
         at=(a.fp16, a.expert_model_parallel_size),
-        **old(854),
     ),
     refuse(
         "grouped-gemm-device",
@@ -164,6 +148,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.moe_grouped_gemm,),
         fixes=(drop(a.moe_grouped_gemm),),
-        **each(1380, 715),
     ),
 )

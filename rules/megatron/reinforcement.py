@@ -1,9 +1,9 @@
 """Reinforcement learning: rollouts in flight, CUDA graphs and caches between training and generation."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, new
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 RL = a.perform_rl_step
@@ -20,7 +20,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_persist_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_persist_cuda_graphs, safety=Safety.SAFE)),
-        **new(481),
     ),
     refuse(
         "training-graphs-without-graphs",
@@ -29,7 +28,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_training_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_training_cuda_graphs, safety=Safety.SAFE)),
-        **new(485),
     ),
     refuse(
         "cache-offload-without-kept-graphs",
@@ -38,7 +36,6 @@ MEGATRON.add(
         why="capturing again would overwrite the cache; " + REFUSED,
         at=(CACHE,),
         fixes=(put(a.rl_persist_cuda_graphs), put(CACHE, "persist")),
-        **new(501),
     ),
     refuse(
         "cache-offload-with-unified-memory",
@@ -47,7 +44,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(CACHE, a.inference_dynamic_batching_unified_memory_level),
         fixes=(drop(CACHE),),
-        **new(506),
     ),
     conflicts(
         "inflight-with-lag",
@@ -57,7 +53,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_generation_lag, a.rl_max_inflight_requests),
         fixes=(drop(a.rl_generation_lag), drop(a.rl_max_inflight_requests)),
-        **new(530),
     ),
     refuse(
         "inflight-not-positive",
@@ -65,7 +60,6 @@ MEGATRON.add(
         message="--rl-max-inflight-requests is {rl_max_inflight_requests}; it must be at least 1",
         why=REFUSED,
         at=(a.rl_max_inflight_requests,),
-        **new(532),
     ),
     refuse(
         "inflight-without-partial-rollouts",
@@ -75,7 +69,6 @@ MEGATRON.add(
         shows={"batch": PROMPTS},
         at=(a.rl_max_inflight_requests,),
         fixes=(put(a.rl_partial_rollouts), put(a.rl_max_inflight_requests, PROMPTS)),
-        **new(535),
     ),
     refuse(
         "lag-too-negative",
@@ -83,7 +76,6 @@ MEGATRON.add(
         message="--rl-generation-lag is {rl_generation_lag}; it must be at least -1",
         why=REFUSED,
         at=(a.rl_generation_lag,),
-        **new(546),
     ),
     refuse(
         "lag-without-partial-rollouts",
@@ -92,7 +84,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_generation_lag,),
         fixes=(put(a.rl_partial_rollouts), drop(a.rl_generation_lag)),
-        **new(549),
     ),
     refuse(
         "submission-without-partial-rollouts",
@@ -101,7 +92,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_submission_granularity,),
         fixes=(put(a.rl_partial_rollouts), drop(a.rl_submission_granularity)),
-        **new(551),
     ),
     refuse(
         "consumption-by-rollout",
@@ -110,7 +100,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_consumption_granularity,),
         fixes=(drop(a.rl_consumption_granularity),),
-        **new(554),
     ),
     refuse(
         "consumption-finer-than-submission",
@@ -119,7 +108,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_consumption_granularity, a.rl_submission_granularity),
         fixes=(drop(a.rl_consumption_granularity),),
-        **new(556),
     ),
     refuse(
         "offloaded-optimizer-not-loaded",
@@ -128,6 +116,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),
         fixes=(drop(a.rl_offload_optimizer_during_inference, safety=Safety.SAFE),),
-        **new(1879),
     ),
 )

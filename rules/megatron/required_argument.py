@@ -22,10 +22,11 @@ core_v0.12.1, megatron/training/arguments.py:419, :657, :692, :991, megatron/cor
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Unverified, rule
-from preflight.document import Unknown
-from preflight.record import NamedTuple
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
 from preflight.rules.megatron.training_names import ARGUMENTS, SCHEDULER
+from preflight.source.finding import Kind
+from preflight.source.record import NamedTuple
 
 
 class Needed(NamedTuple):
@@ -50,7 +51,13 @@ MANY = 4
 PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED))
 
 
-@rule(severity=Severity.ERROR, id="megatron/required-argument", frameworks=("megatron",), upstream=PLACES)
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/required-argument",
+    kind=Kind.ABSENCE,
+    frameworks=("megatron",),
+    upstream=PLACES,
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every required argument that is not there."""
     if job.arguments.get("entry_is_known").raw is not True:
@@ -65,7 +72,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         elif all(value is None or value is False for value in values):
             flag = job.arguments.spell(needed.names[0])
             line = _split_first(job, needed, old) or (needed.old if old else needed.new)
-            message, place = f"{flag} is not given and has no default", f"{needed.file}:{line}"
+            message, place = Message("{flag} is not given and has no default", flag=flag), f"{needed.file}:{line}"
             missing.append(Finding(message, span=job.start, upstream=place, fix=_natural(job, needed.names[0])))
     yield from [_together(missing)] if len(missing) > MANY else missing
 
@@ -73,7 +80,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _together(missing: list[Finding]) -> Finding:
     """Where most are missing, one thing has gone wrong: the options do not reach the script."""
     flags = [finding.message.split()[0] for finding in missing]
-    message = f"{', '.join(flags[:-1])} and {flags[-1]} are not given and have no defaults: do the options reach the script?"
+    message = Message(
+        "{flags} and {last} are not given and have no defaults: do the options reach the script?",
+        flags=tuple(flags[:-1]),
+        last=flags[-1],
+    )
     return Finding(message, missing[0].span, upstream=missing[0].upstream)
 
 

@@ -1,9 +1,9 @@
 """Sizes of the network and of its sequences."""
 
-from preflight.constraints.expressions import nearest_divisor
-from preflight.constraints.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.lint.expressions import nearest_divisor
+from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
+from preflight.rules.megatron.training_names import REFUSED
 
 MEGATRON = ConstraintSet("megatron")
 VOCABULARY = "megatron/training/vocab_utils.py"
@@ -17,7 +17,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.encoder_num_layers, a.num_layers, a.hybrid_layer_pattern),
         fixes=(drop(a.encoder_num_layers),),
-        **each(1305, 653),
     ),
     refuse(
         "hidden-over-heads",
@@ -29,7 +28,6 @@ MEGATRON.add(
             put(a.num_attention_heads, nearest_divisor(a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)),
             put(a.kv_channels, a.hidden_size // a.num_attention_heads),
         ),
-        **each(1332, 680),
     ),
     divides(
         "sequence-over-context-parallel",
@@ -40,7 +38,6 @@ MEGATRON.add(
         why="every rank takes one chunk from the front and one from the back; " + REFUSED,
         at=(a.seq_length, a.context_parallel_size),
         layout=True,
-        **each(1336, 684),
     ),
     conflicts(
         "sequence-length-twice",
@@ -50,7 +47,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.encoder_seq_length, a.seq_length),
         fixes=(drop(a.encoder_seq_length),),
-        **each(1347, 689),
     ),
     refuse(
         "positions-below-sequence",
@@ -59,7 +55,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.max_position_embeddings, a.seq_length, a.encoder_seq_length),
         fixes=(put(a.max_position_embeddings, a.seq_length),),
-        **each(1354, 696),
     ),
     refuse(
         "positions-below-decoder-sequence",
@@ -68,7 +63,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.max_position_embeddings, a.decoder_seq_length),
         fixes=(put(a.max_position_embeddings, a.decoder_seq_length),),
-        **each(1358, 700),
     ),
     refuse(
         "vocabulary-not-positive",
@@ -76,7 +70,6 @@ MEGATRON.add(
         message="--vocab-size is {vocab_size}; it must be at least 1",
         why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
         at=(a.vocab_size,),
-        **new(52, VOCABULARY),
     ),
     refuse(
         "vocabulary-multiple-not-positive",
@@ -84,6 +77,5 @@ MEGATRON.add(
         message="--make-vocab-size-divisible-by is {make_vocab_size_divisible_by}; it must be at least 1",
         why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
         fixes=(drop(a.make_vocab_size_divisible_by),),
-        **new(54, VOCABULARY),
     ),
 )

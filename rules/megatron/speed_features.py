@@ -1,9 +1,9 @@
 """Recomputation, overlap, CUDA graphs and offloading as the validator sees them."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, each, new
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 SPREAD = a.distribute_saved_activations
@@ -23,7 +23,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(SPREAD,),
         fixes=(drop(SPREAD, safety=Safety.SAFE),),
-        **each(1411, 736),
     ),
     refuse(
         "spread-activations-without-full-recompute",
@@ -32,7 +31,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(SPREAD, a.recompute_granularity),
         fixes=(drop(SPREAD, safety=Safety.SAFE),),
-        **each(1414, 739),
     ),
     refuse(
         "spread-activations-without-method",
@@ -42,7 +40,6 @@ MEGATRON.add(
         at=(SPREAD,),
         fixes=(drop(SPREAD, safety=Safety.SAFE), put(a.recompute_method, "uniform")),
         after=("megatron/recompute-full-without-method",),
-        **each(1417, 742),
     ),
     refuse(
         "recompute-selective-with-method",
@@ -51,7 +48,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.recompute_method, a.recompute_granularity, a.recompute_activations),
         fixes=(drop(a.recompute_method, also=(a.recompute_num_layers,)),),
-        **each(1426, 751),
     ),
     requires(
         "overlapped-tensor-parallel-without-sequence-parallel",
@@ -61,7 +57,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.tp_comm_overlap,),
         fixes=(drop(a.tp_comm_overlap, safety=Safety.SAFE),),
-        **each(1442, 764),
     ),
     requires(
         "delayed-wgrad-implementation",
@@ -71,7 +66,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.delay_wgrad_compute, a.transformer_impl),
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
-        **new(1904),
     ),
     refuse(
         "graphed-wgrad-without-fusion",
@@ -80,7 +74,6 @@ MEGATRON.add(
         why="graphs need fixed addresses; " + REFUSED,
         at=(a.delay_wgrad_compute, a.cuda_graph_modules),
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
-        **new(1919),
     ),
     refuse(
         "graphed-wgrad-with-bias",
@@ -89,7 +82,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.delay_wgrad_compute, a.cuda_graph_modules, a.add_qkv_bias),
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
-        **new(1925),
     ),
     requires(
         "activation-offload-implementation",
@@ -99,7 +91,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.fine_grained_activation_offloading, a.transformer_impl),
         fixes=(drop(a.fine_grained_activation_offloading, safety=Safety.SAFE),),
-        **new(1936),
     ),
     conflicts(
         "full-graph-with-modules",
@@ -109,7 +100,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.cuda_graph_modules, GRAPHS),
         fixes=(drop(a.cuda_graph_modules),),
-        **new(1969),
     ),
     refuse(
         "inference-graphs-not-positive",
@@ -118,7 +108,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.inference_dynamic_batching_num_cuda_graphs,),
         fixes=(drop(a.inference_dynamic_batching_num_cuda_graphs),),
-        **new(1248),
     ),
     refuse(
         "split-inference-without-pipeline",
@@ -127,7 +116,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.inference_batch_times_seqlen_threshold,),
         fixes=(drop(a.inference_batch_times_seqlen_threshold, safety=Safety.SAFE),),
-        **each(1856, 927),
     ),
     refuse(
         "split-inference-with-graph",
@@ -136,7 +124,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.inference_batch_times_seqlen_threshold, GRAPHS),
         fixes=(drop(a.inference_batch_times_seqlen_threshold), drop(GRAPHS)),
-        **new(1858),
     ),
     refuse(
         "fake-groups-with-flex",
@@ -145,7 +132,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.moe_token_dispatcher_type, a.fake_process_group),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"),),
-        **new(1757),
     ),
     refuse(
         "inference-graph-scope",
@@ -157,6 +143,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.inference_cuda_graph_scope, GRAPHS),
         fixes=(drop(a.inference_cuda_graph_scope),),
-        **new(647),
     ),
 )

@@ -1,8 +1,8 @@
 """What tokenizers are made of: files that must be named, a size that must be said."""
 
-from preflight.constraints.shapes import ConstraintSet, put, refuse
-from preflight.finding import Severity
-from preflight.rules.megatron.core_names import NEW, OLD, a, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron")
 TYPE = a.tokenizer_type
@@ -23,8 +23,6 @@ MEGATRON.add(
         all_of(TYPE.is_in(*FROM_FILE), a.tokenizer_model.is_none, a.metadata_path.is_none, STATED),
         message="--tokenizer-type {tokenizer_type} is read from --tokenizer-model, which is not given",
         why=WHY,
-        upstream={"0.20.0": "megatron/core/tokenizers/megatron_tokenizer.py:73", "0.12.1": f"{BUILD}:51"},
-        also=(f"{BUILD}:41", f"{BUILD}:46", f"{BUILD}:54"),
         at=(TYPE,),
     ),
     refuse(
@@ -32,9 +30,6 @@ MEGATRON.add(
         all_of(TYPE == "GPT2BPETokenizer", any_of(a.vocab_file.is_none, a.merge_file.is_none), STATED),
         message="--tokenizer-type GPT2BPETokenizer needs --vocab-file and --merge-file",
         why=WHY + "; newer releases download them",
-        upstream=f"{BUILD}:37",
-        also=(f"{BUILD}:38",),
-        versions=OLD,
         at=(TYPE,),
     ),
     refuse(
@@ -42,8 +37,6 @@ MEGATRON.add(
         all_of(UNTYPED, any_of(a.vocab_file.is_none, a.merge_file.is_none)),
         message="--tokenizer-model is not read: without --tokenizer-type {entry} makes a GPT2BPETokenizer, which needs --vocab-file and --merge-file",
         why=WHY,
-        upstream="pretrain_gpt.py:326",
-        versions=OLD,
         unless_framework="mindspeed-llm",
         at=(a.tokenizer_model,),
         fixes=(put(TYPE, "HuggingFaceTokenizer"),),
@@ -53,9 +46,7 @@ MEGATRON.add(
         UNTYPED,
         message="--tokenizer-model is not read: without --tokenizer-type {entry} makes GPT-2's tokenizer",
         why="the data is read with another tokenizer than the one that is named, and the vocabulary has another size",
-        upstream="pretrain_gpt.py:527",
         severity=Severity.WARNING,
-        versions=NEW,
         at=(a.tokenizer_model,),
         fixes=(put(TYPE, "HuggingFaceTokenizer"),),
     ),
@@ -64,9 +55,6 @@ MEGATRON.add(
         all_of(TYPE.is_in("NullTokenizer", "NullMultimodalTokenizer"), a.vocab_size.is_none, STATED),
         message="--tokenizer-type {tokenizer_type} needs --vocab-size",
         why=WHY,
-        upstream=f"{BUILD}:66",
-        also=(f"{BUILD}:97",),
-        versions=OLD,
         at=(TYPE,),
     ),
 )

@@ -1,9 +1,9 @@
 """How long a run trains, and how long its learning rate warms up and decays: in iterations or in samples, not both."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, refuse
-from preflight.finding import Safety, Severity
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, TRAINING, each, old
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Kind, Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 # A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace here.)
@@ -20,7 +20,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.train_samples, a.train_iters),
         fixes=(drop(a.train_samples), drop(a.train_iters)),
-        **each(1279, 625),
     ),
     conflicts(
         "decay-samples-with-iterations",
@@ -30,7 +29,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_decay_samples, a.train_iters),
         fixes=(drop(a.lr_decay_samples),),
-        **each(1281, 627),
     ),
     conflicts(
         "warmup-samples-with-iterations",
@@ -40,7 +38,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_samples, a.train_iters),
         fixes=(drop(a.lr_warmup_samples),),
-        **each(1283, 629),
     ),
     conflicts(
         "warmup-fraction-and-iterations",
@@ -50,7 +47,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_iters),
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_iters)),
-        **each(1286, 634),
     ),
     refuse(
         "no-iterations-with-samples",
@@ -59,7 +55,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.train_iters, a.train_samples),
         fixes=(drop(a.train_iters, safety=Safety.SAFE),),
-        **each(1293, 641),
     ),
     conflicts(
         "decay-iterations-with-samples",
@@ -69,7 +64,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_decay_iters, a.train_samples),
         fixes=(drop(a.lr_decay_iters),),
-        **each(1295, 643),
     ),
     conflicts(
         "warmup-iterations-with-samples",
@@ -79,7 +73,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_iters, a.train_samples),
         fixes=(drop(a.lr_warmup_iters),),
-        **each(1297, 645),
     ),
     conflicts(
         "warmup-fraction-and-samples",
@@ -89,7 +82,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_samples),
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_samples)),
-        **each(1300, 648),
     ),
     refuse(
         "no-train-length",
@@ -99,17 +91,16 @@ MEGATRON.add(
         always=True,
         at=(a.train_iters, a.train_samples),
         unless_framework="mindspeed",
-        **each(2586, 1082, TRAINING),
+        kind=Kind.ABSENCE,
     ),
     conflicts(
         "ramp-with-iterations",
         a.train_iters.written,
-        RAMP.is_set,
+        all_of(RAMP.is_set, ~a.skip_train),
         message="a batch-size ramp counts samples, and training is counted in iterations",
         why=REFUSED,
         at=(RAMP, a.train_iters),
         fixes=(drop(RAMP, safety=Safety.UNSAFE),),
-        **old(631),
     ),
 )
 

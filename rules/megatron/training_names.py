@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from preflight.constraints.expressions import Expression, any_of
-from preflight.rules.megatron.core_names import NEW, OLD, a
+from preflight.lint.expressions import Expression, any_of
+from preflight.rules.megatron.core_names import a
 
 ARGUMENTS = "megatron/training/arguments.py"
 CONFIG_ARGUMENTS = "megatron/training/argument_utils.py"
@@ -16,21 +14,6 @@ TRAINING = "megatron/training/training.py"
 OPTIMIZER = "megatron/core/optimizer/optimizer_config.py"
 DDP = "megatron/core/distributed/distributed_data_parallel_config.py"
 REFUSED = "the run is refused at start-up, on every rank"
-
-
-def new(line: int, file: str = ARGUMENTS) -> dict[str, Any]:
-    """A check that only the newer releases make."""
-    return {"upstream": {"0.20.0": f"{file}:{line}"}, "versions": NEW}
-
-
-def old(line: int, file: str = ARGUMENTS) -> dict[str, Any]:
-    """A check that only core 0.12 makes."""
-    return {"upstream": {"0.12.1": f"{file}:{line}"}, "versions": OLD}
-
-
-def each(newer: int, older: int, file: str = ARGUMENTS) -> dict[str, Any]:
-    """A check that both releases make, by its line in each."""
-    return {"upstream": {"0.20.0": f"{file}:{newer}", "0.12.1": f"{file}:{older}"}}
 
 
 # The optimizer as upstream sees it before it switches anything.

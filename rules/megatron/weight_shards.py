@@ -1,9 +1,9 @@
 """Weights sharded beyond tensor parallelism (gtp)."""
 
-from preflight.constraints.shapes import ConstraintSet, conflicts, drop, requires
-from preflight.finding import Safety
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, new, weights_sharded
+from preflight.rules.megatron.training_names import REFUSED, weights_sharded
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 SHARDS = (a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards)
@@ -17,7 +17,6 @@ MEGATRON.add(
         message="sharded weights in fp4 need --fp4-param-gather",
         why="weights are gathered in fp4; " + REFUSED,
         at=(a.fp4, *SHARDS),
-        **new(1517),
     ),
     conflicts(
         "weight-shards-with-averaging",
@@ -27,7 +26,6 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.ddp_average_in_collective, *SHARDS),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
-        **new(1553),
     ),
     requires(
         "weight-shards-in-mxfp8",
@@ -36,7 +34,6 @@ MEGATRON.add(
         message="sharded weights with the recipe mxfp8 need --fp8-param-gather",
         why="only the fp8 shard is kept; " + REFUSED,
         at=(a.fp8_recipe, *SHARDS),
-        **new(1576),
     ),
     requires(
         "weight-shards-without-reused-buffer",
@@ -45,7 +42,6 @@ MEGATRON.add(
         message="sharded weights with the recipe mxfp8 need --reuse-grad-buf-for-mxfp8-param-ag",
         why="mxfp8 weights do not fit the weight buffer; " + REFUSED,
         at=(a.fp8_recipe, *SHARDS),
-        **new(1583),
     ),
     conflicts(
         "symmetric-buffers-without-registration",
@@ -55,6 +51,5 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.disable_symmetric_registration, a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub),
         fixes=(drop(a.disable_symmetric_registration, safety=Safety.SAFE),),
-        **new(1592),
     ),
 )

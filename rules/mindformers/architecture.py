@@ -23,14 +23,21 @@ MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:287, :291, 
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, rule
-from preflight.constraints.versions import matches
+from preflight import Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers
-from preflight.spelling import slip_of
+from preflight.run.versions import matches
+from preflight.source.spelling import slip_of
 
 _FILE = "mindformers/tools/register/register.py"
 _NETWORKS = (
-    *("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"),
+    *(
+        "DeepseekV3ForCausalLM",
+        "DeepseekV4ForCausalLM",
+        "Glm4ForCausalLM",
+        "Glm4MoeForCausalLM",
+        "Qwen2ForCausalLM",
+        "Qwen3ForCausalLM",
+    ),
     *("Qwen3MoeForCausalLM", "TeleChat2ForCausalLM", "TeleChat3ForCausalLM", "TeleChat3MoeForCausalLM"),
 )
 
@@ -49,8 +56,19 @@ def check(job: Job) -> Iterator[Finding]:
         meant = slip_of(name, _NETWORKS) if name not in _NETWORKS and not registers(a, job.documents[0]) else None
         if meant is not None:
             fix = Fix(f"write {meant}", value.becomes([meant, *value.raw[1:]] if listed else meant))
-            yield Finding(f"there is no network {name}; did you mean {meant}?", job.place(value), key=value.key, fix=fix, upstream=f"{_FILE}:287")
+            yield Finding(
+                Message("there is no network {name}; did you mean {meant}?", name=name, meant=meant),
+                job.place(value),
+                key=value.key,
+                fix=fix,
+                upstream=f"{_FILE}:287",
+            )
         return
     shown = "null" if value.raw is None else repr(value.raw)
     line = 291 if name == "" else 327 if value.raw == [] else 393 if listed else 331
-    yield Finding(f"architectures is {shown}; it must name a network", job.place(value), key=value.key, upstream=f"{_FILE}:{line}")
+    yield Finding(
+        Message("architectures is {shown}; it must name a network", shown=shown),
+        job.place(value),
+        key=value.key,
+        upstream=f"{_FILE}:{line}",
+    )

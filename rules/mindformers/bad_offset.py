@@ -30,8 +30,8 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, known, rule
-from preflight.dialects.mindformers.layering import OFFSET, Spread
+from preflight import Finding, Fix, Job, Message, Safety, Severity, known, rule
+from preflight.dialects.mindformers.stage_layers import OFFSET, Spread
 
 _OLD = "mindformers/models/utils.py"
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
@@ -45,7 +45,11 @@ _SERVED = "mindformers/parallel_core/inference/utils.py:350"
 _LAYERED = ("llama", "deepseek", "glm")
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"))
+@rule(
+    severity=Severity.ERROR,
+    frameworks=("mindformers",),
+    after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"),
+)
 def check(job: Job) -> Iterator[Finding]:
     laid = job.arguments.get("layering").raw
     if not isinstance(laid, Spread) or not _layered(job):
@@ -58,16 +62,31 @@ def check(job: Job) -> Iterator[Finding]:
         file, lines = UPSTREAM.get(job.target.version, UPSTREAM["1.5.0"])
         serving = job.arguments.get("kind").raw == "mcore" and job.arguments.get("training").raw is not True
         where = _SERVED if serving else f"{file}:{lines.get(laid.fault, lines['sum'])}"
-        yield Finding(laid.message, job.place(place, layers, pipeline), related, _fix(job), key=place.key, upstream=where, layout=True)
+        yield Finding(
+            laid.message,
+            job.place(place, layers, pipeline),
+            related,
+            _fix(job),
+            key=place.key,
+            upstream=where,
+            layout=True,
+        )
     elif laid.stages is not None and (total := sum(map(sum, laid.stages))) != layers.raw:
-        message = f"offset {offset.raw} is added to every stage: room for {total} layers is laid out, the model has {layers.raw}"
+        message = Message(
+            "offset {offset} is added to every stage: room for {total} layers is laid out, the model has {layers}",
+            offset=offset.raw,
+            total=total,
+            layers=layers.raw,
+        )
         yield Finding(message, job.place(offset), related, _fix(job), key=offset.key, severity=Severity.WARNING)
 
 
 def _layered(job: Job) -> bool:
     """Whether the model lays its layers out this way: an mcore network that predicts does where it is really distributed."""
     if job.arguments.get("kind").raw == "mcore":
-        spread = job.arguments.get("use_parallel").raw is True and job.arguments.get("parallel_mode").raw == "stand_alone"
+        spread = (
+            job.arguments.get("use_parallel").raw is True and job.arguments.get("parallel_mode").raw == "stand_alone"
+        )
         return job.arguments.get("training").raw is True or spread
     return job.plan.model.family.raw in _LAYERED
 

@@ -28,17 +28,31 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindf
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, stages, swap_on
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight.dialects.mindformers.recompute import (
+    EXCLUDING,
+    FULL,
+    SECTION,
+    SELECTING,
+    applies,
+    section,
+    stages,
+    swap_on,
+)
 from preflight.dialects.mindformers.recompute_faults import Fault, faults
-from preflight.document import Node
+from preflight.loaders.document import Node
+from preflight.run.versions import matches
 
 _OLD = "mindformers/models/utils.py"
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 _CHECKS = "mindformers/tools/check_rules.py"
 UPSTREAM = {
-    "list-length": {"1.3.2": f"{_CHECKS}:238", "1.5.0": f"{_CHECKS}:276", "1.7.0": f"{_CHECKS}:272", "": f"{_CHECKS}:296"},
+    "list-length": {
+        "1.3.2": f"{_CHECKS}:238",
+        "1.5.0": f"{_CHECKS}:276",
+        "1.7.0": f"{_CHECKS}:272",
+        "": f"{_CHECKS}:296",
+    },
     "form": {"1.3.2": f"{_OLD}:212", "1.5.0": f"{_OLD}:485", "": f"{_NEW}:495"},
     "endless": {"1.3.2": f"{_OLD}:175", "1.5.0": f"{_OLD}:448", "": f"{_NEW}:454"},
     "index": {"1.3.2": f"{_OLD}:174", "1.5.0": f"{_OLD}:447", "": f"{_NEW}:453"},
@@ -52,7 +66,16 @@ UPSTREAM = {
 _EARLY = ("list-length", "swap-none", "swap-key", "swap-layers", "swap-entry")  # refused whatever the model is
 
 
-READERS = ("LlamaConfig", "InternLM2Config", "DeepseekV2Config", "DeepseekV3Config", "ChatGLM2Config", "TelechatConfig", "QwenConfig", "YiZhaoConfig")
+READERS = (
+    "LlamaConfig",
+    "InternLM2Config",
+    "DeepseekV2Config",
+    "DeepseekV3Config",
+    "ChatGLM2Config",
+    "TelechatConfig",
+    "QwenConfig",
+    "YiZhaoConfig",
+)
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -84,12 +107,27 @@ def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterato
     """Up to 1.2 a list is indexed by the stage: too short dies, too long is ignored."""
     for setting in (FULL, *SELECTING):
         node = here.get(setting)
-        if node is None or pipeline is None or not node.items or not all(isinstance(item.value, int) for item in node.items):
+        if (
+            node is None
+            or pipeline is None
+            or not node.items
+            or not all(isinstance(item.value, int) for item in node.items)
+        ):
             continue
         count = len(node.items)
-        message = f"{setting} gives counts for {count} stages, but the run has {pipeline}"
+        message = Message(
+            "{setting} gives counts for {count} stages, but the run has {pipeline}",
+            setting=setting,
+            count=count,
+            pipeline=pipeline,
+        )
         if count > pipeline:
-            yield Finding(f"{message}; the rest is ignored", node.span, key=(SECTION, setting), severity=Severity.WARNING)
+            yield Finding(
+                Message("{message}; the rest is ignored", message=message),
+                node.span,
+                key=(SECTION, setting),
+                severity=Severity.WARNING,
+            )
         elif count < pipeline and _layered(job):
             yield Finding(message, node.span, key=(SECTION, setting), upstream=f"{_OLD}:112")
 
@@ -98,7 +136,11 @@ def _finding(job: Job, setting: str, fault: Fault) -> Finding:
     places = UPSTREAM[fault.kind]
     where = places.get(job.versions.get("mindformers", ""), places[""])
     stages_matter = fault.kind in ("list-length", "index")
-    fix = Fix(f"write {fault.meant}", (Edit("set", (SECTION, setting, *fault.path), fault.meant),)) if fault.meant is not None else None
+    fix = (
+        Fix(f"write {fault.meant}", (Edit("set", (SECTION, setting, *fault.path), fault.meant),))
+        if fault.meant is not None
+        else None
+    )
     return Finding(
         fault.message,
         span=fault.node.span,

@@ -25,9 +25,9 @@ mindformers/tools/check_rules.py:340, in 2.1.0 mindformers/tools/check_rules.py:
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
-from preflight.document import Node
-from preflight.finding import Key
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
+from preflight.loaders.document import Node
+from preflight.source.finding import Key
 
 _FILE = "mindformers/modules/transformer/transformer.py"
 _MOVED = {"1.5.0": 0, "1.7.0": -24, "2.1.0": -29}
@@ -60,42 +60,85 @@ _Fault = tuple[str, Node, _Place, Fix | None]
 def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
     entries = node.items if node.kind == "sequence" else (node,)
     if node.kind == "scalar":
-        yield f"{name} is {node.shown[:30]}; it must be a list of mappings", node, (_FILE, 236 if name == "layer_swap" else 248), None
+        message = Message("{name} is {node}; it must be a list of mappings", name=name, node=node.shown[:30])
+        yield message, node, (_FILE, 236 if name == "layer_swap" else 248), None
         return
     everywhere, seen = False, None
     for index, entry in enumerate(entries):
-        key: Key = ("swap_config", name, index) if node.kind == "sequence" else ("swap_config", name)
         if entry.kind != "mapping":
-            yield f"entry {index} of {name} must be a mapping with layers and backward_prefetch", entry, (_FILE, 266), None
+            message = Message(_NO_MAPPING, index=index, name=name)
+            yield message, entry, (_FILE, 266), None
             return
         if name == "op_swap" and entry.get("op_name") is None:
-            yield f"entry {index} of op_swap has no op_name", entry, (_FILE, 291), None
+            yield Message("entry {index} of op_swap has no op_name", index=index), entry, (_FILE, 291), None
         yield from _layers(entry, name, index, on)
         ahead, layers = entry.get("backward_prefetch"), entry.get("layers")
         everywhere = everywhere or (layers is not None and layers.value is True)
         if everywhere and seen is not None and ahead is not None and ahead.value != seen.value:
-            yield f"{name} swaps all layers, but with the distances {seen.shown} and {ahead.shown}", ahead, (_FILE, 269), None
-        if ahead is None:
-            fix = Fix("fetch one layer ahead", (Edit("set", (*key, "backward_prefetch"), 1),), Safety.SAFE)
-            yield f"entry {index} of {name} has no backward_prefetch", entry, (_FILE, 271), fix
-        elif on and (not isinstance(ahead.value, int) or ahead.value < 1):
-            yield f"backward_prefetch is {ahead.shown}; it must be a positive integer", ahead, (_CHECKS, 328), None
+            message = Message(_DISTANCES, name=name, seen=seen.shown, ahead=ahead.shown)
+            yield message, ahead, (_FILE, 269), None
+        key: Key = ("swap_config", name, index) if node.kind == "sequence" else ("swap_config", name)
+        yield from _prefetch(entry, name, index, key, on)
         seen = ahead
+
+
+_NO_MAPPING = "entry {index} of {name} must be a mapping with layers and backward_prefetch"
+_DISTANCES = "{name} swaps all layers, but with the distances {seen} and {ahead}"
+
+
+def _prefetch(entry: Node, name: str, index: int, key: Key, on: bool) -> Iterator[_Fault]:
+    ahead = entry.get("backward_prefetch")
+    if ahead is None:
+        fix = Fix("fetch one layer ahead", (Edit("set", (*key, "backward_prefetch"), 1),), Safety.SAFE)
+        message = Message("entry {index} of {name} has no backward_prefetch", index=index, name=name)
+        yield message, entry, (_FILE, 271), fix
+    elif on and (not isinstance(ahead.value, int) or ahead.value < 1):
+        message = Message("backward_prefetch is {ahead}; it must be a positive integer", ahead=ahead.shown)
+        yield message, ahead, (_CHECKS, 328), None
 
 
 def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     layers = entry.get("layers")
     if layers is None:
-        yield f"entry {index} of {name} has no layers", entry, (_FILE, 277), None
+        yield Message("entry {index} of {name} has no layers", index=index, name=name), entry, (_FILE, 277), None
     elif layers.kind != "sequence" and not isinstance(layers.value, bool):
-        yield f"the layers of {name} are {layers.shown[:30]}; they must be a list of layer ids, or true", layers, (_FILE, 277), None
+        yield (
+            Message(
+                "the layers of {name} are {layers}; they must be a list of layer ids, or true",
+                name=name,
+                layers=layers.shown[:30],
+            ),
+            layers,
+            (_FILE, 277),
+            None,
+        )
     elif not _ids(layers):
-        yield f"the layers of {name} are {layers.shown[:30]}; every one must be a layer id", layers, (_FILE, 281), None
+        yield (
+            Message(
+                "the layers of {name} are {layers}; every one must be a layer id", name=name, layers=layers.shown[:30]
+            ),
+            layers,
+            (_FILE, 281),
+            None,
+        )
     elif on and any(item.kind == "sequence" for item in layers.items):
-        yield f"the layers of {name} are {layers.shown[:30]}; with swap on they must be one flat list of layer ids", layers, (_CHECKS, 292), None
+        yield (
+            Message(
+                "the layers of {name} are {layers}; with swap on they must be one flat list of layer ids",
+                name=name,
+                layers=layers.shown[:30],
+            ),
+            layers,
+            (_CHECKS, 292),
+            None,
+        )
 
 
 def _ids(layers: Node) -> bool:
     """Whether a list holds layer ids, or lists of them."""
     nested = all(item.kind == "sequence" for item in layers.items)
-    return all(_ids(item) for item in layers.items) if nested else all(isinstance(item.value, int) for item in layers.items)
+    return (
+        all(_ids(item) for item in layers.items)
+        if nested
+        else all(isinstance(item.value, int) for item in layers.items)
+    )

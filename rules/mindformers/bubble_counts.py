@@ -23,11 +23,11 @@ MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transform
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.constraints.versions import matches
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, swap_on
-from preflight.document import Node
-from preflight.finding import Key
+from preflight.loaders.document import Node
+from preflight.run.versions import matches
+from preflight.source.finding import Key
 
 _PLACE = "mindformers/parallel_core/training_graph/transformer/utils.py:472"
 
@@ -42,12 +42,20 @@ def check(job: Job) -> Iterator[Finding]:
     mcore = get("kind").raw == "mcore"
     if not mcore and job.plan.model.family.raw not in ("llama", "deepseek", "glm"):
         return
-    for setting in (*(() if mcore else (FULL,)), *SELECTING, *EXCLUDING):  # the mcore configuration looks at recompute itself
+    for setting in (
+        *(() if mcore else (FULL,)),
+        *SELECTING,
+        *EXCLUDING,
+    ):  # the mcore configuration looks at recompute itself
         node = here.get(setting)
         for key, value in _values(setting, node):
             if _flat(value):
                 name = setting if len(key) == 2 else f"'{key[-1]}'"
-                message = f"{name} is {value.shown[:40]}; zero_bubble_v needs a list for each of the two virtual chunks"
+                message = Message(
+                    "{name} is {value}; zero_bubble_v needs a list for each of the two virtual chunks",
+                    name=name,
+                    value=value.shown[:40],
+                )
                 yield Finding(message, value.span, key=key, fix=_shared(key, value), upstream=_PLACE)
 
 
@@ -63,7 +71,11 @@ def _values(setting: str, node: Node | None) -> Iterator[tuple[Key, Node]]:
 
 def _shared(key: Key, node: Node) -> Fix | None:
     """The counts of each stage, shared between its chunks."""
-    counts = [item.value for item in node.items if isinstance(item.value, int) and not isinstance(item.value, bool) and item.value >= 0]
+    counts = [
+        item.value
+        for item in node.items
+        if isinstance(item.value, int) and not isinstance(item.value, bool) and item.value >= 0
+    ]
     if len(counts) < len(node.items):
         return None
     halves = [[(n + 1) // 2 for n in counts], [n // 2 for n in counts]]

@@ -19,10 +19,13 @@ MindFormers v1.7.0, mindformers/trainer/trainer.py:1443, _error_if_checkpoint_pr
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
-from preflight.constraints.versions import matches
+from preflight import Finding, Job, Message, Severity, rule
+from preflight.run.versions import matches
 
-UPSTREAM = {"mindformers@1.7.0": "mindformers/trainer/trainer.py:1443", "mindformers": "mindformers/trainer/trainer.py:1547"}
+UPSTREAM = {
+    "mindformers@1.7.0": "mindformers/trainer/trainer.py:1443",
+    "mindformers": "mindformers/trainer/trainer.py:1547",
+}
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
@@ -32,5 +35,8 @@ def check(job: Job) -> Iterator[Finding]:
     for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
         kind, prefix = job.arguments.given(f"callbacks.{index}.type"), job.arguments.given(f"callbacks.{index}.prefix")
         if kind is not None and kind.raw == "CheckpointMonitor" and prefix is not None and "rank" in str(prefix.raw):
-            message = f"the checkpoint prefix {prefix.raw!r} contains 'rank', which file names use to tell ranks apart"
+            message = Message(
+                "the checkpoint prefix {prefix!r} contains 'rank', which file names use to tell ranks apart",
+                prefix=prefix.raw,
+            )
             yield Finding(message, job.place(prefix), key=prefix.key, upstream=job.upstream(UPSTREAM))

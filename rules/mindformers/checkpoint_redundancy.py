@@ -24,7 +24,7 @@ MindFormers v1.7.0, mindformers/trainer/base_trainer.py:1306; 2.1.0 :1422
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.constraints.versions import matches
+from preflight.run.versions import matches
 
 _FILE = "mindformers/trainer/base_trainer.py"
 UPSTREAM = {"mindformers@1.5.0": f"{_FILE}:1022", "mindformers@1.7.0": f"{_FILE}:1306", "mindformers": f"{_FILE}:1422"}

@@ -27,10 +27,10 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, Co
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, Unverified, Value, rule
-from preflight.arguments import REMOVE
-from preflight.constraints.versions import matches
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Unverified, Value, rule
 from preflight.dialects.mindformers.mcore import SECTIONS, Clash
+from preflight.run.arguments import REMOVE
+from preflight.run.versions import matches
 
 _FILE = "mindformers/parallel_core/transformer_config_utils.py"
 
@@ -50,9 +50,23 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         typed = other or one
         if typed is None:
             continue
-        fix = Fix(f"remove {clash.other}", other.becomes(REMOVE), Safety.UNSAFE) if other is not None and one is not None else None
-        values = f" ({one.raw} and {other.raw})" if one is not None and other is not None and one.known and other.known else ""
-        message = f"{clash.one} and {clash.other} set the same field, {clash.target}{values}"
+        fix = (
+            Fix(f"remove {clash.other}", other.becomes(REMOVE), Safety.UNSAFE)
+            if other is not None and one is not None
+            else None
+        )
+        values = (
+            Message(" ({one} and {other})", one=one.raw, other=other.raw)
+            if one is not None and other is not None and one.known and other.known
+            else ""
+        )
+        message = Message(
+            "{one} and {other} set the same field, {target}{values}",
+            one=clash.one,
+            other=clash.other,
+            target=clash.target,
+            values=values,
+        )
         related = one.related if one is not None and other is not None else ()
         yield Finding(message, job.place(typed), related, fix, key=typed.key, upstream=f"{_FILE}:{687 if new else 485}")
 
@@ -63,8 +77,14 @@ def _against_class(job: Job, clash: Clash, line: int) -> Iterator[Finding]:
     if typed is None:
         return
     fix = Fix(f"rename it to {clash.one}", (Edit("rename", typed.key, clash.one),), Safety.SAFE)
-    shown = f" {typed.raw}" if typed.known else ""
-    message = f"{clash.other}{shown} sets the same field as {clash.one}, which the model itself sets to {clash.default}; write {clash.one}"
+    shown = Message(" {typed}", typed=typed.raw) if typed.known else ""
+    message = Message(
+        "{other}{shown} sets the same field as {one}, which the model itself sets to {default}; write {one}",
+        other=clash.other,
+        shown=shown,
+        one=clash.one,
+        default=clash.default,
+    )
     yield Finding(message, job.place(typed), (), fix, key=typed.key, upstream=f"{_FILE}:{line}")
 
 

@@ -42,13 +42,12 @@ MindSpore 2.7.1, mindspore/train/serialization.py:561, save_checkpoint
 import re
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, rule
-from preflight.dialects.mindformers.argument_sorts import ARGUMENT_SORTS
-from preflight.dialects.mindformers.registry import Takes, built, registers, taken, trains
-from preflight.spelling import float_of_yaml, meant_boolean, nearest
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value, rule
+from preflight.dialects.mindformers.registry import Argument, Takes, built, registers, taken, trains
+from preflight.lint.value_kinds import ValueKind
+from preflight.source.spelling import float_of_yaml, meant_boolean, nearest
 
 _SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
-_OF_STEPS = ("warmup_ratio", "warmup_epochs")
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -89,37 +88,43 @@ def _checks(job: Job, takes: Takes, place: str) -> bool:
 
 
 def _of(job: Job, takes: Takes, place: str, kind: str) -> Iterator[Finding]:
-    for name, (sort, upstream) in takes.sorts.items():
+    for name, argument in takes.arguments.items():
         value = job.arguments.given(f"{place}.{name}")
-        if value is None or not value.known or (value.setting is not None and value.setting.maybe) or not _read(job, name, sort, place):
+        if value is None or (value.setting is not None and value.setting.maybe) or not _is_read(job, argument, place):
             continue
-        if not ARGUMENT_SORTS[sort].fits(value.raw):
-            yield _finding(job, value, f"{place.rstrip('.0123456789')}.{name}", kind, sort, upstream)
-        elif sort == "rate" and isinstance(value.raw, (int, float)) and value.raw < 0:
-            message = f"{place}.{name} is {value.raw}: every step would raise the loss"
-            yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=upstream)
+        if argument.kind.accepts(value.raw) is False:
+            yield _finding(job, value, f"{place.rstrip('.0123456789')}.{name}", kind, argument)
+        elif name == "learning_rate" and isinstance(value.raw, (int, float)) and value.raw < 0:
+            template = "{place}.{name} is {value}: every step would raise the loss"
+            message = Message(template, place=place, name=name, value=value.raw)
+            yield Finding(
+                message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=argument.upstream
+            )
 
 
-def _read(job: Job, name: str, sort: str, place: str) -> bool:
-    """Whether the value reaches the check, and not another one that comes before it."""
-    given = job.arguments.given
-    if sort == "steps":
-        return all(given(f"{place}.{other}") is None for other in _OF_STEPS)
-    if sort in ("kept", "saved every"):
-        return given(f"checkpoint.{'save_max' if sort == 'kept' else 'save_interleaved_steps'}") is None
-    return sort != "old epochs" or given(f"{place}.warmup_ratio") is None
+def _is_read(job: Job, argument: Argument, place: str) -> bool:
+    """Whether the value is used, and not another one that is given and comes before it."""
+    names = (other if "." in other else f"{place}.{other}" for other in argument.behind)
+    return all(job.arguments.given(name) is None for name in names)
 
 
-def _finding(job: Job, value: Value, name: str, kind: str, sort: str, upstream: str) -> Finding:
+def _finding(job: Job, value: Value, name: str, kind: str, argument: Argument) -> Finding:
     shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
     text = "the text " if isinstance(value.raw, str) and shown[:1] not in "\"'" and any(map(str.isdigit, shown)) else ""
-    message = f"{name} is {text}{shown or 'empty'}; {kind} takes {ARGUMENT_SORTS[sort].words}"
-    return Finding(message, job.place(value), key=value.key, fix=_fix(value, sort), upstream=upstream)
+    message = Message(
+        "{name} is {text}{shown}; {kind} takes {words}",
+        name=name,
+        text=text,
+        shown=shown or "empty",
+        kind=kind,
+        words=argument.kind.words,
+    )
+    return Finding(message, job.place(value), key=value.key, fix=_fix(value, argument.kind), upstream=argument.upstream)
 
 
-def _fix(value: Value, sort: str) -> Fix | None:
+def _fix(value: Value, kind: ValueKind) -> Fix | None:
     """Writes what was meant, a number as it was spelled."""
-    meant = next((m for m in _meanings(value.raw, ARGUMENT_SORTS[sort].choices) if ARGUMENT_SORTS[sort].fits(m)), None)
+    meant = next((m for m in _meanings(value.raw, kind.choices) if kind.takes(m)), None)
     edits = value.becomes(meant)
     if meant is None or not edits or value.setting is None:
         return None
@@ -144,4 +149,6 @@ def _meanings(raw: object, choices: tuple[str, ...]) -> Iterator[object]:
     if isinstance(raw, int) or not number.is_integer():
         yield number
     else:
-        yield from (number, int(number)) if isinstance(raw, str) and not raw.strip().isdigit() else (int(number), number)
+        yield from (
+            (number, int(number)) if isinstance(raw, str) and not raw.strip().isdigit() else (int(number), number)
+        )

@@ -35,11 +35,11 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 
-from preflight import Edit, Finding, Fix, Job, Severity, Value, rule
-from preflight.constraints.versions import matches
+from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.registry import built, registers, trains
-from preflight.dialects.mindformers.table import folder
-from preflight.spelling import nearest
+from preflight.dialects.mindformers.release_tables import folder
+from preflight.run.versions import matches
+from preflight.source.spelling import nearest
 
 _OWN = frozenset(["type", "auto_register"])
 _NEAR = 0.75
@@ -74,7 +74,7 @@ def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, 
     if near is None and (not refused or not matches(job.target.version, "<=2.0")):
         return
     fate = "the class refuses it" if refused else "it is swallowed unread"
-    hint = f"; did you mean {near!r}?" if near else ""
+    hint = Message("; did you mean {near!r}?", near=near) if near else ""
     if name in ("beta1", "beta2") and "betas" in names:
         near, hint = None, "; it takes both as betas: [beta1, beta2]"
     elif name == "betas" and "beta1" in names:
@@ -82,5 +82,5 @@ def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, 
     fix = Fix(f"rename it to {near}", (Edit("rename", value.key, near),)) if near else None
     span = value.setting.key_span if value.setting is not None else job.place(value)
     upstream = f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 398)}" if refused else None
-    message = f"{name!r} is no argument of {kind}, and {fate}{hint}"
+    message = Message("{name!r} is no argument of {kind}, and {fate}{hint}", name=name, kind=kind, fate=fate, hint=hint)
     yield Finding(message, span, key=value.key, fix=fix, severity=None if refused else Severity.WARNING, upstream=upstream)

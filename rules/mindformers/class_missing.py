@@ -28,10 +28,10 @@ MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 a
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import built
-from preflight.dialects.mindformers.table import table
-from preflight.document import Node
+from preflight.dialects.mindformers.release_tables import table
+from preflight.loaders.document import Node
 
 _FILE = "mindformers/tools/register/register.py"
 _NO_SECTION = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
@@ -56,7 +56,7 @@ def check(job: Job) -> Iterator[Finding]:
         edit = Edit("set", ("trainer",), {"type": _TRAINER}) if trainer is not None and trainer.kind == "scalar" else Edit("set", ("trainer", "type"), _TRAINER)
         fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,)) if job.documents[0].launch is None else None
         span = trainer.span if trainer is not None else tree.span._replace(end=tree.span.start)
-        yield Finding(f"{said}, so there is no type to build a trainer by", span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
+        yield Finding(Message("{said}, so there is no type to build a trainer by", said=said), span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
     model = tree.get("model")
     if kind == "legacy" and model is not None and model.entries and job.documents[0].launch is None:
         yield from _network(job, model)
@@ -74,7 +74,12 @@ def _types(job: Job) -> Iterator[Finding]:
             continue
         shown = kind.setting.span.text[:30] if kind.setting is not None else ""
         where = _place(job, _NO_TEXT if kind.raw == "" else _NULL_TYPE)
-        yield Finding(f"{place.rstrip('.0123456789')}.type is {shown or 'empty'}; it must name a class", job.place(kind), key=kind.key, upstream=where)
+        yield Finding(
+            Message("{place}.type is {shown}; it must name a class", place=place.rstrip(".0123456789"), shown=shown or "empty"),
+            job.place(kind),
+            key=kind.key,
+            upstream=where,
+        )
 
 
 def _network(job: Job, model: Node) -> Iterator[Finding]:
@@ -91,8 +96,8 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),)) if usual and arch is not None else None
     if arch is None or arch.kind != "mapping":
         if arch is None or arch.kind == "scalar":
-            said = "there is no model.arch" if arch is None else f"model.arch is {arch.shown[:30] or 'empty'}"
-            message, where = f"{said}; it must name the network by its type", _place(job, _NO_SECTION)
+            said = "there is no model.arch" if arch is None else Message("model.arch is {arch}", arch=arch.shown[:30] or "empty")
+            message, where = Message("{said}; it must name the network by its type", said=said), _place(job, _NO_SECTION)
             yield Finding(message, (arch or model).span, key=("model", "arch"), fix=fix, upstream=where)
         return
     for name, node in (("arch", arch), ("model_config", config)):
@@ -102,7 +107,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
         if kind is None or kind.value is None:
             hint = "; for an mcore network, set use_legacy: False" if name == "model_config" and node.get("model_type") is not None else ""
             where = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
-            message = f"model.{name} has no type to be built by{hint}"
+            message = Message("model.{name} has no type to be built by{hint}", name=name, hint=hint)
             yield Finding(message, (kind or node).span, key=("model", name), fix=fix if name == "arch" else None, upstream=where)
 
 

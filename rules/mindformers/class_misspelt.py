@@ -34,11 +34,11 @@ MindFormers v1.0.0 and v1.2.0, mindformers/tools/register/register.py:140; v1.3.
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Value, rule
-from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.kinds import GONE
+from preflight import Finding, Fix, Job, Message, Severity, Value, rule
+from preflight.dialects.mindformers.config_kinds import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
-from preflight.spelling import slip_of
+from preflight.run.versions import matches
+from preflight.source.spelling import slip_of
 
 _HANDLER = {version: f"mindformers/dataset/dataloader/hf_dataloader.py:{line}" for version, line in (("1.7.0", 292), ("2.1.0", 344))}
 _RIVALS = {"optimizer": ("lr_schedule",), "lr_schedule": ("optimizer",)}
@@ -59,14 +59,16 @@ def check(job: Job) -> Iterator[Finding]:
             continue
         other = next((name for name in _RIVALS.get(section, ()) if kind.raw in classes()[name]), None)
         if other is not None and job.arguments.given(f"{place}.auto_register") is None:
-            message = f"{kind.raw} is a class for {other}, not for {section}"
+            message = Message("{kind} is a class for {other}, not for {section}", kind=kind.raw, other=other, section=section)
             yield Finding(message, job.place(kind), key=kind.key, upstream=_upstream(job, place))
         elif (meant := slip_of(kind.raw, classes()[section])) is not None and job.arguments.given(f"{place}.auto_register") is None:
             yield _finding(job, kind, place, meant)
 
 
 def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> Finding:
-    message = f"there is no class {kind.raw} for {place.rstrip('.0123456789')}{since}; did you mean {meant}?"
+    message = Message(
+        "there is no class {kind} for {place}{since}; did you mean {meant}?", kind=kind.raw, place=place.rstrip(".0123456789"), since=since, meant=meant
+    )
     fix = Fix(f"write {meant}", kind.becomes(meant))
     return Finding(message, job.place(kind), key=kind.key, fix=fix, upstream=_upstream(job, place))
 

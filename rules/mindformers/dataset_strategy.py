@@ -29,9 +29,9 @@ MindFormers 2.1.0, mindformers/trainer/base_trainer.py:931-955, _train_dataset_p
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
-from preflight.constraints.versions import matches
+from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.parallel import AUTOMATIC
+from preflight.run.versions import matches
 
 _FILE = "mindformers/trainer/base_trainer.py"
 _CONTEXT = "mindformers/core/context/parallel.py"
@@ -41,41 +41,59 @@ _SORT = {"1.5.0": (_CONTEXT, 109), "1.7.0": (_FILE, 882), "2.1.0": (_FILE, 949)}
 _NO_LIST = {"1.7.0": 879, "2.1.0": 946}
 _NAME = "parallel.dataset_strategy"
 
+_MISSING = "full_batch is {full}, but dataset_strategy is not given; it must be a list such as [[{data}, 1]]"
+_WRONG = "full_batch is {full}, but dataset_strategy is {raw!r}; it must be a list such as [[{data}, 1]]"
+
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     arguments = job.arguments
     if arguments.get("training").raw is not True or arguments.get("parallel_mode").raw not in AUTOMATIC:
         return
-    full, strategy, data = arguments.get("parallel.full_batch"), arguments.get(_NAME), arguments.get("parallel_config.data_parallel")
-    if not (full.known and strategy.known and data.known) or not (full.written or strategy.written or matches(job.target.version, ">=1.5")):
+    full, strategy, data = (
+        arguments.get("parallel.full_batch"),
+        arguments.get(_NAME),
+        arguments.get("parallel_config.data_parallel"),
+    )
+    if not (full.known and strategy.known and data.known) or not (
+        full.written or strategy.written or matches(job.target.version, ">=1.5")
+    ):
         return
     new = matches(job.target.version, ">=1.7")
     if (full.raw and not new) or (new and strategy.raw in (None, "full_batch")):
         return
-    yield from _strategy(job, full, strategy, data, new=new)
+    yield from _strategy(job, full, strategy, data)
 
 
-def _strategy(job: Job, full: Value, strategy: Value, data: Value, *, new: bool) -> Iterator[Finding]:
-    line, raw = _FORM[job.target.version], strategy.raw
+def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[Finding]:
+    version, raw = job.target.version, strategy.raw
+    line = _FORM[version]
     if not isinstance(raw, list):
-        shown = "is not given" if raw is None else f"is {raw!r}"
-        message = f"full_batch is {full.raw}, but dataset_strategy {shown}; it must be a list such as [[{data.raw}, 1]]"
-        where = f"{_FILE}:{_NO_LIST.get(job.target.version, line)}"
-        yield Finding(message, job.place(strategy, full), full.related, _fix(job, data), key=strategy.key or full.key, upstream=where)
+        message = Message(_MISSING if raw is None else _WRONG, full=full.raw, raw=raw, data=data.raw)
+        where, key = f"{_FILE}:{_NO_LIST.get(version, line)}", strategy.key or full.key
+        yield Finding(message, job.place(strategy, full), full.related, _fix(job, data), key, where)
     elif not raw:
-        where = f"{_FILE}:{line + 2}"
-        yield Finding("dataset_strategy is an empty list; it must say how the first input is split", job.place(strategy), key=strategy.key, upstream=where)
+        yield _finding(job, strategy, _EMPTY, f"{_FILE}:{line + 2}")
     elif not all(isinstance(row, list) for row in raw):
-        where = f"{_CONTEXT}:{_FLAT.get(job.target.version, 107)}"
-        message = f"dataset_strategy is {raw}; it must be a list of lists, one per input"
-        yield Finding(message, job.place(strategy), key=strategy.key, fix=_fix(job, data), upstream=where)
-    elif job.target.version in _SORT and (odd := next((n for row in raw for n in row if not isinstance(n, int)), None)) is not None:
-        file, line = _SORT[job.target.version]
-        yield Finding(f"dataset_strategy holds {odd!r}; every entry must be a whole number", job.place(strategy), key=strategy.key, upstream=f"{file}:{line}")
+        message = Message("dataset_strategy is {raw}; it must be a list of lists, one per input", raw=raw)
+        yield _finding(job, strategy, message, f"{_CONTEXT}:{_FLAT.get(version, 107)}", _fix(job, data))
+    elif (
+        version in _SORT and (odd := next((n for row in raw for n in row if not isinstance(n, int)), None)) is not None
+    ):
+        message = Message("dataset_strategy holds {odd!r}; every entry must be a whole number", odd=odd)
+        yield _finding(job, strategy, message, "{}:{}".format(*_SORT[version]))
     elif raw[0] and raw[0][0] != data.raw:
-        message = f"dataset_strategy splits the batch {raw[0][0]} ways, but data_parallel is {data.raw}"
-        yield Finding(message, job.place(strategy), data.related, _resized(job, raw, data), key=strategy.key, upstream=f"{_FILE}:{line + 4}", layout=True)
+        message = Message(_OTHER_SIZE, ways=raw[0][0], data=data.raw)
+        where, fix = f"{_FILE}:{line + 4}", _resized(job, raw, data)
+        yield Finding(message, job.place(strategy), data.related, fix, strategy.key, where, layout=True)
+
+
+_EMPTY = "dataset_strategy is an empty list; it must say how the first input is split"
+_OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"
+
+
+def _finding(job: Job, strategy: Value, message: str, where: str, fix: Fix | None = None) -> Finding:
+    return Finding(message, job.place(strategy), key=strategy.key, fix=fix, upstream=where)
 
 
 def _fix(job: Job, data: Value) -> Fix | None:

@@ -1,7 +1,7 @@
 """What graph-mode MindFormers refuses of a mixture of experts."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, divides, in_range, put, refuse
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, in_range, put, refuse
 from preflight.rules.mindformers.names import CHECKS, a, at, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")

@@ -1,7 +1,7 @@
 """What the models of graph-mode MindFormers that are no Llama refuse, and how experts are laid over data-parallel ranks."""
 
-from preflight.constraints.expressions import all_of
-from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
+from preflight.lint.expressions import all_of
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.rules.mindformers.names import (
     CHECKS,
     NEW,

@@ -1,8 +1,7 @@
 """Settings of graph-mode MindFormers that are accepted and have no effect, or another one than they seem to."""
 
-from preflight.constraints.expressions import Handle, all_of
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
-from preflight.finding import Safety, Severity
+from preflight.lint.expressions import Handle, all_of
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindformers.names import (
     MCORE,
     NEW,
@@ -22,6 +21,7 @@ from preflight.rules.mindformers.names import (
     tensor,
     training,
 )
+from preflight.source.finding import Safety, Severity
 
 MINDFORMERS = ConstraintSet("mindformers")
 _NO_EFFECT = {"severity": Severity.NOTE}

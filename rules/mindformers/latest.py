@@ -1,9 +1,9 @@
 """What DeepSeek-V4 attention, hash routing and older data checks of graph-mode MindFormers refuse."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, divides, refuse
-from preflight.finding import Severity
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, refuse
 from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, TRAINER, a, at, legacy, mcore, training
+from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")

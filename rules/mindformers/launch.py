@@ -1,7 +1,7 @@
 """What graph-mode MindFormers checks before anything is built: modes, validators, checkpoints."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
     CHECKS,
     NEW,

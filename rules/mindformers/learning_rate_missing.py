@@ -26,7 +26,7 @@ MindFormers v1.7.0, mindformers/trainer/base_trainer.py:662, create_lr_scheduler
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
 
 _SCHEDULES = frozenset(
@@ -58,8 +58,22 @@ def check(job: Job) -> Iterator[Finding]:
     if (typed is not None and typed.raw is not None) or a.get("grouped_lr_schedule").raw is not None:
         return
     rate = a.given("optimizer.learning_rate")
-    beside = f"; that of the optimizer, {rate.raw}, is not used beside a schedule" if rate is not None and rate.known else ""
-    fix = Fix(f"give it {rate.raw}", (Edit("set", ("lr_schedule", "learning_rate"), rate.raw),)) if beside and rate is not None else None
+    beside = (
+        Message("; that of the optimizer, {rate}, is not used beside a schedule", rate=rate.raw)
+        if rate is not None and rate.known
+        else ""
+    )
+    fix = (
+        Fix(f"give it {rate.raw}", (Edit("set", ("lr_schedule", "learning_rate"), rate.raw),))
+        if beside and rate is not None
+        else None
+    )
     said = "lr_schedule has no learning_rate" if typed is None else "lr_schedule.learning_rate is null"
-    message = f"{said}, which {kind.raw} must be given{beside}"
-    yield Finding(message, job.place(typed, kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}")
+    message = Message("{said}, which {kind} must be given{beside}", said=said, kind=kind.raw, beside=beside)
+    yield Finding(
+        message,
+        job.place(typed, kind),
+        key=("lr_schedule",),
+        fix=fix,
+        upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}",
+    )

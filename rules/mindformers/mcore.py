@@ -1,7 +1,7 @@
 """What the mcore transformer config refuses (use_legacy: False)."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, a, context, mcore, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")

@@ -24,9 +24,9 @@ MindFormers 2.1.0, mindformers/trainer/base_trainer.py:610, BaseTrainer.create_g
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Value, rule
-from preflight.constraints.versions import matches
+from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.recompute import swap_on
+from preflight.run.versions import matches
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _GROUPS = "mindformers/trainer/base_trainer.py:610"
@@ -48,19 +48,30 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _bubble(job: Job, line: int) -> Iterator[Finding]:
     """The V schedule wants counts for each chunk."""
-    typed, schedule = job.arguments.given("recompute_config.recompute"), job.arguments.get("parallel.pipeline_config.pipeline_scheduler")
+    typed, schedule = (
+        job.arguments.given("recompute_config.recompute"),
+        job.arguments.get("parallel.pipeline_config.pipeline_scheduler"),
+    )
     if typed is None or not isinstance(typed.raw, list) or schedule.raw != "zero_bubble_v" or swap_on(job) is not False:
         return
     if all(isinstance(n, int) for n in typed.raw) or len(typed.raw) < 2:
-        message = f"recompute is {typed.raw}; zero_bubble_v needs a list for each of the two chunks"
-        yield Finding(message, job.place(typed, schedule), schedule.related, key=typed.key, upstream=f"{_CONFIG}:{line}")
+        message = Message(
+            "recompute is {typed}; zero_bubble_v needs a list for each of the two chunks", typed=typed.raw
+        )
+        yield Finding(
+            message, job.place(typed, schedule), schedule.related, key=typed.key, upstream=f"{_CONFIG}:{line}"
+        )
 
 
 def _window(job: Job) -> Iterator[Finding]:
     typed = job.arguments.given("model.model_config.window_size")
     if typed is None or typed.raw is None or not typed.known:
         return
-    if not isinstance(typed.raw, list) or len(typed.raw) < 2 or not all(isinstance(n, (int, float)) for n in typed.raw[:2]):
+    if (
+        not isinstance(typed.raw, list)
+        or len(typed.raw) < 2
+        or not all(isinstance(n, (int, float)) for n in typed.raw[:2])
+    ):
         yield _finding(job, typed, "it must be a list of two numbers", 2714)
     elif min(typed.raw[:2]) < -1:
         yield _finding(job, typed, "a side is at least -1, which means without end", 2715)
@@ -75,13 +86,20 @@ def _frequency(job: Job) -> Iterator[Finding]:
         yield _finding(job, typed, "it must be a number or a list of 0 and 1", 2574)
     elif isinstance(typed.raw, list) and isinstance(layers, int) and dense.known and not dense.raw:
         if len(typed.raw) != layers:
-            yield _finding(job, typed, f"it must have an entry for each of the {layers} layers", 2565)
+            yield _finding(
+                job, typed, Message("it must have an entry for each of the {layers} layers", layers=layers), 2565
+            )
         elif any(number not in (0, 1) for number in typed.raw):
             yield _finding(job, typed, "its entries must be 0 or 1", 2570)
 
 
 def _finding(job: Job, typed: Value, why: str, line: int) -> Finding:
-    return Finding(f"{typed.key[-1]} is {typed.raw!r}; {why}", job.place(typed), key=typed.key, upstream=f"{_CONFIG}:{line}")
+    return Finding(
+        Message("{name} is {typed!r}; {why}", name=typed.key[-1], typed=typed.raw, why=why),
+        job.place(typed),
+        key=typed.key,
+        upstream=f"{_CONFIG}:{line}",
+    )
 
 
 def _groups(job: Job) -> Iterator[Finding]:
@@ -89,5 +107,7 @@ def _groups(job: Job) -> Iterator[Finding]:
     for index, group in enumerate(section.items if section is not None else ()):
         params = group.get("params") if group.kind == "mapping" else None
         if group.kind == "mapping" and (params is None or not params.items):
-            message = f"group {index} of grouped_lr_schedule has no list of params"
-            yield Finding(message, (params or group).span, key=("grouped_lr_schedule", "grouped", index), upstream=_GROUPS)
+            message = Message("group {index} of grouped_lr_schedule has no list of params", index=index)
+            yield Finding(
+                message, (params or group).span, key=("grouped_lr_schedule", "grouped", index), upstream=_GROUPS
+            )

@@ -22,9 +22,9 @@ MindFormers 2.1.0, mindformers/parallel_core/utils/init_method.py:30 and :45
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
-from preflight.constraints.versions import matches
-from preflight.record import NamedTuple
+from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
+from preflight.run.versions import matches
+from preflight.source.record import NamedTuple
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _INIT = "mindformers/parallel_core/utils/init_method.py"
@@ -65,10 +65,18 @@ _SIZES = (
     _Size("ffn_hidden_size", (f"{_INIT}:30", f"{_INIT}:30", _DIVIDES), null=False),
     _Size("seq_length", (f"{_MASK}:68", f"{_MASK}:71", ""), least=0),
     _Size("num_query_groups", (f"{_ATTENTION}:121", f"{_ATTENTION}:133", _DIVIDES), null=False),
-    _Size("kv_channels", (f"{_ROTARY}:63", f"{_ROTARY}:63", ""), null=False, zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED)),
+    _Size(
+        "kv_channels",
+        (f"{_ROTARY}:63", f"{_ROTARY}:63", ""),
+        null=False,
+        zero=(f"{_FLASH}:126", f"{_FLASH}:139", _SERVED),
+    ),
     _Size("q_lora_rank", ("", f"{_INIT}:30", ""), null=False, only="latent"),
     _Size("kv_lora_rank", ("", f"{_INIT}:30", ""), only="latent"),
-    *(_Size(name, ("", f"{_LATENT}:135", ""), only="latent") for name in ("qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")),
+    *(
+        _Size(name, ("", f"{_LATENT}:135", ""), only="latent")
+        for name in ("qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")
+    ),
     _Size("moe_ffn_hidden_size", (f"{_INIT}:30", f"{_INIT}:30", ""), null=False, only="experts"),
 )
 
@@ -83,26 +91,32 @@ def check(job: Job) -> Iterator[Finding]:
     run = 2 if not training else int(new)
     latent = job.arguments.get("mcore.multi_latent_attention").raw is not False
     first = job.arguments.get("mcore.first_k_dense_replace").raw
-    mixed = job.arguments.get("mcore.num_moe_experts").raw is not None and not (isinstance(first, int) and first > 0)  # then no dense layer may be built
+    dense_first = isinstance(first, int) and first > 0
+    # with experts and none of these, no dense layer may be built
+    mixed = job.arguments.get("mcore.num_moe_experts").raw is not None and not dense_first
     has = {"": True, "latent": job.arguments.get("mcore.multi_latent_attention").raw is True, "experts": _counts(job)}
     for size in _SIZES:
         if not has[size.only] or not (size.text[run] or size.zero[run]):
             continue
         value = job.arguments.get(f"mcore.{size.name}")
-        if value.setting is None or not value.known or (size.name == "ffn_hidden_size" and mixed) or (size.name == "kv_channels" and latent):
+        if (
+            value.setting is None
+            or not value.known
+            or (size.name == "ffn_hidden_size" and mixed)
+            or (size.name == "kv_channels" and latent)
+        ):
             continue
         if size.text[run] and (isinstance(value.raw, (str, list)) or (value.raw is None and size.null)):
             yield _finding(job, value, size.text[run])
         elif training and _cannot(value.raw, size.least) and not (latent and size.name == "num_query_groups"):
-            words = "a whole number" if isinstance(value.raw, float) else f"at least {size.least}"
-            yield Finding(
-                f"{_name(value)} is {value.raw}; it must be {words}",
-                job.place(value),
-                key=value.key,
-                upstream=(size.zero[run] if value.raw == 0 or size.name == "kv_channels" else "") or size.text[run] or size.zero[run],
-            )
+            words = "a whole number" if isinstance(value.raw, float) else Message("at least {least}", least=size.least)
+            message = Message("{name} is {value}; it must be {words}", name=_name(value), value=value.raw, words=words)
+            zero = size.zero[run] if value.raw == 0 or size.name == "kv_channels" else ""
+            where = zero or size.text[run] or size.zero[run]
+            yield Finding(message, job.place(value), key=value.key, upstream=where)
         elif size.zero[run] and value.raw == 0 and not isinstance(value.raw, bool):
-            yield Finding(f"{_name(value)} is 0; it must be at least 1", job.place(value), key=value.key, upstream=size.zero[run])
+            message = Message("{name} is 0; it must be at least 1", name=_name(value))
+            yield Finding(message, job.place(value), key=value.key, upstream=size.zero[run])
 
 
 def _counts(job: Job) -> bool:
@@ -119,8 +133,10 @@ def _cannot(raw: object, least: int) -> bool:
 def _finding(job: Job, value: Value, where: str) -> Finding:
     text = value.raw.strip() if isinstance(value.raw, str) else ""
     fix = Fix(f"write {int(text)}", value.becomes(int(text)), Safety.SAFE) if text.isdigit() else None
-    shown = "null" if value.raw is None else f"the text {value.raw!r}" if isinstance(value.raw, str) else value.raw
-    return Finding(f"{_name(value)} is {shown}; it must be a whole number", job.place(value), key=value.key, fix=fix, upstream=where)
+    null_or_list = "null" if value.raw is None else value.raw
+    shown = Message("the text {value!r}", value=value.raw) if isinstance(value.raw, str) else null_or_list
+    message = Message("{name} is {shown}; it must be a whole number", name=_name(value), shown=shown)
+    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where)
 
 
 def _name(value: Value) -> object:

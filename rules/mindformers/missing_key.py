@@ -28,10 +28,10 @@ MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train; mindformer
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.dialects.mindformers.run import TRAINING
-from preflight.dialects.mindformers.table import Table, table
-from preflight.document import Entry, Node
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight.dialects.mindformers.namespace import TRAINING
+from preflight.dialects.mindformers.release_tables import Table, table
+from preflight.loaders.document import Entry, Node
 
 _FILE = "mindformers/tools/register/template.py"
 _GENERAL = ("runner_config", "context", "parallel", "trainer", "model", "moe_config", "parallel_config")
@@ -77,23 +77,26 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
         return
     if name in _LISTS:
         if node.kind != "sequence":
-            yield Finding(f"{name} must be a list, each entry with its type", node.span, key=(name,), upstream=f"{_FILE}:191")
+            yield Finding(Message("{name} must be a list, each entry with its type", name=name), node.span, key=(name,), upstream=f"{_FILE}:191")
             return
         for index, item in enumerate(node.items):
             if item.kind != "mapping":
-                message = f"entry {index} of {name} is {repr(item.shown[:30]) if item.shown else 'empty'}; it must be a mapping with a type"
+                shown = repr(item.shown[:30]) if item.shown else "empty"
+                message = Message("entry {index} of {name} is {shown}; it must be a mapping with a type", index=index, name=name, shown=shown)
                 yield Finding(message, item.span, key=(name, index), upstream=f"{_FILE}:110")
             elif item.get("type") is None:
-                yield Finding(f"entry {index} of {name} has no type", item.span, key=(name, index), upstream=f"{_FILE}:109")
+                yield Finding(Message("entry {index} of {name} has no type", index=index, name=name), item.span, key=(name, index), upstream=f"{_FILE}:109")
         return
     if node.kind != "mapping":
-        yield Finding(f"{name} must be a mapping, not {node.shown[:30]!r}", node.span, key=(name,), upstream=f"{_FILE}:72")
+        yield Finding(Message("{name} must be a mapping, not {node!r}", name=name, node=node.shown[:30]), node.span, key=(name,), upstream=f"{_FILE}:72")
         return
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
             usual = _TRAINER if name == "trainer" else t.sections.get(name, {}).get(key) if key == "type" else None
             fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),)) if isinstance(usual, str) and fixable else None
-            yield Finding(f"{name} has no {key}, which it must have", span, key=(name,), fix=fix, upstream=_place(name, mcore=mcore, t=t))
+            yield Finding(
+                Message("{name} has no {key}, which it must have", name=name, key=key), span, key=(name,), fix=fix, upstream=_place(name, mcore=mcore, t=t)
+            )
     if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and t.version in _REGISTER:
         yield Finding(
             "trainer.type is null; it must name the trainer",

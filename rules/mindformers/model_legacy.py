@@ -1,7 +1,7 @@
 """What legacy graph-mode models refuse of their model_config."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.rules.mindformers.names import SINCE_TEMPLATE, a, at, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")

@@ -1,8 +1,8 @@
 """Handles and conditions that the constraints of graph-mode MindFormers share."""
 
-from preflight.constraints.expressions import Expression, Handles, all_of, any_of
-from preflight.dialects.mindformers.table import known_names
-from preflight.dialects.mindformers.types import at as at
+from preflight.dialects.mindformers.checked_setting import at as at
+from preflight.dialects.mindformers.release_tables import known_names
+from preflight.lint.expressions import Expression, Handles, all_of, any_of
 
 a = Handles(known_names())
 
@@ -26,9 +26,14 @@ flash = a["model.model_config.use_flash_attention"]
 
 empty_checkpoint: Expression = all_of(
     any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),
-    any_of(a["model.model_config.checkpoint_name_or_path"].written.is_none, a["model.model_config.checkpoint_name_or_path"].written == ""),
+    any_of(
+        a["model.model_config.checkpoint_name_or_path"].written.is_none,
+        a["model.model_config.checkpoint_name_or_path"].written == "",
+    ),
 )
-no_directory: Expression = any_of(a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == "", a["pretrained_model_dir"].has("path/to"))
+no_directory: Expression = any_of(
+    a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == "", a["pretrained_model_dir"].has("path/to")
+)
 
 CHECKS = "mindformers/tools/check_rules.py"
 TRAINER = "mindformers/trainer/base_trainer.py"
@@ -38,4 +43,3 @@ CONFIG = "mindformers/parallel_core/transformer_config.py"
 SINCE_TEMPLATE = ">=1.5"
 MCORE = ">=1.7"
 NEW = ">=2.0"
-BEFORE_NEW = ">=1.7,<2.0"

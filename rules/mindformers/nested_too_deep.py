@@ -17,13 +17,18 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:377, check_yaml_depth_befor
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
-from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.tree import MAX_NESTING
-from preflight.document import Node
+from preflight import Finding, Job, Message, Severity, rule
+from preflight.dialects.mindformers.config_tree import MAX_NESTING
+from preflight.loaders.document import Node
+from preflight.run.versions import matches
 
 _CHECKS = "mindformers/tools/check_rules.py"
-UPSTREAM = {"mindformers@1.5.0": f"{_CHECKS}:377", "mindformers@1.7.0": f"{_CHECKS}:372", "mindformers@2.1.0": f"{_CHECKS}:396", "pynative": f"{_CHECKS}:396"}
+UPSTREAM = {
+    "mindformers@1.5.0": f"{_CHECKS}:377",
+    "mindformers@1.7.0": f"{_CHECKS}:372",
+    "mindformers@2.1.0": f"{_CHECKS}:396",
+    "pynative": f"{_CHECKS}:396",
+}
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
@@ -34,7 +39,7 @@ def check(job: Job) -> Iterator[Finding]:
         if document.tree is not None and not document.source.name.endswith(".json"):
             deepest = _deepest(document.tree)
             if deepest is not None:
-                message = f"mappings are nested more than {MAX_NESTING} deep here"
+                message = Message("mappings are nested more than {max_nesting} deep here", max_nesting=MAX_NESTING)
                 yield Finding(message, deepest.span, upstream=job.upstream(UPSTREAM))
 
 

@@ -1,7 +1,7 @@
 """What graph-mode MindFormers checks of the parallel layout."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, divides, one_of, put, refuse, requires
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
     CHECKS,
     CONFIG,

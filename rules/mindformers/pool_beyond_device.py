@@ -26,9 +26,11 @@ MindSpore, context.set_context(max_device_memory); HCCL, HCCL_BUFFSIZE: each com
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
 
 GIB = 2**30
+_POOL = "a pool of {pool:g} GiB exceeds the {usable:.2f} GiB that a process gets of {device}"
+_BOTH = "a pool of {pool:g} GiB and {buffers:.1f} GiB of communication buffers exceed the {usable:.2f} GiB that a process gets of {device}"
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",))
@@ -43,5 +45,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     buffers = job.memory.outside
     if pool.raw + buffers > device.usable:
-        taken = f"a pool of {pool.raw / GIB:g} GiB" + (f" and {buffers / GIB:.1f} GiB of communication buffers exceed" if buffers else " exceeds")
-        yield Finding(f"{taken} the {device.usable / GIB:.2f} GiB that a process gets of {device.name}", span=job.place(pool), key=pool.key)
+        message = Message(
+            _BOTH if buffers else _POOL,
+            pool=pool.raw / GIB,
+            buffers=buffers / GIB,
+            usable=device.usable / GIB,
+            device=device.name,
+        )
+        yield Finding(message, span=job.place(pool), key=pool.key)

@@ -1,8 +1,8 @@
 """Checks of the pynative trainer on the batch ramp and the data."""
 
-from preflight.constraints.expressions import Handles, any_of
-from preflight.constraints.shapes import ConstraintSet, refuse
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, any_of
+from preflight.lint.shapes import ConstraintSet, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

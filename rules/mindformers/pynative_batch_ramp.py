@@ -20,7 +20,7 @@ MindFormers 2.1.0, mindformers/pynative/config/config.py:386-418 and pynative/tr
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, known, rule
+from preflight import Finding, Job, Message, Severity, known, rule
 
 _CONFIG = "mindformers/pynative/config/config.py"
 _RAMP = "mindformers/pynative/trainer/dynamic_batch.py"
@@ -40,21 +40,35 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _form(ramp: list[object]) -> tuple[str, str] | None:
     if len(ramp) != 3:
-        return f"rampup_batch_size has {len(ramp)} entries; it is [start, increment, samples]", f"{_CONFIG}:394"
+        return Message(
+            "rampup_batch_size has {count} entries; it is [start, increment, samples]", count=len(ramp)
+        ), f"{_CONFIG}:394"
     wrong = [n for n in ramp if not isinstance(n, int) or isinstance(n, bool)]
     if wrong:
-        return f"rampup_batch_size holds {wrong[0]!r}; all three are integers", f"{_CONFIG}:400"
+        return Message("rampup_batch_size holds {wrong!r}; all three are integers", wrong=wrong[0]), f"{_CONFIG}:400"
     start, increment, samples = (int(str(n)) for n in ramp)
     if start <= 0:
-        return f"the batch ramp starts at {start}; it must be positive", f"{_CONFIG}:405"
+        return Message("the batch ramp starts at {start}; it must be positive", start=start), f"{_CONFIG}:405"
     if increment <= 0:
-        return f"the batch ramp grows by {increment}; it must be positive", f"{_CONFIG}:410"
-    return (f"the batch ramp lasts {samples} samples; it must not be negative", f"{_CONFIG}:415") if samples < 0 else None
+        message = Message("the batch ramp grows by {increment}; it must be positive", increment=increment)
+        return message, f"{_CONFIG}:410"
+    message = Message("the batch ramp lasts {samples} samples; it must not be negative", samples=samples)
+    return (message, f"{_CONFIG}:415") if samples < 0 else None
+
+
+_ABOVE = "the batch ramp starts at {start}, above the global batch {total}"
+_LEFT_OVER = "the batch ramp grows from {start} to {total} by {increment}, which leaves {rest} over"
+_FIRST = "the batch ramp starts at {start}, not a multiple of data parallel {data} x local batch {local} = {unit}"
+_LATER = "the batch ramp passes {bad}, not a multiple of data parallel {data} x local batch {local} = {unit}"
 
 
 def _arithmetic(job: Job, ramp: list[int]) -> tuple[str, str] | None:
     start, increment, _ = ramp
-    values = known(job.arguments.get("training.global_batch_size"), job.arguments.get("training.local_batch_size"), job.plan.layout.data)
+    values = known(
+        job.arguments.get("training.global_batch_size"),
+        job.arguments.get("training.local_batch_size"),
+        job.plan.layout.data,
+    )
     if values is None or not all(isinstance(n, int) and n > 0 for n in values):
         return None
     total, local, data = values
@@ -62,12 +76,14 @@ def _arithmetic(job: Job, ramp: list[int]) -> tuple[str, str] | None:
     if total % unit:
         return None
     if total < start:
-        return f"the batch ramp starts at {start}, above the global batch {total}", f"{_RAMP}:125"
-    if (total - start) % increment:
-        return f"the batch ramp grows from {start} to {total} by {increment}, which leaves {(total - start) % increment} over", f"{_RAMP}:131"
+        return Message(_ABOVE, start=start, total=total), f"{_RAMP}:125"
+    if rest := (total - start) % increment:
+        message = Message(_LEFT_OVER, start=start, total=total, increment=increment, rest=rest)
+        return message, f"{_RAMP}:131"
     if start % unit:
-        return f"the batch ramp starts at {start}, not a multiple of data parallel {data} x local batch {local} = {unit}", f"{_RAMP}:136"
-    bad = next((start + k * increment for k in range(min(unit, (total - start) // increment)) if (start + k * increment) % unit), None)
+        return Message(_FIRST, start=start, data=data, local=local, unit=unit), f"{_RAMP}:136"
+    steps = range(min(unit, (total - start) // increment))
+    bad = next((start + k * increment for k in steps if (start + k * increment) % unit), None)
     if bad is not None:
-        return f"the batch ramp passes {bad}, not a multiple of data parallel {data} x local batch {local} = {unit}", f"{_RAMP}:149"
+        return Message(_LATER, bad=bad, data=data, local=local, unit=unit), f"{_RAMP}:149"
     return None

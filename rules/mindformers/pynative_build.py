@@ -1,9 +1,9 @@
 """Checks that the parts of a pynative run make while they are built: the network's layers, the seed, the optimizer, the schedule."""
 
-from preflight.constraints.expressions import Handles, all_of, any_of
-from preflight.constraints.repairs import drop
-from preflight.constraints.shapes import ConstraintSet, one_of, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.repairs import drop
+from preflight.lint.shapes import ConstraintSet, one_of, put, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

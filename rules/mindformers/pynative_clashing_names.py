@@ -23,10 +23,10 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, Co
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
-from preflight.arguments import REMOVE
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
 from preflight.dialects.mindformers.pynative_model import NAMES
-from preflight.dialects.mindformers.table import table
+from preflight.dialects.mindformers.release_tables import table
+from preflight.run.arguments import REMOVE
 
 _CLASSES = {"qwen3": "Qwen3Config", "deepseek_v3": "DeepseekV3Config", "deepseek_v4": "DeepseekV4Config"}
 _PLACE = "mindformers/parallel_core/transformer_config_utils.py:687"
@@ -39,11 +39,29 @@ def check(job: Job) -> Iterator[Finding]:
         typed = [value for name in names if (value := job.arguments.given(f"model.{name}")) is not None]
         if len(typed) == 2 and typed[0].raw != typed[1].raw:
             one, other = typed
-            message = f"{one.key[-1]} is {one.raw} and {other.key[-1]} is {other.raw}, but both set {field}"
+            message = Message(
+                "{name} is {one} and {other_name} is {other}, but both set {field}",
+                name=one.key[-1],
+                one=one.raw,
+                other_name=other.key[-1],
+                other=other.raw,
+                field=field,
+            )
             fix = Fix(f"remove {other.key[-1]}", other.becomes(REMOVE), Safety.UNSAFE)
             yield Finding(message, job.place(other), one.related, fix, key=other.key, upstream=_PLACE)
-        elif len(names) > 1 and len(typed) == 1 and typed[0].key[-1] != names[0] and (usual := own.get(names[0])) not in (None, typed[0].raw):
+        elif (
+            len(names) > 1
+            and len(typed) == 1
+            and typed[0].key[-1] != names[0]
+            and (usual := own.get(names[0])) not in (None, typed[0].raw)
+        ):
             one = typed[0]
             fix = Fix(f"rename it to {names[0]}", (Edit("rename", one.key, names[0]),), Safety.SAFE)
-            message = f"{one.key[-1]} {one.raw} sets the same field as {names[0]}, which the model itself sets to {usual}; write {names[0]}"
+            message = Message(
+                "{name} {value} sets the same field as {right}, which the model itself sets to {usual}; write {right}",
+                name=one.key[-1],
+                value=one.raw,
+                right=names[0],
+                usual=usual,
+            )
             yield Finding(message, job.place(one), (), fix, key=one.key, upstream=_PLACE)

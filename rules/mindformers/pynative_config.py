@@ -1,8 +1,8 @@
 """Checks that the pynative configuration classes make while a file is loaded."""
 
-from preflight.constraints.expressions import Handles, any_of
-from preflight.constraints.shapes import ConstraintSet, in_range, one_of, put, refuse, requires
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, any_of
+from preflight.lint.shapes import ConstraintSet, in_range, one_of, put, refuse, requires
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

@@ -1,8 +1,8 @@
 """Checks of the pynative trainer on context parallel. Some run when the model is built, some only in the first step."""
 
-from preflight.constraints.expressions import Handles, all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, divides, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

@@ -19,7 +19,7 @@ MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127-142, Pa
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, known, rule
+from preflight import Finding, Job, Message, Severity, known, rule
 
 _DIMS = "mindformers/pynative/distributed/parallel_dims.py"
 
@@ -32,13 +32,34 @@ def check(job: Job) -> Iterator[Finding]:
     shard, expert = a.get("parallelism.data_parallel_shard"), layout.expert
     split, written = known(layout.data, a.get("data_parallel_replicate")), a.given("parallelism.data_parallel_shard")
     if split is not None and written is not None and split[0] % split[1]:
-        message = f"data_parallel_shard {written.raw} makes {split[1]} replicas, and data parallel {split[0]} does not divide by that"
-        yield Finding(message, job.place(written), layout.data.related, key=written.key, upstream=f"{_DIMS}:128", layout=True)
+        message = Message(
+            "data_parallel_shard {written} makes {replicas} replicas, and data parallel {data} does not divide by that",
+            written=written.raw,
+            replicas=split[1],
+            data=split[0],
+        )
+        yield Finding(
+            message, job.place(written), layout.data.related, key=written.key, upstream=f"{_DIMS}:128", layout=True
+        )
         return
     values = known(shard, layout.context, layout.tensor, expert)
     if values is None:
         return
     region = values[0] * values[1] * values[2]
     if region % values[3]:
-        message = f"expert_parallel {values[3]} does not divide {region} ranks (shard {values[0]} x context {values[1]} x tensor {values[2]})"
-        yield Finding(message, job.place(expert), (*shard.related, *layout.tensor.related), key=expert.key, upstream=f"{_DIMS}:142", layout=True)
+        message = Message(
+            "expert_parallel {expert} does not divide {region} ranks (shard {shard} x context {context} x tensor {tensor})",
+            expert=values[3],
+            region=region,
+            shard=values[0],
+            context=values[1],
+            tensor=values[2],
+        )
+        yield Finding(
+            message,
+            job.place(expert),
+            (*shard.related, *layout.tensor.related),
+            key=expert.key,
+            upstream=f"{_DIMS}:142",
+            layout=True,
+        )

@@ -28,7 +28,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.pynative_schema import schema, strangers
 
 NOW = {
@@ -49,8 +49,26 @@ NOW = {
     "seed": "training.seed",
 }
 DEAD = (
-    *("use_parallel", "parallel", "use_legacy", "auto_trans_ckpt", "resume_training", "runner_wrapper", "trainer", "metric", "processor"),
-    *("only_save_strategy", "src_strategy_path_or_dir", "load_ckpt_format", "pretrained_model_dir", "eval_dataset", "do_eval", "remote_save_url"),
+    *(
+        "use_parallel",
+        "parallel",
+        "use_legacy",
+        "auto_trans_ckpt",
+        "resume_training",
+        "runner_wrapper",
+        "trainer",
+        "metric",
+        "processor",
+    ),
+    *(
+        "only_save_strategy",
+        "src_strategy_path_or_dir",
+        "load_ckpt_format",
+        "pretrained_model_dir",
+        "eval_dataset",
+        "do_eval",
+        "remote_save_url",
+    ),
 )
 
 
@@ -63,10 +81,24 @@ def check(job: Job) -> Iterator[Finding]:
     for entry in strangers(tree):
         name = str(entry.key.value)
         near = None if name in NOW or name in DEAD else next(iter(get_close_matches(name, sections, 1, 0.7)), None)
-        told = f"; in pynative mode this is {NOW[name]}" if name in NOW else "" if name in DEAD else f"; did you mean {near}?" if near else ""
+        told = (
+            Message("; in pynative mode this is {now}", now=NOW[name])
+            if name in NOW
+            else ""
+            if name in DEAD
+            else Message("; did you mean {near}?", near=near)
+            if near
+            else ""
+        )
         fix = Fix(f"rename it to {near}", (Edit("rename", (name,), near),)) if near and tree.get(near) is None else None
         severity = None if near or name in NOW or name == "parallel" else Severity.NOTE
-        yield Finding(f"nothing reads {name} in pynative mode{told}", entry.key.span, key=(name,), fix=fix, severity=severity)
+        yield Finding(
+            Message("nothing reads {name} in pynative mode{told}", name=name, told=told),
+            entry.key.span,
+            key=(name,),
+            fix=fix,
+            severity=severity,
+        )
     yield from _model(job)
 
 
@@ -82,8 +114,17 @@ def _model(job: Job) -> Iterator[Finding]:
             continue
         near = next(iter(get_close_matches(name, model_keys(), 1, 0.85)), None)
         if near is not None:
-            fix = Fix(f"rename it to {near}", (Edit("rename", ("model", name), near),)) if model.get(near) is None else None
-            yield Finding(f"the model has no field {name}; did you mean {near}?", entry.key.span, key=("model", name), fix=fix)
+            fix = (
+                Fix(f"rename it to {near}", (Edit("rename", ("model", name), near),))
+                if model.get(near) is None
+                else None
+            )
+            yield Finding(
+                Message("the model has no field {name}; did you mean {near}?", name=name, near=near),
+                entry.key.span,
+                key=("model", name),
+                fix=fix,
+            )
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
 """What a pynative run that predicts over a pipeline refuses: schedules and swapping that are made for a backward pass."""
 
-from preflight.constraints.expressions import Handles, all_of
-from preflight.constraints.shapes import ConstraintSet, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, all_of
+from preflight.lint.shapes import ConstraintSet, put, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

@@ -22,7 +22,7 @@ MindFormers 2.1.0, mindformers/pynative/transformers/transformer_block.py:262, T
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Value, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Value, known, rule
 from preflight.dialects.mindformers.pynative_derive import layer_ranges
 
 _PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
@@ -33,15 +33,27 @@ _BLOCK = "mindformers/pynative/transformers/transformer_block.py:262"
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     value = a.get("parallelism.pipeline_parallel_layers_per_stage")
-    numbers = known(job.plan.layout.pipeline, a.get("parallelism.pipeline_parallel_interleave_num"), job.plan.model.layers)
-    if numbers is None or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers) or numbers[0] <= 1 or numbers[1] < 1:
+    numbers = known(
+        job.plan.layout.pipeline, a.get("parallelism.pipeline_parallel_interleave_num"), job.plan.model.layers
+    )
+    if (
+        numbers is None
+        or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
+        or numbers[0] <= 1
+        or numbers[1] < 1
+    ):
         return
     pipeline, chunks, layers = numbers
     if job.arguments.get("model.model_type").raw == "qwen3" or a.get("distributed").raw is not True:
         return
     if value.raw == "auto":
         if layers % (pipeline * chunks):
-            message = f"{layers} layers do not divide over {pipeline} stages x {chunks} chunks; list the layers of each stage"
+            message = Message(
+                "{layers} layers do not divide over {pipeline} stages x {chunks} chunks; list the layers of each stage",
+                layers=layers,
+                pipeline=pipeline,
+                chunks=chunks,
+            )
             yield _finding(job, value, message, f"{_PIPELINE}:198")
         return
     fault = _form(value.raw, pipeline, chunks)
@@ -53,27 +65,42 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _coverage(job, value, [one for row in placed for one in row], layers)
 
 
-def _finding(job: Job, value: Value, message: str, upstream: str, severity: Severity | None = None, fix: Fix | None = None) -> Finding:
+def _finding(
+    job: Job, value: Value, message: str, upstream: str, severity: Severity | None = None, fix: Fix | None = None
+) -> Finding:
     pipeline = job.plan.layout.pipeline
-    return Finding(message, job.place(value, pipeline), pipeline.related, fix, value.key, upstream, severity, layout=True)
+    return Finding(
+        message, job.place(value, pipeline), pipeline.related, fix, value.key, upstream, severity, layout=True
+    )
 
 
 def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
     """Why the framework refuses a list, and on which line."""
     if raw is None:
-        return f"{pipeline} stages need pipeline_parallel_layers_per_stage: auto, or a list; null is none", 157
+        return Message(
+            "{pipeline} stages need pipeline_parallel_layers_per_stage: auto, or a list; null is none",
+            pipeline=pipeline,
+        ), 157
     if isinstance(raw, str):
-        return f"pipeline_parallel_layers_per_stage is {raw!r}; the only word is auto, in this case", 158
+        return Message(
+            "pipeline_parallel_layers_per_stage is {raw!r}; the only word is auto, in this case", raw=raw
+        ), 158
     if not isinstance(raw, list):
         return None
     if len(raw) != pipeline:
-        return f"pipeline_parallel_layers_per_stage lists {len(raw)} stages, pipeline_parallel is {pipeline}", 158
+        return Message(
+            "pipeline_parallel_layers_per_stage lists {count} stages, pipeline_parallel is {pipeline}",
+            count=len(raw),
+            pipeline=pipeline,
+        ), 158
     for stage, text in enumerate(raw):
         if not isinstance(text, str):
-            return f"stage {stage} is {text}; a stage is a text such as '0-7'", 164
+            return Message("stage {stage} is {text}; a stage is a text such as '0-7'", stage=stage, text=text), 164
         parts = text.split(",")
         if len(parts) != chunks:
-            return f"stage {stage} has {len(parts)} range{'s' * (len(parts) > 1)} ({text!r}), pipeline_parallel_interleave_num is {chunks}", 166
+            ranges = Message.plural(len(parts), "{count} range", "{count} ranges", count=len(parts))
+            message = "stage {stage} has {ranges} ({text!r}), pipeline_parallel_interleave_num is {chunks}"
+            return Message(message, stage=stage, ranges=ranges, text=text, chunks=chunks), 166
         for part in parts:
             if (fault := _range(stage, part)) is not None:
                 return fault
@@ -83,11 +110,17 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
 def _range(stage: int, part: str) -> tuple[str, int] | None:
     ends = [end.strip() for end in part.split("-")]
     if len(ends) > 2:
-        return f"stage {stage} has the range {part.strip()!r}; a range is 'first-last' or one layer", 188
+        return Message(
+            "stage {stage} has the range {part!r}; a range is 'first-last' or one layer", stage=stage, part=part.strip()
+        ), 188
     if not all(end.isdigit() for end in ends):
-        return f"stage {stage} has the range {part.strip()!r}; its ends must be layer numbers", 178
+        return Message(
+            "stage {stage} has the range {part!r}; its ends must be layer numbers", stage=stage, part=part.strip()
+        ), 178
     if int(ends[0]) > int(ends[-1]):
-        return f"stage {stage} has the range {part.strip()!r}, which runs backwards", 183
+        return Message(
+            "stage {stage} has the range {part!r}, which runs backwards", stage=stage, part=part.strip()
+        ), 183
     return None
 
 
@@ -95,20 +128,44 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
     """The ranges in the order in which the stages run must be 0 .. layers - 1."""
     beyond = next((one for one in ranges if one[1] >= layers), None)
     if beyond is not None:
-        yield _finding(job, value, f"layers {beyond[0]}-{beyond[1]} are given to a stage, but the model has only layers 0 to {layers - 1}", _BLOCK)
+        yield _finding(
+            job,
+            value,
+            Message(
+                "layers {first}-{last} are given to a stage, but the model has only layers 0 to {most}",
+                first=beyond[0],
+                last=beyond[1],
+                most=layers - 1,
+            ),
+            _BLOCK,
+        )
         return
     expected = 0
     for low, high in ranges:
         if low != expected:
-            what = f"{_layers(expected, low - 1)} in no stage" if low > expected else f"layer {low} comes again or out of order"
-            message = f"{what}: the stages do not hold each of the {layers} layers once, in order, and the model silently trains like that"
+            what = (
+                Message("{layers} in no stage", layers=_layers(expected, low - 1))
+                if low > expected
+                else Message("layer {low} comes again or out of order", low=low)
+            )
+            message = Message(
+                "{what}: the stages do not hold each of the {layers} layers once, in order, and the model silently trains like that",
+                what=what,
+                layers=layers,
+            )
             yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
             return
         expected = high + 1
     if expected < layers:
-        message = f"{_layers(expected, layers - 1)} in no stage: the model silently trains without"
+        message = Message(
+            "{layers} in no stage: the model silently trains without", layers=_layers(expected, layers - 1)
+        )
         yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
 
 
 def _layers(first: int, last: int) -> str:
-    return f"layer {first} is" if first == last else f"layers {first}-{last} are"
+    return (
+        Message("layer {first} is", first=first)
+        if first == last
+        else Message("layers {first}-{last} are", first=first, last=last)
+    )

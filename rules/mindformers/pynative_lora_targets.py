@@ -22,12 +22,29 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Finding, Job, Message, Severity, rule
 
 _LINEAR = ("linear_proj", "linear_fc1", "linear_fc2", "experts", "output_layer", "eh_proj")
 LAYERS = {
-    "deepseek_v3": (*_LINEAR, "linear_qkv", "linear_qb", "linear_kvb", "linear_wq_b", "linear_wk", "linear_weights_proj"),
-    "deepseek_v4": (*_LINEAR, "linear_q_down_proj", "linear_q_up_proj", "linear_kv_proj", "linear_wkv", "linear_wgate", "linear_wq_b", "linear_weights_proj"),
+    "deepseek_v3": (
+        *_LINEAR,
+        "linear_qkv",
+        "linear_qb",
+        "linear_kvb",
+        "linear_wq_b",
+        "linear_wk",
+        "linear_weights_proj",
+    ),
+    "deepseek_v4": (
+        *_LINEAR,
+        "linear_q_down_proj",
+        "linear_q_up_proj",
+        "linear_kv_proj",
+        "linear_wkv",
+        "linear_wgate",
+        "linear_wq_b",
+        "linear_weights_proj",
+    ),
     "qwen3": (*_LINEAR, "linear_qkv"),
 }
 _PATH = "model decoder layers mtp transformer_layer self_attention core_attention mlp shared_experts indexer compressor router"
@@ -41,7 +58,9 @@ def check(job: Job) -> Iterator[Finding]:
     try:
         re.compile(value.raw)
     except (re.error, OverflowError, RecursionError) as error:
-        message = f"target_modules {value.raw[:60]!r} is no regular expression: {error}"
+        message = Message(
+            "target_modules {value!r} is no regular expression: {error}", value=value.raw[:60], error=str(error)
+        )
         yield Finding(message, job.place(value), key=value.key, upstream="mindformers/pynative/config/config.py:975")
         return
     names = LAYERS.get(str(job.arguments.get("model.model_type").raw))
@@ -49,6 +68,9 @@ def check(job: Job) -> Iterator[Finding]:
     if names is None or not wanted.isidentifier() or any(wanted in name for name in (*names, *_PATH.split())):
         return
     near = get_close_matches(wanted, names, 1, 0.5)
-    hint = f"; it has {near[0]}" if near else ""
-    message = f"target_modules {value.raw!r} matches no layer of {job.arguments.get('model.model_type').raw}{hint}"
+    hint = Message("; it has {near}", near=near[0]) if near else ""
+    model = job.arguments.get("model.model_type").raw
+    message = Message(
+        "target_modules {value!r} matches no layer of {model}{hint}", value=value.raw, model=model, hint=hint
+    )
     yield Finding(message, job.place(value), key=value.key, upstream="mindformers/pynative/pet/lora_adapter.py:142")

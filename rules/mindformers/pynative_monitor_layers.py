@@ -17,7 +17,7 @@ MindFormers 2.1.0, mindformers/pynative/config/config.py:748-756, MoeMonitorConf
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Finding, Job, Message, Severity, rule
 
 _CONFIG = "mindformers/pynative/config/config.py"
 
@@ -28,7 +28,19 @@ def check(job: Job) -> Iterator[Finding]:
     if value is None or isinstance(value.raw, bool):
         return
     if isinstance(value.raw, int) and value.raw <= 0:
-        message = f"target_layers is {value.raw}; a number is how many of the first layers are watched, and must be positive"
+        message = Message(
+            "target_layers is {value}; a number is how many of the first layers are watched, and must be positive",
+            value=value.raw,
+        )
         yield Finding(message, job.place(value), key=value.key, upstream=f"{_CONFIG}:751")
-    elif isinstance(value.raw, list) and all(isinstance(layer, int) for layer in value.raw) and any(layer < 0 for layer in value.raw):
-        yield Finding(f"target_layers names layer {min(value.raw)}; layers count from 0", job.place(value), key=value.key, upstream=f"{_CONFIG}:756")
+    elif (
+        isinstance(value.raw, list)
+        and all(isinstance(layer, int) for layer in value.raw)
+        and any(layer < 0 for layer in value.raw)
+    ):
+        yield Finding(
+            Message("target_layers names layer {least}; layers count from 0", least=min(value.raw)),
+            job.place(value),
+            key=value.key,
+            upstream=f"{_CONFIG}:756",
+        )

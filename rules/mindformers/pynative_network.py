@@ -1,8 +1,8 @@
 """Checks that the network's configuration makes in pynative mode, before anything is built."""
 
-from preflight.constraints.expressions import Handles, all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, put, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

@@ -23,9 +23,9 @@ MindFormers 2.1.0, mindformers/pynative/base_models/common/embeddings/vocab_embe
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
+from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.pynative_numbers import HELD, INTEGER, Held
-from preflight.document import Unknown
+from preflight.loaders.document import Unknown
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _TYPES = ("params_dtype", "compute_dtype", "layernorm_compute_dtype", "rotary_dtype", "moe_router_dtype")
@@ -36,6 +36,8 @@ _NAMES = (
 _POSITIONS = ("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope")
 _MEANT = {"half": "float16", "float": "float32", "single": "float32", "bfloat": "bfloat16", "bf": "bfloat16"}
 
+_WHOLE = "{field} is the integer 0; it must be written as a float"
+
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
 def check(job: Job) -> Iterator[Finding]:
@@ -45,18 +47,25 @@ def check(job: Job) -> Iterator[Finding]:
             continue
         whole = value.raw == 0
         fix = Fix("write 0.0", value.becomes(0.0), Safety.SAFE) if whole else None
-        why = "the integer 0; it must be written as a float" if whole else f"{value.raw!r}; it must be a float in [0, 1)"
-        yield Finding(f"{field} is {why}", job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:{line}")
+        template = _WHOLE if whole else "{field} is {value!r}; it must be a float in [0, 1)"
+        message = Message(template, field=field, value=value.raw)
+        yield Finding(message, job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:{line}")
     for field in _TYPES:
         value = job.arguments.given(f"net.{field}")
         if value is not None and isinstance(value.raw, str) and value.raw not in _NAMES:
-            message = f"{field} is {value.raw}; the types are called bfloat16, float16 and float32, or bf16, fp16 and fp32"
+            message = Message(
+                "{field} is {value}; the types are called bfloat16, float16 and float32, or bf16, fp16 and fp32",
+                field=field,
+                value=value.raw,
+            )
             meant = _MEANT.get(value.raw.strip().lower())
             fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE) if meant else None
             yield Finding(message, job.place(value), key=value.key, fix=fix, upstream=f"{_CONFIG}:75")
     kind = job.arguments.given("net.position_embedding_type")
     if kind is not None and isinstance(kind.raw, str) and kind.raw not in _POSITIONS:
-        message = f"position_embedding_type {kind.raw} is none of {', '.join(_POSITIONS)}"
+        message = Message(
+            "position_embedding_type {kind} is none of {positions}", kind=kind.raw, positions=tuple(_POSITIONS)
+        )
         yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_CONFIG}:2590")
     for held in HELD:
         value = job.arguments.given(f"net.{held.field}")
@@ -68,12 +77,29 @@ def _held(job: Job, held: Held, value: Value) -> Iterator[Finding]:
     """A value that is null or a text where the network cannot do with it."""
     name = value.key[-1] if value.key else held.field
     if held.null and value.raw is None:
-        yield Finding(f"{name} is null; it must be {held.wanted}", job.place(value), key=value.key, upstream=held.null)
+        yield Finding(
+            Message("{name} is null; it must be {wanted}", name=name, wanted=held.wanted),
+            job.place(value),
+            key=value.key,
+            upstream=held.null,
+        )
     elif held.text and isinstance(value.raw, (str, list, dict)):
         meant = _meant(value.raw, held.wanted)
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE) if meant is not None else None
         shown = "the text " if isinstance(value.raw, str) else ""
-        yield Finding(f"{name} is {shown}{value.raw!r}; it must be {held.wanted}", job.place(value), key=value.key, fix=fix, upstream=held.text)
+        yield Finding(
+            Message(
+                "{name} is {shown}{value!r}; it must be {wanted}",
+                name=name,
+                shown=shown,
+                value=value.raw,
+                wanted=held.wanted,
+            ),
+            job.place(value),
+            key=value.key,
+            fix=fix,
+            upstream=held.text,
+        )
 
 
 def _is_there(job: Job, when: str) -> bool:
@@ -87,7 +113,13 @@ def _is_there(job: Job, when: str) -> bool:
         return position is None or position.raw in ("rope", "yarn")
     if when == "yarn":
         factor = get("net.rotary_scaling_factor").raw
-        return latent is True and position is not None and position.raw == "yarn" and isinstance(factor, (int, float)) and factor > 1
+        return (
+            latent is True
+            and position is not None
+            and position.raw == "yarn"
+            and isinstance(factor, (int, float))
+            and factor > 1
+        )
     if when == "experts":
         return isinstance(experts, int) and experts > 0
     if when == "groups":

@@ -1,9 +1,10 @@
 """Pynative settings that are read by nobody or changed without a word."""
 
-from preflight.constraints.expressions import Handles, all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight import Message
 from preflight.dialects.mindformers.pynative_names import names
-from preflight.finding import Safety, Severity
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.source.finding import Safety, Severity
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")
@@ -39,7 +40,9 @@ PYNATIVE.add(
     ),
     refuse(
         "schedule-upgraded",
-        (pipeline > 1) & (a["schedule"] == "interleaved_1f1b") & a["parallelism.pipeline_parallel_schedule"].is_in("1f1b", "1F1B"),
+        (pipeline > 1)
+        & (a["schedule"] == "interleaved_1f1b")
+        & a["parallelism.pipeline_parallel_schedule"].is_in("1f1b", "1F1B"),
         message="the schedule 1f1b becomes interleaved_1f1b: a stage has {parallelism.pipeline_parallel_interleave_num} chunks",
         why="1f1b knows only one chunk a stage; the name is changed without a word",
         upstream=f"{PIPELINE}:315",
@@ -79,13 +82,16 @@ PYNATIVE.add(
         refuse(
             f"{name.replace('_', '-')}-without-tensor",
             (tensor == 1) & (a[f"parallelism.{name}"] == YES),
-            message=f"{name} has no effect with tensor_parallel 1",
+            message=Message("{name} has no effect with tensor_parallel 1", name=name),
             why="it changes how tensor-parallel ranks communicate",
             upstream=place,
             at=(a[f"parallelism.{name}"],),
             severity=Severity.WARNING,
         )
-        for name, place in (("enable_mc2", f"{GPT}:1940"), ("enable_loss_parallel", "mindformers/pynative/distributed/utils.py:40"))
+        for name, place in (
+            ("enable_mc2", f"{GPT}:1940"),
+            ("enable_loss_parallel", "mindformers/pynative/distributed/utils.py:40"),
+        )
     ),
     refuse(
         "exclusion-without-recompute",
@@ -107,7 +113,8 @@ PYNATIVE.add(
     ),
     refuse(
         "layers-without-recompute",
-        (a["recompute.mode"] == "None") & any_of(a["recompute.full_recompute_layer"].is_set, a["recompute.select_module"].is_set),
+        (a["recompute.mode"] == "None")
+        & any_of(a["recompute.full_recompute_layer"].is_set, a["recompute.select_module"].is_set),
         message="the layers to recompute have no effect: recompute.mode is None",
         why="the mode turns recomputation on",
         upstream="mindformers/pynative/distributed/activation_checkpoint.py:168",
@@ -116,7 +123,8 @@ PYNATIVE.add(
     ),
     refuse(
         "one-device",
-        (a["world"] == 1) & any_of(a["parallelism.expert_parallel"] > 1, a["recompute.mode"] != "None", a["swap.enable"] == YES),
+        (a["world"] == 1)
+        & any_of(a["parallelism.expert_parallel"] > 1, a["recompute.mode"] != "None", a["swap.enable"] == YES),
         message="on one device expert_parallel, recompute and swap have no effect",
         why="they are applied together with the parallel layout, and one device has none",
         upstream=f"{TRAINER}:280",

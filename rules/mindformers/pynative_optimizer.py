@@ -1,8 +1,8 @@
 """Checks that the pynative optimizers make when they are built."""
 
-from preflight.constraints.expressions import Handles
-from preflight.constraints.shapes import ConstraintSet, in_range, one_of, put, refuse
 from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles
+from preflight.lint.shapes import ConstraintSet, in_range, one_of, put, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

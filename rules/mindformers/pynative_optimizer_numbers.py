@@ -22,8 +22,8 @@ MindFormers 2.1.0, mindformers/pynative/optimizer/adamw.py:72-88, _check_param_v
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Safety, Severity, Value, rule
-from preflight.arguments import REMOVE
+from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
+from preflight.run.arguments import REMOVE
 
 _ADAMW = "mindformers/pynative/optimizer/adamw.py"
 _MUON = "mindformers/pynative/optimizer/muon.py"
@@ -38,8 +38,18 @@ def check(job: Job) -> Iterator[Finding]:
     if kind == "AdamW":
         for name, line in (("eps", 87), ("weight_decay", 88)):
             value = job.arguments.given(f"optimizer.{name}")
-            if value is not None and isinstance(value.raw, int) and not isinstance(value.raw, bool) and 0 <= value.raw < 2**63:
-                yield _whole(job, value, f"{name} is the integer {value.raw}; AdamW takes only a float", line)
+            if (
+                value is not None
+                and isinstance(value.raw, int)
+                and not isinstance(value.raw, bool)
+                and 0 <= value.raw < 2**63
+            ):
+                yield _whole(
+                    job,
+                    value,
+                    Message("{name} is the integer {value}; AdamW takes only a float", name=name, value=value.raw),
+                    line,
+                )
         yield from _betas(job)
     elif kind == "Muon":
         yield from _coefficients(job)
@@ -50,7 +60,11 @@ def check(job: Job) -> Iterator[Finding]:
 def _whole(job: Job, value: Value, message: str, line: int) -> Finding:
     edits = value.becomes(float(value.raw))
     return Finding(
-        message, job.place(value), key=value.key, fix=Fix(f"write {float(value.raw)}", edits, Safety.SAFE) if edits else None, upstream=f"{_ADAMW}:{line}"
+        message,
+        job.place(value),
+        key=value.key,
+        fix=Fix(f"write {float(value.raw)}", edits, Safety.SAFE) if edits else None,
+        upstream=f"{_ADAMW}:{line}",
     )
 
 
@@ -59,14 +73,27 @@ def _betas(job: Job) -> Iterator[Finding]:
     if value is None or not isinstance(value.raw, list) or not all(isinstance(n, (int, float)) for n in value.raw):
         return
     if len(value.raw) != 2:
-        yield Finding(f"betas has {len(value.raw)} numbers, AdamW takes two", job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_ADAMW}:84")
+        yield Finding(
+            Message("betas has {count} numbers, AdamW takes two", count=len(value.raw)),
+            job.place(value),
+            key=value.key,
+            fix=_left_out(value),
+            upstream=f"{_ADAMW}:84",
+        )
     elif (bad := next((i for i, n in enumerate(value.raw) if not 0 <= n < 1), None)) is not None:
-        message, where = f"betas[{bad}] is {value.raw[bad]}; it lies in [0, 1)", f"{_ADAMW}:{77 + 2 * bad}"
+        message, where = (
+            Message("betas[{bad}] is {value}; it lies in [0, 1)", bad=bad, value=value.raw[bad]),
+            f"{_ADAMW}:{77 + 2 * bad}",
+        )
         yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=where)
     elif (bad := next((i for i, n in enumerate(value.raw) if isinstance(n, int)), None)) is not None:
         fix = Fix("write floats", value.becomes([float(n) for n in value.raw]), Safety.SAFE)
         yield Finding(
-            f"betas[{bad}] is the integer {value.raw[bad]}; AdamW takes only floats", job.place(value), key=value.key, fix=fix, upstream=f"{_ADAMW}:{85 + bad}"
+            Message("betas[{bad}] is the integer {value}; AdamW takes only floats", bad=bad, value=value.raw[bad]),
+            job.place(value),
+            key=value.key,
+            fix=fix,
+            upstream=f"{_ADAMW}:{85 + bad}",
         )
 
 
@@ -76,7 +103,7 @@ def _coefficients(job: Job) -> Iterator[Finding]:
         return
     if len(value.raw) not in (0, 3):
         yield Finding(
-            f"ns_coefficients has {len(value.raw)} numbers; a flat list has three",
+            Message("ns_coefficients has {count} numbers; a flat list has three", count=len(value.raw)),
             job.place(value),
             key=value.key,
             fix=_left_out(value),
@@ -86,18 +113,27 @@ def _coefficients(job: Job) -> Iterator[Finding]:
 
 def _apart(job: Job) -> Iterator[Finding]:
     """What Muon leaves to AdamW: two betas, and the parameters by pattern; and how far it clips."""
-    clip = job.arguments.given("optimizer.qk_clip_threshold")
-    if clip is not None and isinstance(clip.raw, str) and job.arguments.get("optimizer.qk_clip_enabled").raw is not False:
-        yield Finding(f"qk_clip_threshold is the text {clip.raw!r}; it must be a number", job.place(clip), key=clip.key, upstream=f"{_MUON}:2411")
-    betas, include = job.arguments.given("optimizer.adamw_betas"), job.arguments.given("optimizer.adamw_include")
+    given = job.arguments.given
+    clip, betas, include = (
+        given(f"optimizer.{name}") for name in ("qk_clip_threshold", "adamw_betas", "adamw_include")
+    )
+    clipping = job.arguments.get("optimizer.qk_clip_enabled").raw is not False
+    if clip is not None and isinstance(clip.raw, str) and clipping:
+        message = Message("qk_clip_threshold is the text {clip!r}; it must be a number", clip=clip.raw)
+        yield Finding(message, job.place(clip), key=clip.key, upstream=f"{_MUON}:2411")
     if betas is not None and not (isinstance(betas.raw, list) and len(betas.raw) == 2):
-        yield Finding(f"adamw_betas is {betas.raw!r}; Muon takes a list of two", job.place(betas), key=betas.key, upstream=f"{_MUON}:2227")
+        message = Message("adamw_betas is {betas!r}; Muon takes a list of two", betas=betas.raw)
+        yield Finding(message, job.place(betas), key=betas.key, upstream=f"{_MUON}:2227")
     if include is None:
         return
+    listed = include.raw if isinstance(include.raw, list) else []
+    bad = next((item for item in listed if not isinstance(item, str)), None)
     if isinstance(include.raw, (int, float)):
-        yield Finding(f"adamw_include is {include.raw!r}; it is a list of patterns", job.place(include), key=include.key, upstream=f"{_MUON}:2386")
-    elif isinstance(include.raw, list) and (bad := next((item for item in include.raw if not isinstance(item, str)), None)) is not None:
-        yield Finding(f"adamw_include holds {bad!r}; every pattern must be text", job.place(include), key=include.key, upstream=f"{_MUON}:2388")
+        message = Message("adamw_include is {include!r}; it is a list of patterns", include=include.raw)
+        yield Finding(message, job.place(include), key=include.key, upstream=f"{_MUON}:2386")
+    elif bad is not None:
+        message = Message("adamw_include holds {bad!r}; every pattern must be text", bad=bad)
+        yield Finding(message, job.place(include), key=include.key, upstream=f"{_MUON}:2388")
 
 
 def _budgets(job: Job) -> Iterator[Finding]:
@@ -106,9 +142,15 @@ def _budgets(job: Job) -> Iterator[Finding]:
         if value is None:
             continue
         if isinstance(value.raw, bool) or not isinstance(value.raw, (int, float)):
-            yield Finding(f"{name} is {value.raw!r}; it must be a number of GB", job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_MUON}:205")
+            yield Finding(
+                Message("{name} is {value!r}; it must be a number of GB", name=name, value=value.raw),
+                job.place(value),
+                key=value.key,
+                fix=_left_out(value),
+                upstream=f"{_MUON}:205",
+            )
         elif value.raw <= 0:
-            message = f"{name} is {value.raw}; a memory budget must be positive"
+            message = Message("{name} is {value}; a memory budget must be positive", name=name, value=value.raw)
             yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_MUON}:207")
 
 

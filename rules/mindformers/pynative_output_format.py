@@ -21,7 +21,7 @@ MindFormers 2.1.0, mindformers/pynative/config/config.py:1015, InferenceConfig
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from preflight import Finding, Fix, Job, Safety, Severity, rule
+from preflight import Finding, Fix, Job, Message, Safety, Severity, rule
 
 FORMATS = ("", ".jsonl", ".json", ".txt")
 
@@ -34,5 +34,9 @@ def check(job: Job) -> Iterator[Finding]:
     path = PurePosixPath(value.raw)
     if path.suffix.lower() not in FORMATS:
         fix = Fix("write JSON lines", value.becomes(str(path.with_suffix(".jsonl"))), Safety.SAFE)
-        message = f"inference.output ends with {path.suffix}; it is .jsonl, .json, .txt or nothing"
-        yield Finding(message, job.place(value), key=value.key, fix=fix, upstream="mindformers/pynative/config/config.py:1015")
+        message = Message(
+            "inference.output ends with {suffix}; it is .jsonl, .json, .txt or nothing", suffix=path.suffix
+        )
+        yield Finding(
+            message, job.place(value), key=value.key, fix=fix, upstream="mindformers/pynative/config/config.py:1015"
+        )

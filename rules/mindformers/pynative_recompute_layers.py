@@ -23,9 +23,9 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from preflight import Finding, Job, Severity, known, rule
-from preflight.document import Entry, Node
-from preflight.record import NamedTuple
+from preflight import Finding, Job, Message, Severity, known, rule
+from preflight.loaders.document import Entry, Node
+from preflight.source.record import NamedTuple
 
 _FILE = "mindformers/pynative/distributed/activation_checkpoint.py"
 _SPEC = re.compile(r"(\d+)(?:-(\d+))?")
@@ -53,7 +53,13 @@ def check(job: Job) -> Iterator[Finding]:
                 found = chain(found, _excluded(section, layers))
             fault = next(found, None)
             if fault is not None:
-                yield Finding(fault.message, fault.node.span, job.plan.model.layers.related, key=(name,), upstream=f"{_FILE}:{fault.line}")
+                yield Finding(
+                    fault.message,
+                    fault.node.span,
+                    job.plan.model.layers.related,
+                    key=(name,),
+                    upstream=f"{_FILE}:{fault.line}",
+                )
 
 
 def _recomputing(tree: Node) -> bool:
@@ -104,13 +110,17 @@ def _swap(section: Node, layers: int | None) -> Iterator[_Fault]:
     prefetch = ahead.value if ahead is not None else 1
     if isinstance(prefetch, int) and (prefetch < 1 or (layers is not None and prefetch >= layers)):
         most = "the layers - 1" if layers is None else layers - 1
-        yield _Fault(f"default_prefetch {prefetch} is outside 1 to {most}", enabled if ahead is None else ahead, 388)
+        yield _Fault(
+            Message("default_prefetch {prefetch} is outside 1 to {most}", prefetch=prefetch, most=most),
+            enabled if ahead is None else ahead,
+            388,
+        )
     for name, lines in (("layer_swap", (396, 400, 402)), ("op_swap", (411, 415, 418))):
         node = section.get(name)
         if node is None or node.value is None:
             continue
         if node.kind != "sequence":
-            yield _Fault(f"{name} must be a list of mappings", node, lines[0])
+            yield _Fault(Message("{name} must be a list of mappings", name=name), node, lines[0])
             return
         for item in node.items:
             yield from _swapped(item, name, lines, layers, prefetch if isinstance(prefetch, int) else 1)
@@ -119,17 +129,21 @@ def _swap(section: Node, layers: int | None) -> Iterator[_Fault]:
 def _swapped(item: Node, name: str, lines: tuple[int, ...], layers: int | None, prefetch: int) -> Iterator[_Fault]:
     needed = ("op_name", "layers") if name == "op_swap" else ("layers",)
     if item.kind != "mapping":
-        yield _Fault(f"an entry of {name} must be a mapping with {' and '.join(needed)}", item, lines[1])
+        yield _Fault(
+            Message("an entry of {name} must be a mapping with {needed:and}", name=name, needed=tuple(needed)),
+            item,
+            lines[1],
+        )
         return
     missing = next((key for key in needed if item.get(key) is None), None)
     if missing is not None:
-        yield _Fault(f"an entry of {name} has no {missing}", item, lines[2])
+        yield _Fault(Message("an entry of {name} has no {missing}", name=name, missing=missing), item, lines[2])
         return
     where, operator = item.get("layers"), item.get("op_name")
     if operator is not None and name == "op_swap" and not (isinstance(operator.value, str) and operator.value.strip()):
         yield _Fault("op_name must be the name of an operator", operator, 423)
     if where is not None and where.kind != "sequence":
-        yield _Fault(f"the layers of {name} must be a list of ranges", where, 374)
+        yield _Fault(Message("the layers of {name} must be a list of ranges", name=name), where, 374)
     elif where is not None:
         yield from _specs(where, name, layers, prefetch)
 
@@ -147,37 +161,49 @@ def _modules(node: Node | None, name: str, lines: tuple[int, int, int]) -> Itera
     if node is None or node.value is None:
         return
     if node.kind != "mapping":
-        yield _Fault(f"{name} must map module paths to lists of layer ranges", node, lines[0])
+        yield _Fault(Message("{name} must map module paths to lists of layer ranges", name=name), node, lines[0])
         return
     for entry in node.entries:
         if entry.shadowed:
             continue
         if not isinstance(entry.key.value, str) or not entry.key.value.strip():
-            yield _Fault(f"{name} has a key that is no module path", entry.key, lines[1])
+            yield _Fault(Message("{name} has a key that is no module path", name=name), entry.key, lines[1])
         elif entry.value.kind != "sequence":
-            yield _Fault(f"{entry.key.value} must be given a list of layer ranges", entry.value, lines[2])
+            yield _Fault(
+                Message("{key} must be given a list of layer ranges", key=entry.key.value), entry.value, lines[2]
+            )
 
 
 def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iterator[_Fault]:
     """Ranges: numbers or first-last, ascending, disjoint, below the number of layers."""
     if node.kind != "sequence":
         line = 340 if isinstance(node.value, str) else 339
-        yield _Fault(f"{what} must be a list of layer ranges such as ['0-3', '5']", node, line)
+        yield _Fault(Message("{what} must be a list of layer ranges such as ['0-3', '5']", what=what), node, line)
         return
     last = -1
     for item in node.items:
         text = str(item.value).strip() if item.kind == "scalar" else "?"
         match = _SPEC.fullmatch(text)
         if match is None:
-            yield _Fault(f"{what} has the range {item.shown[:30]}; it must be a layer number or 'first-last'", item, 311)
+            yield _Fault(Message(_NO_RANGE, what=what, item=item.shown[:30]), item, 311)
             return
         low, high = int(match[1]), int(match[2] or match[1])
         if low > high:
-            yield _Fault(f"{what} has the range {text}, which runs backwards", item, 319)
+            yield _Fault(Message(_BACKWARDS, what=what, text=text), item, 319)
         elif layers is not None and high >= layers:
-            yield _Fault(f"{what} names layer {high}, the last one is {layers - 1}", item, 323)
+            yield _Fault(Message(_BEYOND, what=what, high=high, most=layers - 1), item, 323)
         elif low <= last:
-            yield _Fault(f"{what} has the range {text} after layer {last}; ranges must ascend and not overlap", item, 346)
+            yield _Fault(Message(_NOT_ASCENDING, what=what, text=text, last=last), item, 346)
         last = high
     if layers is not None and last + prefetch >= layers:
-        yield _Fault(f"{what} swaps layer {last} with {prefetch} fetched ahead; the last layer that can be swapped is {layers - prefetch - 1}", node, 355)
+        most = layers - prefetch - 1
+        yield _Fault(Message(_NO_LAYER_AHEAD, what=what, last=last, prefetch=prefetch, most=most), node, 355)
+
+
+_NO_RANGE = "{what} has the range {item}; it must be a layer number or 'first-last'"
+_BACKWARDS = "{what} has the range {text}, which runs backwards"
+_BEYOND = "{what} names layer {high}, the last one is {most}"
+_NOT_ASCENDING = "{what} has the range {text} after layer {last}; ranges must ascend and not overlap"
+_NO_LAYER_AHEAD = (
+    "{what} swaps layer {last} with {prefetch} fetched ahead; the last layer that can be swapped is {most}"
+)

@@ -22,15 +22,47 @@ MindFormers 2.1.0, mindformers/core/lr/lr_schedule.py, build_lr.py:64; mindforme
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from preflight import Finding, Fix, Job, Safety, Severity, rule
+from preflight import Finding, Fix, Job, Message, Safety, Severity, rule
 
 SCHEDULES = (
-    *("ConstantWarmUpLR", "ConstantWithCoolDownLR", "LinearWithWarmUpLR", "CosineWithWarmUpLR", "CosineWithRestartsAndWarmUpLR", "PolynomialWithWarmUpLR"),
+    *(
+        "ConstantWarmUpLR",
+        "ConstantWithCoolDownLR",
+        "LinearWithWarmUpLR",
+        "CosineWithWarmUpLR",
+        "CosineWithRestartsAndWarmUpLR",
+        "PolynomialWithWarmUpLR",
+    ),
     *("LearningRateWiseLayer", "WarmUpStableDecayLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts"),
-    *("constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial", "cosine_annealing", "cosine_annealing_warm_restarts"),
-    *("CosineDecayLR", "ExponentialDecayLR", "InverseDecayLR", "NaturalExpDecayLR", "PolynomialDecayLR", "WarmUpLR", "LearningRateSchedule"),
+    *(
+        "constant_with_warmup",
+        "linear",
+        "cosine",
+        "cosine_with_restarts",
+        "polynomial",
+        "cosine_annealing",
+        "cosine_annealing_warm_restarts",
+    ),
+    *(
+        "CosineDecayLR",
+        "ExponentialDecayLR",
+        "InverseDecayLR",
+        "NaturalExpDecayLR",
+        "PolynomialDecayLR",
+        "WarmUpLR",
+        "LearningRateSchedule",
+    ),
 )
-_NUMBERS = ("warmup_ratio", "warmup_lr_init", "lr_end", "warmup_steps", "decay_steps", "decay_ratio", "power", "num_cycles")
+_NUMBERS = (
+    "warmup_ratio",
+    "warmup_lr_init",
+    "lr_end",
+    "warmup_steps",
+    "decay_steps",
+    "decay_ratio",
+    "power",
+    "num_cycles",
+)
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
@@ -39,11 +71,19 @@ def check(job: Job) -> Iterator[Finding]:
     if a.get("run_mode").raw == "predict":
         return
     kind = a.given("lr_scheduler.type")
-    if kind is not None and isinstance(kind.raw, str) and kind.raw not in SCHEDULES and a.given("lr_scheduler.auto_register") is None:
+    if (
+        kind is not None
+        and isinstance(kind.raw, str)
+        and kind.raw not in SCHEDULES
+        and a.given("lr_scheduler.auto_register") is None
+    ):
         near = get_close_matches(kind.raw, SCHEDULES, 1, 0.5)
         fix = Fix(f"write {near[0]}", kind.becomes(near[0])) if near else None
-        message = f"there is no schedule {kind.raw}" + (f"; did you mean {near[0]}?" if near else "")
-        yield Finding(message, job.place(kind), key=kind.key, fix=fix, upstream="mindformers/tools/register/register.py:287")
+        hint = Message("; did you mean {near}?", near=near[0]) if near else ""
+        message = Message("there is no schedule {kind}{hint}", kind=kind.raw, hint=hint)
+        yield Finding(
+            message, job.place(kind), key=kind.key, fix=fix, upstream="mindformers/tools/register/register.py:287"
+        )
     for name in _NUMBERS:
         value = a.given(f"lr_scheduler.{name}")
         if value is None or not isinstance(value.raw, str):
@@ -53,5 +93,11 @@ def check(job: Job) -> Iterator[Finding]:
         except ValueError:
             continue
         fix = Fix(f"write {number!r}", value.becomes(number), Safety.SAFE)
-        message = f"{name} {value.raw} is a text in YAML 1.1, and the schedule takes only a number; write it with a dot"
-        yield Finding(message, job.place(value), key=value.key, fix=fix, upstream="mindformers/tools/register/register.py:398")
+        message = Message(
+            "{name} {value} is a text in YAML 1.1, and the schedule takes only a number; write it with a dot",
+            name=name,
+            value=value.raw,
+        )
+        yield Finding(
+            message, job.place(value), key=value.key, fix=fix, upstream="mindformers/tools/register/register.py:398"
+        )

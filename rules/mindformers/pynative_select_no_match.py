@@ -24,19 +24,37 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 
 MODULES = (
-    *("self_attention", "mlp", "input_layernorm", "pre_mlp_layernorm", "pre_cross_attn_layernorm", "cross_attention", "hidden_states_dropout", "add"),
+    *(
+        "self_attention",
+        "mlp",
+        "input_layernorm",
+        "pre_mlp_layernorm",
+        "pre_cross_attn_layernorm",
+        "cross_attention",
+        "hidden_states_dropout",
+        "add",
+    ),
     *("attn_hc", "ffn_hc", "enorm", "hnorm", "eh_proj", "transformer_layer", "final_layernorm", "hc_head"),
 )
-_OLD = {"attention": "self_attention", "feed_forward": "mlp", "attention_norm": "input_layernorm", "ffn_norm": "pre_mlp_layernorm"}
+_OLD = {
+    "attention": "self_attention",
+    "feed_forward": "mlp",
+    "attention_norm": "input_layernorm",
+    "ffn_norm": "pre_mlp_layernorm",
+}
 
 
 @rule(severity=Severity.WARNING, frameworks=("pynative",))
 def check(job: Job) -> Iterator[Finding]:
     tree = job.documents[0].tree
-    for section, name in (("recompute", "select_module"), ("recompute", "exclude_op"), ("recompute_comm", "select_module")):
+    for section, name in (
+        ("recompute", "select_module"),
+        ("recompute", "exclude_op"),
+        ("recompute_comm", "select_module"),
+    ):
         node = tree.get(section, name) if tree is not None else None
         mode = job.arguments.get("recompute.mode" if section == "recompute" else "recompute_comm.enable").raw
         if node is None or mode in ("None", False) or (mode == "full" and name == "select_module"):
@@ -49,9 +67,26 @@ def check(job: Job) -> Iterator[Finding]:
             key = (section, name, str(entry.key.value))
             meant = near + str(entry.key.value)[len(first) :] if near else ""
             fix = Fix(f"write {meant}", (Edit("rename", key, meant),)) if meant and node.get(meant) is None else None
-            hint = f"; did you mean {meant}?" if meant else f"; here it is {_OLD[first]}" if first in _OLD else ""
-            message = f"no layer has a module {first}, so {entry.key.value} is not recomputed{hint}"
-            yield Finding(message, entry.key.span, key=key, fix=fix, upstream="mindformers/pynative/distributed/activation_checkpoint.py:582")
+            hint = (
+                Message("; did you mean {meant}?", meant=meant)
+                if meant
+                else Message("; here it is {old}", old=_OLD[first])
+                if first in _OLD
+                else ""
+            )
+            message = Message(
+                "no layer has a module {first}, so {key} is not recomputed{hint}",
+                first=first,
+                key=entry.key.value,
+                hint=hint,
+            )
+            yield Finding(
+                message,
+                entry.key.span,
+                key=key,
+                fix=fix,
+                upstream="mindformers/pynative/distributed/activation_checkpoint.py:582",
+            )
 
 
 def _first(path: object) -> str | None:

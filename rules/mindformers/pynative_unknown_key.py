@@ -22,7 +22,7 @@ MindFormers 2.1.0, mindformers/pynative/config/config.py:115, BaseConfig.from_di
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.pynative_schema import faults
 
 GONE = {
@@ -58,10 +58,30 @@ def check(job: Job) -> Iterator[Finding]:
         if fault.kind != "unknown":
             continue
         name, section = str(fault.key[-1]), ".".join(str(part) for part in fault.key[:-1])
-        near = _RENAMED.get(name) if _RENAMED.get(name) in fault.choices else next(iter(get_close_matches(name, fault.choices, 1, 0.75)), None)
-        hint = f"; {GONE[name]}" if name in GONE else f"; did you mean {near}?" if near else ""
-        fix = Fix(f"rename it to {near}", (Edit("rename", fault.key, near),)) if near and not _given(job, fault.key, near) else None
-        yield Finding(f"{section} has no key {name}{hint}", fault.node.span, key=fault.key, fix=fix, upstream=fault.upstream)
+        near = (
+            _RENAMED.get(name)
+            if _RENAMED.get(name) in fault.choices
+            else next(iter(get_close_matches(name, fault.choices, 1, 0.75)), None)
+        )
+        hint = (
+            Message("; {gone}", gone=GONE[name])
+            if name in GONE
+            else Message("; did you mean {near}?", near=near)
+            if near
+            else ""
+        )
+        fix = (
+            Fix(f"rename it to {near}", (Edit("rename", fault.key, near),))
+            if near and not _given(job, fault.key, near)
+            else None
+        )
+        yield Finding(
+            Message("{section} has no key {name}{hint}", section=section, name=name, hint=hint),
+            fault.node.span,
+            key=fault.key,
+            fix=fix,
+            upstream=fault.upstream,
+        )
 
 
 def _given(job: Job, key: tuple[str | int, ...], name: str) -> bool:

@@ -22,10 +22,15 @@ MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:459, of den
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
 from preflight.dialects.mindformers.pynative_schema import Fault, faults
-from preflight.source import Span
+from preflight.lint.value_kinds import LIST, ValueKind
+from preflight.loaders.document import Node
+from preflight.source.text import Span
+
+_SWITCHES = {"true": True, "false": False, "flase": False, "ture": True, "yes": True, "no": False}
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))
@@ -34,10 +39,21 @@ def check(job: Job) -> Iterator[Finding]:
     for fault in faults(tree) if tree is not None else ():
         if fault.kind == "missing":
             section = ".".join(str(part) for part in fault.key[:-1]) or "the file"
-            yield Finding(f"{section} does not give {fault.wanted}", _start(job, fault), key=fault.key, upstream=fault.upstream)
+            yield Finding(
+                Message("{section} does not give {wanted}", section=section, wanted=fault.wanted),
+                _start(job, fault),
+                key=fault.key,
+                upstream=fault.upstream,
+            )
         elif fault.kind == "type":
             name = ".".join(str(part) for part in fault.key)
-            yield Finding(f"{name} is {_shown(fault)}; it must be {fault.wanted}", fault.node.span, key=fault.key, fix=_fix(fault), upstream=fault.upstream)
+            yield Finding(
+                Message("{name} is {shown}; it must be {wanted}", name=name, shown=_shown(fault), wanted=fault.wanted),
+                fault.node.span,
+                key=fault.key,
+                fix=_fix(fault),
+                upstream=fault.upstream,
+            )
 
 
 def _start(job: Job, fault: Fault) -> Span:
@@ -47,7 +63,7 @@ def _start(job: Job, fault: Fault) -> Span:
 def _shown(fault: Fault) -> str:
     node = fault.node
     if node.kind != "scalar":
-        return f"a {node.kind if node.kind == 'mapping' else 'list'}"
+        return "a mapping" if node.kind == "mapping" else "a list"
     if node.value is None:
         return "null"
     kind = "the text " if isinstance(node.value, str) else ""
@@ -55,26 +71,35 @@ def _shown(fault: Fault) -> str:
 
 
 def _fix(fault: Fault) -> Fix | None:
-    """The number or bool that a text plainly stands for; a whole float as an integer."""
-    value, wanted = fault.node.value, fault.wanted
-    meant: object = None
-    if isinstance(value, str) and "integer" in wanted and value.strip().lstrip("-").isdigit():
-        meant = int(value)
-    elif isinstance(value, str) and wanted == "a number":
-        try:
-            meant = float(value)
-        except ValueError:
-            return None
-    elif isinstance(value, str) and wanted == "true or false":
-        meant = {"true": True, "false": False, "flase": False, "ture": True, "yes": True, "no": False}.get(value.strip().lower())
-    elif isinstance(value, float) and "integer" in wanted and value.is_integer():
-        meant = int(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and wanted == "a text":
-        meant = str(value)
-    elif isinstance(value, str) and value and wanted == "a list":
+    """The number, switch or text that plainly stands there in another type; a list of the one text that does."""
+    value = fault.node.value
+    meant = next((meant for meant in _meanings(fault.node) if _fits(meant, fault.accepted)), None)
+    if meant is not None:
+        return Fix(f"write {meant}", (Edit("set", fault.key, meant),), Safety.SAFE)
+    if isinstance(value, str) and value and fault.accepted == (LIST,):
         return Fix(f"write a list of {value}", (Edit("set", fault.key, [value]),))
-    elif fault.node.kind == "sequence" and wanted == "a text" and len(fault.node.items) == 1 and isinstance(fault.node.items[0].value, str):
-        meant = fault.node.items[0].value
-    if meant is None:
-        return None
-    return Fix(f"write {meant}", (Edit("set", fault.key, meant),), Safety.SAFE)
+    return None
+
+
+def _fits(meant: object, accepted: tuple[ValueKind, ...]) -> bool:
+    """Whether it is surely what was meant: where several kinds are accepted, a whole number alone is."""
+    return any(kind.takes(meant) for kind in accepted) and (len(accepted) == 1 or type(meant) is int)
+
+
+def _meanings(node: Node) -> Iterator[object]:
+    """What a value may have been meant to be, the likeliest first."""
+    value = node.value
+    if isinstance(value, str):
+        bare = value.strip().lower()
+        with suppress(ValueError):
+            yield float(bare)
+        if bare.removeprefix("-").isdecimal():
+            yield int(bare)
+        if bare in _SWITCHES:
+            yield _SWITCHES[bare]
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, float) and value.is_integer():
+            yield int(value)
+        yield str(value)
+    elif node.kind == "sequence" and len(node.items) == 1 and isinstance(node.items[0].value, str):
+        yield node.items[0].value

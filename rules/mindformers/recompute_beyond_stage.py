@@ -22,9 +22,18 @@ MindFormers v1.5.0, mindformers/models/utils.py:447, LayerSetting._alloc_recompu
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
-from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, stages, swap_on
-from preflight.document import Node
+from preflight import Finding, Job, Message, Severity, rule
+from preflight.dialects.mindformers.recompute import (
+    EXCLUDING,
+    FULL,
+    SECTION,
+    SELECTING,
+    applies,
+    section,
+    stages,
+    swap_on,
+)
+from preflight.loaders.document import Node
 
 
 @rule(severity=Severity.NOTE, frameworks=("mindformers",))
@@ -43,7 +52,12 @@ def check(job: Job) -> Iterator[Finding]:
             counts = [item.value for item in value.items]
             if counts not in seen:
                 seen.append(counts)
-                message = f"stage {over} is to recompute {counts[over]} layers but holds {held[over]}, all of which are taken"
+                message = Message(
+                    "stage {over} is to recompute {count} layers but holds {held}, all of which are taken",
+                    over=over,
+                    count=counts[over],
+                    held=held[over],
+                )
                 yield Finding(message, value.span, key=(SECTION, setting))
 
 
@@ -54,4 +68,6 @@ def _over(node: Node | None, held: list[int]) -> int | None:
     counts = [item.value for item in node.items]
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in counts):
         return None
-    return next((i for i, (n, most) in enumerate(zip(counts, held, strict=False)) if isinstance(n, int) and n > most), None)
+    return next(
+        (i for i, (n, most) in enumerate(zip(counts, held, strict=False)) if isinstance(n, int) and n > most), None
+    )

@@ -22,8 +22,8 @@ MindFormers v1.5.0, mindformers/trainer/base_trainer.py:262, _check_global_batch
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Related, Severity, rule
-from preflight.arguments import Switch
+from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.run.arguments import Switch
 
 _UNSAID = ("parallel_config.vocab_emb_dp",)
 
@@ -37,7 +37,13 @@ def check(job: Job) -> Iterator[Finding]:
     for switch in switches:
         if switch not in alone:
             given = job.arguments.given(switch.name)
-            message = f"{switch.name} {switch.before} becomes {switch.after}: {switch.cause}"
+            message = Message(
+                "{switch} {before} becomes {after}: {cause}",
+                switch=switch.name,
+                before=switch.before,
+                after=switch.after,
+                cause=switch.cause,
+            )
             yield Finding(message, job.place(given), key=given.key if given else ())
     if alone:
         yield _together(job, alone)
@@ -45,7 +51,15 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _together(job: Job, switches: list[Switch]) -> Finding:
     values = [job.arguments.given(switch.name) for switch in switches]
-    names = ", ".join(f"{switch.name.rpartition('.')[2]} {switch.before}" for switch in switches)
-    related = tuple(Related(value.setting.span) for value in values[1:] if value is not None and value.setting is not None)
+    names = tuple(Message("{name} {before}", name=switch.name.rpartition(".")[2], before=switch.before) for switch in switches)
+    related = tuple(
+        Related(value.setting.span) for value in values[1:] if value is not None and value.setting is not None
+    )
     first = values[0]
-    return Finding(f"use_parallel is False, so these count as 1: {names}", job.place(first), related, key=first.key if first else (), severity=Severity.NOTE)
+    return Finding(
+        Message("use_parallel is False, so these count as 1: {names}", names=names),
+        job.place(first),
+        related,
+        key=first.key if first else (),
+        severity=Severity.NOTE,
+    )

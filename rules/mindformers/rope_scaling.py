@@ -23,10 +23,10 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/base_models/common/e
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Value, rule
-from preflight.constraints.versions import matches
+from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.mcore import names
-from preflight.spelling import nearest
+from preflight.run.versions import matches
+from preflight.source.spelling import nearest
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _GPT = "mindformers/parallel_core/training_graph/base_models/gpt/gpt_model.py"
@@ -61,7 +61,7 @@ def check(job: Job) -> Iterator[Finding]:
     elif kind.written and kind.raw == "yarn":
         yield from _latent(job, kind)
     elif kind.written and isinstance(kind.raw, str) and kind.raw not in _KINDS and matches(job.target.version, "<2"):
-        yield _blind(job, kind, f"{kind.key[-1]} {kind.raw}", _KINDS)
+        yield _blind(job, kind, Message("{name} {kind}", name=kind.key[-1], kind=kind.raw), _KINDS)
 
 
 def _scaling(job: Job, scaling: Value, raw: dict[str, object]) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def _scaling(job: Job, scaling: Value, raw: dict[str, object]) -> Iterator[Findi
         yield from _latent(job, scaling)
         yield from _numbers(job, scaling, raw, new=new)
     elif kind not in ("rope", *_NONE):
-        yield _blind(job, scaling, f"rope_scaling of type {kind}" if kind is not None else "rope_scaling without type", _BUILT)
+        yield _blind(job, scaling, Message("rope_scaling of type {kind}", kind=kind) if kind is not None else "rope_scaling without type", _BUILT)
 
 
 def _latent(job: Job, value: Value) -> Iterator[Finding]:
@@ -82,7 +82,9 @@ def _latent(job: Job, value: Value) -> Iterator[Finding]:
     known = names(job.target.version, str(said.raw), {}) if said is not None else None
     if said is not None and known is not None and known.config and not known.latent:
         place = f"{_GPT}:{320 if matches(job.target.version, '>=2') else 310}"
-        yield Finding(f"positions of type yarn need latent attention, which {said.raw} does not have", job.place(value), key=value.key, upstream=place)
+        yield Finding(
+            Message("positions of type yarn need latent attention, which {said} does not have", said=said.raw), job.place(value), key=value.key, upstream=place
+        )
 
 
 def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> Iterator[Finding]:
@@ -90,11 +92,16 @@ def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> 
         own = job.arguments.given(".".join((*map(str, scaling.key), name)))
         place, key = job.place(own, scaling), (*scaling.key, name)
         if name in _NUMBERS and not _fits(name, given):
-            shown = "null" if given is None else f"the text {given!r}" if isinstance(given, str) else given
+            shown = "null" if given is None else Message("the text {given!r}", given=given) if isinstance(given, str) else given
             words = "a number above 0" if name in _ABOVE else "a number"
-            yield Finding(f"rope_scaling.{name} is {shown}; it must be {words}", place, key=key, upstream=f"{_YARN}:{_NUMBERS[name][int(new)]}")
+            yield Finding(
+                Message("rope_scaling.{name} is {shown}; it must be {words}", name=name, shown=shown, words=words),
+                place,
+                key=key,
+                upstream=f"{_YARN}:{_NUMBERS[name][int(new)]}",
+            )
         elif name not in _NUMBERS and (near := nearest(name, [known for known in _NUMBERS if known not in raw], 0.75)) is not None:
-            yield Finding(f"nothing reads rope_scaling.{name}; did you mean {near!r}?", place, key=key, severity=Severity.WARNING)
+            yield Finding(Message("nothing reads rope_scaling.{name}; did you mean {near!r}?", name=name, near=near), place, key=key, severity=Severity.WARNING)
 
 
 def _fits(name: str, given: object) -> bool:
@@ -106,7 +113,7 @@ def _fits(name: str, given: object) -> bool:
 
 def _blind(job: Job, value: Value, said: str, kinds: tuple[str, ...]) -> Finding:
     near = nearest(str(value.raw), kinds) if isinstance(value.raw, str) else None
-    hint = f"; did you mean {near}?" if near else ""
+    hint = Message("; did you mean {near}?", near=near) if near else ""
     line = 298 if matches(job.target.version, ">=2") else 288
-    message = f"{said} makes no rotary positions: the order of the tokens is not seen{hint}"
+    message = Message("{said} makes no rotary positions: the order of the tokens is not seen{hint}", said=said, hint=hint)
     return Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=f"{_GPT}:{line}")

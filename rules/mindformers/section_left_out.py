@@ -30,9 +30,9 @@ MindFormers v1.5.0, mindformers/tools/register/template.py:676, ConfigTemplate._
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Finding, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import trains
-from preflight.dialects.mindformers.table import table
+from preflight.dialects.mindformers.release_tables import table
 
 _FILE = "mindformers/tools/register/template.py"
 _LINE = {"1.5.0": 676}
@@ -46,20 +46,45 @@ def check(job: Job) -> Iterator[Finding]:
     for name, filled in _filled(job).items():
         node = tree.get(name)
         if (node is None or node.value in (None, (), {})) and not any(key.startswith(f"{name}.") for key in a.written):
-            message = f"{f'{name} is empty' if node is not None else f'there is no {name}'}, so {filled}"
+            message = Message(
+                "there is no {name}, so {filled}" if node is None else "{name} is empty, so {filled}",
+                name=name,
+                filled=filled,
+            )
             place = f"{_FILE}:{_LINE.get(job.target.version, 687)}"
-            yield Finding(message, node.span if node is not None else tree.span._replace(end=tree.span.start), key=(name,), upstream=place)
+            yield Finding(
+                message,
+                node.span if node is not None else tree.span._replace(end=tree.span.start),
+                key=(name,),
+                upstream=place,
+            )
 
 
 def _filled(job: Job) -> dict[str, str]:
     """What the template does in the place of a section."""
     sections = table(job.target.version).sections
-    rate, schedule = job.arguments.given("optimizer.learning_rate"), sections["lr_schedule"]
-    anyway = f", and optimizer.learning_rate {rate.raw} is not used" if rate is not None and rate.known else ""
+    typed, schedule = job.arguments.given("optimizer.learning_rate"), sections["lr_schedule"]
+    anyway = (
+        Message(", and optimizer.learning_rate {rate} is not used", rate=typed.raw)
+        if typed is not None and typed.known
+        else ""
+    )
     grouped = job.arguments.get("grouped_lr_schedule").raw is not None
-    rates = {} if grouped else {"lr_schedule": f"{schedule['type']} from {schedule['learning_rate']} to {schedule['lr_end']} is trained with{anyway}"}
+    rate = Message(
+        "{type} from {start} to {end} is trained with{anyway}",
+        type=schedule["type"],
+        start=schedule["learning_rate"],
+        end=schedule["lr_end"],
+        anyway=anyway,
+    )
+    optimizer = sections["optimizer"]
+    adam = Message(
+        "{type} with betas {betas} and no weight decay is trained with",
+        type=optimizer["type"],
+        betas=optimizer["betas"],
+    )
     return {
-        **rates,
-        "optimizer": f"{sections['optimizer']['type']} with betas {sections['optimizer']['betas']} and no weight decay is trained with",
+        **({} if grouped else {"lr_schedule": rate}),
+        "optimizer": adam,
         "callbacks": "only the loss is shown: no checkpoint is ever saved",
     }

@@ -25,13 +25,17 @@ MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_patter
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, rule
-from preflight.dialects.mindformers.layers import layers
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.dialects.mindformers.layer_operators import layers
 from preflight.dialects.mindformers.operators import match
 from preflight.dialects.mindformers.recompute import active_layers, applies, items, without
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
-INVALID = {"mindformers@1.5.0": "mindformers/models/utils.py:590", "mindformers@1.3.2": "mindformers/models/utils.py:284", "mindformers": f"{_NEW}:97"}
+INVALID = {
+    "mindformers@1.5.0": "mindformers/models/utils.py:590",
+    "mindformers@1.3.2": "mindformers/models/utils.py:284",
+    "mindformers": f"{_NEW}:97",
+}
 ATTRIBUTE = {
     "mindformers@1.5.0": "mindformers/models/utils.py:593",
     "mindformers@1.3.2": "mindformers/models/utils.py:287",
@@ -56,17 +60,29 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         tried = [match(item.pattern, kind) for kind in found.kinds]
         if invalid := next((m.invalid for m in tried if m.invalid), ""):
             yield Finding(
-                f"'{item.pattern}' is no regular expression: {invalid.partition(': ')[2]}",
+                Message(
+                    "'{pattern}' is no regular expression: {why}", pattern=item.pattern, why=invalid.partition(": ")[2]
+                ),
                 item.node.span,
                 key=item.key,
                 fix=without(job, item),
                 upstream=job.upstream(INVALID),
             )
         elif "comm" not in item.setting and (own := next((m.own for m in tried if m.own), "")):
-            message = f"'{item.pattern}' also matches {own}, which is no operator and cannot be recomputed"
+            message = Message(
+                "'{pattern}' also matches {own}, which is no operator and cannot be recomputed",
+                pattern=item.pattern,
+                own=own,
+            )
             yield Finding(message, item.node.span, key=item.key, fix=without(job, item), upstream=job.upstream(CLASS))
         elif "comm" in item.setting and (attribute := next((m.attribute for m in tried if m.attribute), "")):
-            message = f"'{item.pattern}' also matches {attribute}, which is no operator and cannot be recomputed"
-            yield Finding(message, item.node.span, key=item.key, fix=without(job, item), upstream=job.upstream(ATTRIBUTE))
+            message = Message(
+                "'{pattern}' also matches {attribute}, which is no operator and cannot be recomputed",
+                pattern=item.pattern,
+                attribute=attribute,
+            )
+            yield Finding(
+                message, item.node.span, key=item.key, fix=without(job, item), upstream=job.upstream(ATTRIBUTE)
+            )
         elif unsure := next((m.unsure for m in tried if m.unsure and not m.hits), ""):
             yield Unverified(unsure, item.node.span)

@@ -26,11 +26,11 @@ MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_patter
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.dialects.mindformers.layers import Layers, layers
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight.dialects.mindformers.layer_operators import Layers, layers
 from preflight.dialects.mindformers.operators import match, nearest
+from preflight.dialects.mindformers.output_bytes import saved
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, active_layers, applies, items
-from preflight.dialects.mindformers.savings import saved
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 UPSTREAM = {
@@ -70,28 +70,47 @@ def _reaches_nothing(job: Job, item: Item, found: Layers) -> bool:
 
 def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Finding:
     only_operators = "comm" in item.setting or item.setting in EXCLUDING
-    cell = next((hit.path for kind in found.kinds for hit in match(item.pattern, kind).hits), "") if only_operators else ""
+    cell = (
+        next((hit.path for kind in found.kinds for hit in match(item.pattern, kind).hits), "") if only_operators else ""
+    )
     if cell:
         return Finding(
-            f"'{item.pattern}' names the cell {cell}; {item.setting} acts on operators only, so nothing changes",
+            Message(
+                "'{pattern}' names the cell {cell}; {setting} acts on operators only, so nothing changes",
+                pattern=item.pattern,
+                cell=cell,
+                setting=item.setting,
+            ),
             item.node.span,
             key=item.key,
             upstream=job.upstream(UPSTREAM),
         )
     near = nearest(item.pattern, found.kinds, taken)
-    hint = f"; the nearest is {near}{_kept(job, near)}" if near else ""
+    hint = Message("; the nearest is {near}{kept}", near=near, kept=_kept(job, near)) if near else ""
     fix = Fix(f"write {near}", _edits(item, near)) if near and near not in taken else None
-    message = f"'{item.pattern}' matches no operator of this model's layers, so nothing is recomputed{hint}"
+    message = Message(
+        "'{pattern}' matches no operator of this model's layers, so nothing is recomputed{hint}",
+        pattern=item.pattern,
+        hint=hint,
+    )
     if item.setting in EXCLUDING:
-        hint = f"; the nearest is {near}" if near else ""
-        message = f"'{item.pattern}' matches no operator of this model's layers, so nothing is excluded{hint}"
+        hint = Message("; the nearest is {near}", near=near) if near else ""
+        message = Message(
+            "'{pattern}' matches no operator of this model's layers, so nothing is excluded{hint}",
+            pattern=item.pattern,
+            hint=hint,
+        )
     return Finding(message, item.node.span, key=item.key, fix=fix, upstream=job.upstream(UPSTREAM))
 
 
 def _kept(job: Job, near: str) -> str:
     """What stays in memory as long as the pattern misses."""
     bytes_kept = saved(near, job.plan)
-    return f", whose {bytes_kept / 2**20:.0f} MiB a layer and micro-batch stay in memory" if bytes_kept and bytes_kept >= 2**20 else ""
+    return (
+        Message(", whose {kept:.0f} MiB a layer and micro-batch stay in memory", kept=bytes_kept / 2**20)
+        if bytes_kept and bytes_kept >= 2**20
+        else ""
+    )
 
 
 def _edits(item: Item, near: str) -> tuple[Edit, ...]:
@@ -106,8 +125,16 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
     hit = [item for item in everything if item.setting == setting and item not in mine]
     node = mine[0].node
     if hit:
-        reached = ", ".join(item.pattern for item in hit)
-        message = f"{setting} stands for default patterns, and of these this model has only {reached}"
+        reached = tuple(item.pattern for item in hit)
+        message = Message(
+            "{setting} stands for default patterns, and of these this model has only {reached}",
+            setting=setting,
+            reached=reached,
+        )
         return Finding(message, node.span, key=mine[0].key, severity=Severity.NOTE, upstream=job.upstream(UPSTREAM))
-    message = f"{setting} stands for {', '.join(item.pattern for item in mine)}, and this model has no such operator, so nothing is recomputed"
+    message = Message(
+        "{setting} stands for {patterns}, and this model has no such operator, so nothing is recomputed",
+        setting=setting,
+        patterns=tuple(item.pattern for item in mine),
+    )
     return Finding(message, node.span, key=mine[0].key, upstream=job.upstream(UPSTREAM))

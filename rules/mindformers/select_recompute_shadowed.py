@@ -18,11 +18,24 @@ MindFormers v1.5.0, mindformers/models/utils.py:395-416, LayerSetting.set
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Related, Severity, rule
-from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, Item, active_layers, applies, items, section, wanted_layers
+from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.dialects.mindformers.recompute import (
+    EXCLUDING,
+    FULL,
+    Item,
+    active_layers,
+    applies,
+    items,
+    section,
+    wanted_layers,
+)
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
-UPSTREAM = {"mindformers@1.3.2": "mindformers/models/utils.py:139", "mindformers@1.5.0": "mindformers/models/utils.py:409", "mindformers": f"{_NEW}:398"}
+UPSTREAM = {
+    "mindformers@1.3.2": "mindformers/models/utils.py:139",
+    "mindformers@1.5.0": "mindformers/models/utils.py:409",
+    "mindformers": f"{_NEW}:398",
+}
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",))
@@ -36,6 +49,15 @@ def check(job: Job) -> Iterator[Finding]:
             shadowed.setdefault(item.setting, []).append(item)
     for setting, found in shadowed.items():
         one = found[0]
-        what = setting if one.default else f"{setting} of '{one.pattern}'" + (f" and {len(found) - 1} more" if len(found) > 1 else "")
-        message = f"{what} has no effect: recompute {full.shown} already recomputes these layers whole"
-        yield Finding(message, one.node.span, (Related(full.span, f"recompute {full.shown}"),), key=one.key, upstream=job.upstream(UPSTREAM))
+        template = "{setting} of '{pattern}' and {more} more" if len(found) > 1 else "{setting} of '{pattern}'"
+        what = setting if one.default else Message(template, setting=setting, pattern=one.pattern, more=len(found) - 1)
+        message = Message(
+            "{what} has no effect: recompute {full} already recomputes these layers whole", what=what, full=full.shown
+        )
+        yield Finding(
+            message,
+            one.node.span,
+            (Related(full.span, f"recompute {full.shown}"),),
+            key=one.key,
+            upstream=job.upstream(UPSTREAM),
+        )

@@ -27,8 +27,8 @@ MindFormers v1.5.0, mindformers/models/utils.py:596, LayerSetting.set_pattern_re
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from preflight import Finding, Job, Related, Severity, rule
-from preflight.dialects.mindformers.layers import Layers, layers
+from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.dialects.mindformers.layer_operators import Layers, layers
 from preflight.dialects.mindformers.operators import SEPARATOR, Hit, compiled, match
 from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items, swap_on, without
 
@@ -46,7 +46,9 @@ def check(job: Job) -> Iterator[Finding]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return
     selected = [item for item in items(job) if item.setting == "select_recompute"]
-    excluded = [item for item in items(job) if item.setting == "select_recompute_exclude"] if swap_on(job) is False else []
+    excluded = (
+        [item for item in items(job) if item.setting == "select_recompute_exclude"] if swap_on(job) is False else []
+    )
     seen: dict[tuple[str, int], Item] = {}
     for item in (*_kept(selected, excluded), *excluded):
         if not (here := active_layers(job, item)):
@@ -55,11 +57,23 @@ def check(job: Job) -> Iterator[Finding]:
         if clash is None:
             continue
         path, other = clash
-        why = f"'{other.pattern}' already marks it there" if other is not None else "the model has marked it itself"
-        does = f"marks {path} for recomputation" if item in selected else f"takes {path} out of recomputation"
+        why = (
+            Message("'{pattern}' already marks it there", pattern=other.pattern)
+            if other is not None
+            else "the model has marked it itself"
+        )
+        does = (
+            Message("marks {path} for recomputation", path=path)
+            if item in selected
+            else Message("takes {path} out of recomputation", path=path)
+        )
         related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
-        message = f"'{item.pattern}' {does}, but {why}, and a second time fails"
-        yield Finding(message, item.node.span, related, without(job, item), key=item.key, upstream=job.upstream(UPSTREAM))
+        message = Message(
+            "'{pattern}' {does}, but {why}, and a second time fails", pattern=item.pattern, does=does, why=why
+        )
+        yield Finding(
+            message, item.node.span, related, without(job, item), key=item.key, upstream=job.upstream(UPSTREAM)
+        )
 
 
 def _kept(selected: list[Item], excluded: list[Item]) -> list[Item]:
@@ -82,7 +96,9 @@ def _matches(part: str, text: str) -> bool:
     return isinstance(expression, str) or expression.fullmatch(text) is not None
 
 
-def _clash(item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]) -> tuple[str, Item | None] | None:
+def _clash(
+    item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]
+) -> tuple[str, Item | None] | None:
     """The first operator that is marked already, and by which pattern; None for the model itself. Adds the pattern's own operators to seen."""
     first: tuple[str, Item | None] | None = None
     reached: dict[int, tuple[Hit, ...]] = {}

@@ -1,9 +1,9 @@
 """What the start of a graph-mode run refuses of checkpoints that are not there, of interleaved batches, and of latent attention."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, put, refuse
-from preflight.finding import Severity
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, put, refuse
 from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, RUN, TRAINER, a, at, empty_checkpoint, mcore, no_directory, training
+from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers")
 _LATENT = "mindformers/parallel_core/training_graph/transformer/multi_latent_attention.py"

@@ -1,7 +1,7 @@
 """What the trainer, the grid of tensor ranks and the newest model fields of graph-mode MindFormers refuse."""
 
-from preflight.constraints.expressions import all_of, any_of
-from preflight.constraints.shapes import ConstraintSet, one_of, put, refuse
+from preflight.lint.expressions import all_of, any_of
+from preflight.lint.shapes import ConstraintSet, one_of, put, refuse
 from preflight.rules.mindformers.names import CONFIG, NEW, SINCE_TEMPLATE, TRAINER, VALIDATORS, a, at, context, legacy, pipeline, semi, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")

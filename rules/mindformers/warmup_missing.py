@@ -24,9 +24,9 @@ MindFormers v1.0.0, mindformers/core/lr/lr_schedule.py:50, ConstantWarmUpLR; oth
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
-from preflight.constraints.versions import matches
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
+from preflight.run.versions import matches
 
 _SCHEDULES = frozenset(
     (
@@ -45,7 +45,13 @@ def check(job: Job) -> Iterator[Finding]:
     if a.get("kind").raw not in ("legacy", "mcore") or not trains(a) or a.open or registers(a, job.documents[0]):
         return
     section, kind = a.given("lr_schedule"), a.given("lr_schedule.type")
-    if section is None or kind is None or not isinstance(section.raw, dict) or "auto_register" in section.raw or a.given("grouped_lr_schedule") is not None:
+    if (
+        section is None
+        or kind is None
+        or not isinstance(section.raw, dict)
+        or "auto_register" in section.raw
+        or a.given("grouped_lr_schedule") is not None
+    ):
         return
     asked = (*_SCHEDULES, *_COSINE) if matches(version, "<1.2") else _SCHEDULES
     if not isinstance(kind.raw, str) or kind.raw not in asked:
@@ -53,5 +59,7 @@ def check(job: Job) -> Iterator[Finding]:
     if any(a.given(f"lr_schedule.{name}") is not None for name in ("warmup_steps", "warmup_ratio", "warmup_epochs")):
         return
     fix = Fix("warm up over no steps", (Edit("set", ("lr_schedule", "warmup_steps"), 0),))
-    message = f"lr_schedule has no warmup_steps and no warmup_ratio, of which {kind.raw} must be given one"
+    message = Message(
+        "lr_schedule has no warmup_steps and no warmup_ratio, of which {kind} must be given one", kind=kind.raw
+    )
     yield Finding(message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(version, 39)}")

@@ -35,164 +35,131 @@ mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.s
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from preflight import Edit, Finding, Fix, Job, Safety, Severity, Value, known, rule
-from preflight.arguments import REMOVE
-from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.mcore import PARTS, has_part
-from preflight.dialects.mindformers.types import CHOICES, WORDS, Sort, applying, fits
-from preflight.spelling import float_of_yaml, meant_boolean, nearest
+from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value, known, rule
+from preflight.dialects.mindformers.checked_setting import Checked
+from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.lint.evaluator import compiled
+from preflight.lint.expressions import Expression
+from preflight.lint.value_kinds import ValueKind
+from preflight.loaders.document import Unknown
+from preflight.run.arguments import REMOVE
+from preflight.source.spelling import float_of_yaml, meant_boolean, nearest
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
+_GIGABYTES = re.compile(r"(\d+\.?\d*|\.\d+)GB?")
 _CONTEXT = "mindformers/core/context/parallel.py"
+_STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
-_SIZES = frozenset(f"parallel_config.{size}" for size in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel"))
-_STAGE = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
-
-
-_NO_DEFAULT = tuple(f"model.model_config.{name}" for name in ("num_layers", "vocab_size", "seq_length", "scaling_factor", "theta", "hidden_size", "num_heads"))
+_DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel")
+_SIZES = frozenset(f"parallel_config.{size}" for size in _DEGREES)
+_STAGE_LINES = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
+_NEEDED = ("num_layers", "vocab_size", "seq_length", "scaling_factor", "theta", "hidden_size", "num_heads")
+_NO_DEFAULT = frozenset(f"model.model_config.{name}" for name in _NEEDED)
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
-    version = job.target.version
-    for sort in applying(version):
-        value = _value(job, sort) if sort.name in job.touched else None
-        if value is None or not value.known or not _active(job, sort):
-            continue
-        if sort.name == "parallel_config.vocab_emb_dp":
-            value = value.derived(job.arguments.get(sort.name).raw, "")
-        if value.known and not fits(sort.sort, value.raw, version):
-            yield _finding(job, sort, value)
+    for row in checked_in(job.target.version, core=job.arguments.get("kind").raw == "mcore"):
+        value = _value(job, row) if row.name in job.touched else None
+        if value is not None and row.kind.accepts(value.raw) is False and _is_made(row.when, job):
+            yield _finding(job, row, value)
 
 
-def _value(job: Job, sort: Sort) -> Value | None:
+def _is_made(when: Expression | None, job: Job) -> bool:
+    """Whether the check is made in this run, for sure."""
+    holds = True if when is None else compiled(when)(job.answers)
+    return not isinstance(holds, Unknown) and bool(holds)
+
+
+def _value(job: Job, row: Checked) -> Value | None:
     """What was typed for a setting; one of an mcore network may be called otherwise."""
-    if not sort.name.startswith("mcore."):
-        return job.arguments.given(sort.name)
-    value = job.arguments.get(sort.name)
-    return value if value.written else None
+    effective = job.arguments.get(row.name)
+    if row.renamed:
+        return effective if effective.written else None
+    value = job.arguments.given(row.name)
+    return value.derived(effective.raw, effective.note) if value is not None and row.switched else value
 
 
-def _active(job: Job, sort: Sort) -> bool:
-    """Whether the check is made in this run."""
-    get = job.arguments.get
-    if sort.when == "parallel":
-        return bool(get("use_parallel").raw) if get("use_parallel").known else False
-    if sort.when == "training":
-        return get("training").raw is True
-    if sort.when == "built":
-        return get("training").raw is True or matches(job.target.version, ">=1.5")
-    if sort.when == "sunk":
-        return get("training").raw is True and get("runner_config.sink_mode").known and bool(get("runner_config.sink_mode").raw)
-    if sort.when == "profiled":
-        return get("training").raw is True and get("profile").raw is True and get("runner_config.sink_mode").raw is True
-    if sort.when == "swap":
-        return get("swap_config.swap").raw is True
-    if sort.when == "ascend":
-        return get("context.device_target").raw in ("Ascend", None)
-    if sort.when == "alone":
-        return get("use_parallel").raw is False
-    if sort.when == "loading":
-        return isinstance(path := get("load_checkpoint").raw, str) and path != ""
-    if sort.when in ("glm", "grouped glm"):
-        glm = get("kind").raw == "legacy" and get("model.model_config.type").raw == "ChatGLM2Config"
-        return glm and (sort.when == "glm" or get("model.model_config.multi_query_attention").raw is True)
-    if sort.when == "served":
-        return bool(get("kind").raw == "mcore" and get("run_mode").raw == "predict")
-    if sort.when in PARTS:
-        return get("kind").raw == "mcore" and get("training").raw is True and has_part(job.arguments, sort.when)
-    if sort.when in ("mcore", "legacy"):
-        return bool(get("kind").raw == sort.when)
-    if sort.when == "yarn":
-        return _family(job) and str(get("model.model_config.extend_method").raw).lower() == "yarn"
-    if sort.when == "widened":
-        return _family(job) and get("model.model_config.intermediate_size").raw is None
-    if sort.when == "layered":
-        return get("kind").raw == "legacy" and job.plan.model.family.raw in ("llama", "glm", "deepseek")
-    return _family(job) if sort.when == "llama" else True
-
-
-def _family(job: Job) -> bool:
-    return job.arguments.get("kind").raw == "legacy" and job.arguments.get("model.model_config.type").raw in ("LlamaConfig", "InternLM2Config")
-
-
-def _finding(job: Job, sort: Sort, value: Value) -> Finding:
+def _finding(job: Job, row: Checked, value: Value) -> Finding:
     shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
-    where = sort.places.get(job.target.version, next(iter(sort.places.values())))
-    if sort.name == "parallel_config.pipeline_stage":
-        where = _stage_place(job, value) or where
-    fix = None
-    meant = _meant(value.raw)
-    fewest = _least(job, sort.name)
-    if isinstance(meant, int) and isinstance(fewest, int) and meant < fewest:
-        meant = fewest
-    if meant is not None and (not isinstance(meant, bool) or "bool" in sort.sort) and fits(sort.sort, meant, job.target.version):
-        fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
-    elif (number := _number(value, sort.sort)) is not None:
-        fix = number
-    elif isinstance(value.raw, str) and (switch := meant_boolean(value.raw.strip().lower())) is not None and fits(sort.sort, switch, job.target.version):
-        fix = Fix(f"write {switch}", value.becomes(switch))
-    elif isinstance(value.raw, str) and (near := _near(value.raw, sort.sort)) is not None:
-        fix = Fix(f"write {near}", value.becomes(near))
-    elif fewest is not None:
-        fix = Fix(f"write {fewest}", value.becomes(fewest))
-    elif sort.name not in _NO_DEFAULT:
-        fix = Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
-    name = ".".join(map(str, value.key)) if sort.name.startswith("mcore.") else sort.name
-    message = f"{name} is {shown or 'empty'}; it must be {WORDS[sort.sort]}"
-    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where, layout=sort.name in _SIZES)
+    name = ".".join(map(str, value.key)) if row.renamed else row.name
+    message = Message("{name} is {shown}; it must be {words}", name=name, shown=shown or "empty", words=row.kind.words)
+    fix = next(_fixes(job, row, value), None)
+    upstream = _upstream(job, row, value)
+    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=upstream, layout=row.name in _SIZES)
 
 
-def _number(value: Value, sort: str) -> Fix | None:
+def _upstream(job: Job, row: Checked, value: Value) -> str:
+    """Where the value is refused: the number of stages is used before it is checked."""
+    text, empty, other = _STAGE_LINES.get(job.target.version, _STAGE_LINES["1.5.0"])
+    parallel = job.arguments.get("use_parallel")
+    if row.name == _STAGES and parallel.known and parallel.raw:
+        if value.raw is None:
+            return f"mindformers/core/parallel_config.py:{empty}"
+        if isinstance(value.raw, (str, float)):
+            return f"{_CONTEXT}:{text if isinstance(value.raw, str) else other}"
+    return row.places.get(job.target.version, next(iter(row.places.values())))
+
+
+def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
+    """What may be written instead, the likeliest first."""
+    meant, fewest = _meant(value.raw), _fewest(job, row.name)
+    if isinstance(meant, int) and isinstance(fewest, int):
+        meant = max(meant, fewest)
+    if meant is not None and (row.kind.switch or not isinstance(meant, bool)) and row.kind.takes(meant):
+        yield Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
+    yield from _number(value, row.kind)
+    if isinstance(value.raw, str) and (near := _near(value.raw, row.kind)) is not None:
+        yield Fix(f"write {near}", value.becomes(near))
+    if fewest is not None:
+        yield Fix(f"write {fewest}", value.becomes(fewest))
+    elif row.name not in _NO_DEFAULT:
+        yield Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
+
+
+def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
     """Writes a number as it is spelled where one is due."""
     text = value.raw.strip() if isinstance(value.raw, str) else ""
-    if value.setting is None or not _NUMBER.fullmatch(text) or not fits(sort, float(text), ""):
-        return None
-    spelled = float_of_yaml(text) if "e" in text.lower() else text
-    return Fix(f"write {spelled}", (Edit("splice", value.key, spelled, value.setting.span),), Safety.SAFE)
+    if value.setting is not None and _NUMBER.fullmatch(text) and kind.takes(float(text)):
+        spelled = float_of_yaml(text) if "e" in text.lower() else text
+        yield Fix(f"write {spelled}", (Edit("splice", value.key, spelled, value.setting.span),), Safety.SAFE)
 
 
-def _near(text: str, sort: str) -> str | None:
-    """The text that was most likely meant, of those that the sort allows."""
-    choices = CHOICES.get(sort.removesuffix(" or null"), ())
-    by_lower = {choice.lower(): choice for choice in choices}
+def _near(text: str, kind: ValueKind) -> str | None:
+    """The text that was most likely meant, of those that there are to choose from."""
+    by_lower = {choice.lower(): choice for choice in kind.choices}
     return by_lower.get(nearest(text.strip().lower(), by_lower) or "")
 
 
-def _stage_place(job: Job, value: Value) -> str | None:
-    """The number of stages is used before it is checked."""
-    text, empty, other = _STAGE.get(job.target.version, _STAGE["1.5.0"])
-    if not (switch := job.arguments.get("use_parallel")).known or not switch.raw:
-        return None
-    if isinstance(value.raw, str):
-        return f"{_CONTEXT}:{text}"
-    if value.raw is None:
-        return f"mindformers/core/parallel_config.py:{empty}"
-    return f"{_CONTEXT}:{other}" if isinstance(value.raw, float) else None
-
-
-def _least(job: Job, name: str) -> int | str | None:
+def _fewest(job: Job, name: str) -> int | str | None:
     """The smallest batch setting that works, and the schedule that always does."""
     stages = known(job.plan.layout.pipeline)
-    least = {"runner_config.batch_size": 1, "runner_config.gradient_accumulation_steps": 1, "parallel_config.micro_batch_num": stages[0] if stages else 1}
-    if name == "parallel.pipeline_config.pipeline_scheduler":
-        return "1f1b"
-    return least.get(name)
+    return {
+        "runner_config.batch_size": 1,
+        "runner_config.gradient_accumulation_steps": 1,
+        "parallel_config.micro_batch_num": stages[0] if stages else 1,
+        "parallel.pipeline_config.pipeline_scheduler": "1f1b",
+    }.get(name)
 
 
 def _meant(raw: object) -> object:
     """The value that a text or a whole float spells, or None."""
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)
-    if not isinstance(raw, str):
-        return None
-    bare = raw.strip()
-    if bare in _TYPES:
-        return _TYPES[bare]
-    if (switch := meant_boolean(bare)) is not None:
-        return switch
-    if bare.upper().replace(" ", "").removesuffix("B").removesuffix("G").replace(".", "", 1).isdigit() and bare.upper().rstrip("B").endswith("G"):
-        return f"{bare.upper().replace(' ', '').removesuffix('B').removesuffix('G')}GB"
-    return int(bare) if bare.isdigit() else None
+    bare = raw.strip() if isinstance(raw, str) else ""
+    return next((meant for read in _READINGS if (meant := read(bare)) is not None), None)
+
+
+def _gigabytes(text: str) -> str | None:
+    amount = _GIGABYTES.fullmatch(text.upper().replace(" ", ""))
+    return f"{amount[1]}GB" if amount else None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+_READINGS: tuple[Callable[[str], object], ...] = (_TYPES.get, meant_boolean, _gigabytes, _whole)
+"""What a text may spell, the likeliest first."""

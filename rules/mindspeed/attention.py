@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.constraints.expressions import any_of
-from preflight.constraints.shapes import ConstraintSet, drop, one_of, put, refuse
+from preflight.lint.expressions import any_of
+from preflight.lint.shapes import ConstraintSet, drop, one_of, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, a
 
 MINDSPEED = ConstraintSet("mindspeed")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.constraints.expressions import any_of
-from preflight.constraints.shapes import ConstraintSet, drop, one_of, put, refuse
+from preflight.lint.expressions import any_of
+from preflight.lint.shapes import ConstraintSet, drop, one_of, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import Change, ConstraintSet, Repair, drop, in_range, put, refuse
+from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, a
 
 MINDSPEED = ConstraintSet("mindspeed")

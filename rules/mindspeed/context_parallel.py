@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.constraints.expressions import Expression
-from preflight.constraints.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.lint.expressions import Expression
+from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a
 
 MINDSPEED = ConstraintSet("mindspeed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")

@@ -23,13 +23,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.rules.mindspeed.numbers import entries
+from preflight.source.finding import Kind
 
 FILE = "mindspeed/features_manager/moe/fb_overlap.py"
+EARLY = "--noop-layers names {early}, but --moe-fb-overlap wants them in the last virtual stage, from {first} on"
 
 
-@rule(id="mindspeed/fb-overlap-layers", severity=Severity.ERROR, frameworks=("mindspeed",), upstream=(f"{FILE}:65", f"{FILE}:135"))
+@rule(
+    id="mindspeed/fb-overlap-layers",
+    kind=Kind.RELEASE,
+    severity=Severity.ERROR,
+    frameworks=("mindspeed",),
+    upstream=(f"{FILE}:65", f"{FILE}:135"),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every chunk needs a real layer."""
     arguments = job.arguments
@@ -38,12 +46,19 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if (layout := arguments.given("pipeline_model_parallel_layout")) is not None:
         chunks = arguments.get("layers_per_chunk")
         if (rows := known(chunks)) is not None and any(count == 0 for row in rows[0] for count in row):
-            message = "a chunk of --pipeline-model-parallel-layout holds no decoder layer, which --moe-fb-overlap cannot run"
+            message = (
+                "a chunk of --pipeline-model-parallel-layout holds no decoder layer, which --moe-fb-overlap cannot run"
+            )
             yield Finding(message, job.place(layout), key=layout.key, upstream=f"{FILE}:65", layout=True)
         return
     if (noop := arguments.given("noop_layers")) is None or arguments.get("schedules_method").raw == "dualpipev":
         return
-    values = (noop, arguments.get("num_layers"), arguments.get("num_layers_per_virtual_pipeline_stage"), arguments.get("schedules_method"))
+    values = (
+        noop,
+        arguments.get("num_layers"),
+        arguments.get("num_layers_per_virtual_pipeline_stage"),
+        arguments.get("schedules_method"),
+    )
     if (sizes := known(*values[:3])) is None or not values[3].known:
         if unknown := next((value for value in values if not value.known), None):
             yield Unverified(unknown.because)
@@ -54,7 +69,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if early:
         first = next(iter(set(numbers)))  # what upstream takes for the first: small numbers are not hashed at random
         yield Finding(
-            f"--noop-layers names {', '.join(map(str, early))}, but --moe-fb-overlap wants them in the last virtual stage, from {layers - virtual} on",
+            Message(EARLY, early=tuple(early), first=layers - virtual),
             job.place(noop),
             key=noop.key,
             upstream=f"{FILE}:135",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import LLM, a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.constraints.shapes import REMOVE, Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import LLM, a
 
 ARGUMENTS = "mindspeed_llm/training/arguments.py"

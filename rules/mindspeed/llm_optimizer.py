@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import LLM, a
 
 LOW_LLM = f"{LLM}low_precision/low_precision_optimizer_feature.py"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import ConstraintSet, refuse
+from preflight.lint.shapes import ConstraintSet, refuse
 from preflight.rules.mindspeed.shorthand import LLM, a
 
 ROTARY = f"{LLM}common/rotary.py"

@@ -25,22 +25,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, known, rule
-from preflight.constraints.versions import matches
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.rules.mindspeed.numbers import entries
+from preflight.run.versions import matches
+from preflight.source.finding import Kind
 
 FILE = "mindspeed_llm/training/utils.py"
 SINCE = ">=26"
 
 
-@rule(id="mindspeed-llm/lora-empty-stage", severity=Severity.ERROR, frameworks=("mindspeed-llm",), upstream=(f"{FILE}:1180", f"{FILE}:1194"))
+@rule(
+    id="mindspeed-llm/lora-empty-stage", kind=Kind.RELEASE,
+    severity=Severity.ERROR,
+    frameworks=("mindspeed-llm",),
+    upstream=(f"{FILE}:1180", f"{FILE}:1194"),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every stage needs a layer to adapt."""
     arguments = job.arguments
     noop, targets = arguments.given("noop_layers"), arguments.given("lora_target_modules")
     if noop is None or targets is None or not matches(job.versions["mindspeed-llm"], SINCE):
         return
-    layers, stages, chunk = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage"))
+    layers, stages, chunk = (
+        arguments.get(name)
+        for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage")
+    )
     if (numbers := known(noop, targets, layers, stages)) is None or not chunk.known:
         yield Unverified(next((v.because for v in (noop, targets, layers, stages, chunk) if not v.known), ""))
         return
@@ -50,8 +59,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if (found := first_empty(empty, count // pipeline, pipeline, chunk.raw or 0)) is not None:
         where, first, last, line = found
-        held = f"layer {first} alone, one" if first == last else f"layers {first} to {last}, all"
-        message = f"with LoRA no stage may be empty, but {where} holds {held} of --noop-layers"
+        held = (
+            Message("layer {first} alone, one", first=first)
+            if first == last
+            else Message("layers {first} to {last}, all", first=first, last=last)
+        )
+        message = Message(
+            "with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held
+        )
         yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
 
 
@@ -60,9 +75,14 @@ def first_empty(empty: frozenset[int], per_stage: int, pipeline: int, chunk: int
     for stage in range(pipeline if per_stage > 0 else 0):
         begin = stage * per_stage
         if empty.issuperset(range(begin, begin + per_stage)):
-            return f"pipeline stage {stage}", begin, begin + per_stage - 1, 1180
+            return Message("pipeline stage {stage}", stage=stage), begin, begin + per_stage - 1, 1180
         for part in range(per_stage // chunk if chunk > 0 else 0):
             first = begin + part * chunk
             if empty.issuperset(range(first, first + chunk)):
-                return f"virtual stage {part} of pipeline stage {stage}", first, first + chunk - 1, 1194
+                return (
+                    Message("virtual stage {part} of pipeline stage {stage}", part=part, stage=stage),
+                    first,
+                    first + chunk - 1,
+                    1194,
+                )
     return None

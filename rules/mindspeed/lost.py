@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.constraints.expressions import Handle, all_of
-from preflight.constraints.shapes import Constraint, ConstraintSet, drop, put, refuse
+from preflight.lint.expressions import Handle, all_of
+from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
 
 MINDSPEED = ConstraintSet("mindspeed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, a, needs
 
 MC2 = f"{CORE}moe/moe_alltoall_mc2.py"

@@ -22,13 +22,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, Unverified, known, rule
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.rules.mindspeed.numbers import entries
+from preflight.source.finding import Kind
 
 FILE = "mindspeed/features_manager/pipeline_parallel/noop_layers.py"
 
 
-@rule(id="mindspeed/noop-layers-range", severity=Severity.ERROR, frameworks=("mindspeed",), upstream=(f"{FILE}:43", f"{FILE}:46"))
+@rule(
+    id="mindspeed/noop-layers-range", kind=Kind.RELEASE,
+    severity=Severity.ERROR,
+    frameworks=("mindspeed",),
+    upstream=(f"{FILE}:43", f"{FILE}:46"),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Layer numbers must exist."""
     value = job.arguments.given("noop_layers")
@@ -45,9 +51,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if numbers is not None and not beyond:
         return
     wrong = (
-        f"--noop-layers names {', '.join(map(str, beyond))}, but layers run from 0 to {count - 1}"
+        Message("--noop-layers names {beyond}, but layers run from 0 to {last}", beyond=tuple(beyond), last=count - 1)
         if beyond
-        else f"--noop-layers {text!r} is not a list of layer numbers"
+        else Message("--noop-layers {text!r} is not a list of layer numbers", text=text)
     )
     place = f"{FILE}:{46 if beyond else 43}"
     yield Finding(wrong, job.place(value), layers.related, key=value.key, upstream=place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
 RESET = (a.context_parallel_size > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & (a.context_parallel_algo != "megatron_cp_algo")

@@ -27,24 +27,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from preflight import Finding, Fix, Job, Safety, Severity, Unverified, rule
-from preflight.constraints.shapes import REMOVE
+from preflight import Finding, Fix, Job, Message, Safety, Severity, Unverified, rule
+from preflight.lint.shapes import REMOVE
+from preflight.source.finding import Kind
 
 DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:82"
 RANKED = ("enable_overlap_matmul_with_rs", "enable_overlap_ag_with_matmul", "coc_fused_kernel")
 BACKWARD = "enable_backward_overlap_ag_with_matmul"
 
+ONE = "{names} does nothing in the forward pass beside {wins}, which wins"
+MORE = "{names:and} do nothing in the forward pass beside {wins}, which wins"
 
-@rule(id="mindspeed/overlap-flags-exclusive", severity=Severity.WARNING, frameworks=("mindspeed",), upstream=(DOCUMENT,))
+
+@rule(
+    id="mindspeed/overlap-flags-exclusive",
+    kind=Kind.RELEASE,
+    severity=Severity.WARNING,
+    frameworks=("mindspeed",),
+    upstream=(DOCUMENT,),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """At most one forward overlap."""
     arguments = job.arguments
     if arguments.given("tp_2d") is None:
         return
-    certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))  # which one wins, later ones do not change
+    certain = list(
+        takewhile(lambda name: arguments.get(name).known, RANKED)
+    )  # which one wins, later ones do not change
     switches = [name for name in certain if arguments.get(name).raw]
     if len(switches) < 2 or not arguments.get("tp_2d").known:
-        if because := next((value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None):
+        if because := next(
+            (value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None
+        ):
             yield Unverified(because)
         return
     wins, *unused = switches
@@ -53,10 +67,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     removable = [name for name in unused if name != "coc_fused_kernel" or arguments.get(BACKWARD).raw in (False, None)]
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
-    fixes = [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)] if len(removable) == len(unused) else []
+    fixes = (
+        [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)]
+        if len(removable) == len(unused)
+        else []
+    )
     fixes.append(Fix(f"keep {names[-1]} instead", keep))
     yield Finding(
-        f"{' and '.join(names)} {'does' if len(names) == 1 else 'do'} nothing in the forward pass beside {arguments.spell(wins)}, which wins",
+        Message.plural(len(names), ONE, MORE, names=tuple(names), wins=arguments.spell(wins)),
         span=job.place(*places),
         related=tuple(place for v in (*places[1:], *filter(None, [arguments.given(wins)])) for place in v.related),
         key=places[0].key if places else (),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.constraints.expressions import any_of, total
-from preflight.constraints.shapes import ConstraintSet, divides, drop, refuse
+from preflight.lint.expressions import any_of, total
+from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
 LAYOUT = f"{CORE}pipeline_parallel/pipeline_model_parallel_layout_feature.py"

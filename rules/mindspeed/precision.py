@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from preflight import Severity
-from preflight.constraints.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")

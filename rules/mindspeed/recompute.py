@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.constraints.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from edges import edges
 from harness import Cli, with_toy
 
-from preflight import builtin, hookimpl, testing
+from preflight import collect, hookimpl, testing
+from preflight.checking.engine import Policy
+from preflight.plugins import builtin
 
 
 def test_pages_of_rules_never_replace_pages_of_others(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine\n")
-    assert cli("rules", "--write-docs", ".") == (2, "", "preflight: .: holds pages that are not preflight's; name a folder of its own\n")
+    assert cli("rules", "--write-docs", ".") == (
+        2,
+        "",
+        "preflight: .: holds pages that are not preflight's; name a folder of its own\n",
+    )
     assert cli("rules", "--write-docs", "pages").code == 0
     (tmp_path / "pages" / "gone.md").write_text("# gone\n")
     assert cli("rules", "--write-docs", "pages").code == 0
@@ -49,3 +57,57 @@ def test_new_rule_writes_a_module_and_a_fixture(cli: Cli, tmp_path: Path) -> Non
     assert cli("new-rule", "odd-shape").err == "preflight: rules/odd_shape.py: exists already\n"
     compile((tmp_path / "rules/odd_shape.py").read_text(), "odd_shape.py", "exec")
     assert "[odd-shape]" in (tmp_path / "tests/rules/odd_shape.yaml").read_text()
+
+
+TABLES = {
+    "megatron": "megatron-training",
+    "mindspeed": "mindspeed",
+    "mindspeed-llm": "mindspeed",
+    "mindformers": "mindformers-graph",
+    "pynative": "mindformers-pynative",
+}
+
+
+class Declared(Written):
+    """A plugin with the checks that were declared."""
+
+    @hookimpl
+    def preflight_rules(self) -> list[object]:
+        return list(collect(import_module("declared_fault")))
+
+
+@pytest.mark.parametrize("framework", TABLES)
+def test_a_declared_check_that_new_rule_writes_holds_at_its_edge(
+    framework: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules").mkdir()
+    table = tmp_path / "tests" / "constraints" / f"{TABLES[framework]}.yaml"
+    table.parent.mkdir(parents=True)
+    table.write_text("cases:\n")
+    said = cli("new-rule", f"{framework}/declared-fault")
+    assert said.code == 0 and "next: python tests/write_examples.py" in said.out
+    assert "declared-fault" in table.read_text()
+    (module,) = (tmp_path / "rules").rglob("*declared_fault.py")
+    (runs,) = (tmp_path / "tests" / "edges").rglob("*declared_fault.yaml")
+    (tmp_path / "declared_fault.py").write_text(module.read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "declared_fault", raising=False)
+    plugins = with_toy([Declared()])
+    verdicts = set()
+    for edge in edges(runs):
+        report = edge.case.check(tmp_path, plugins, Policy(chosen=lambda id, path: id == f"{framework}/declared-fault"))
+        assert report.jobs and bool(report.findings) is (edge.verdict == "speaks"), edge.change
+        verdicts.add(edge.verdict)
+    assert verdicts == {"speaks", "silent"}
+
+
+def test_new_rule_names_the_frameworks_it_knows(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    assert (
+        cli("new-rule", "megatorn/x").err
+        == "preflight: there are no declared checks of 'megatorn'; did you mean 'megatron'?\n"
+    )
+    assert (
+        cli("new-rule", "megatron/x").err
+        == "preflight: tests/constraints/megatron-training.yaml: is missing; run this in a checkout\n"
+    )

@@ -41,12 +41,13 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_shown_on_a_terminal_for_many_files_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
-    from preflight.cli.session import progress
+    from preflight.cli.session import counter
 
     few, many, pipe = Terminal(), Terminal(), io.StringIO()
     for stream, total in ((few, 3), (many, 30), (pipe, 30)):
+        progress = counter(total, stream)
         for number in (1, 2, 0):
-            progress(number, total, stream)
+            progress(number)
     assert (few.getvalue(), pipe.getvalue()) == ("", "")
     assert many.getvalue() == "\rchecking 1/30\rchecking 2/30\r\x1b[K"
 

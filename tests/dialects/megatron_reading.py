@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from preflight.cluster import Device
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import MegatronDialect
-from preflight.document import Document
 from preflight.loaders import load
 from preflight.loaders.command import load_command
-from preflight.request import Request, Target
-from preflight.source import Source
+from preflight.loaders.document import Document
+from preflight.run.cluster import Device
+from preflight.run.request import Request, Target
+from preflight.source.text import Source
 
 SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 "
 

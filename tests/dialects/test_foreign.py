@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import preflight
-from preflight import plugins
-from preflight.constraints.evaluator import evaluate
-from preflight.constraints.expressions import Handle
-from preflight.document import UNKNOWN, Unknown
-from preflight.finding import Severity
+from preflight.lint.evaluator import evaluate
+from preflight.lint.expressions import Handle
+from preflight.loaders.document import UNKNOWN, Unknown
+from preflight.plugins import manager as plugins
+from preflight.source.finding import Severity
 
 SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from megatron_reading import SIZES, document, read
 
-from preflight.arguments import REMOVE
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron import MegatronDialect
-from preflight.request import Request
+from preflight.run.arguments import REMOVE
+from preflight.run.request import Request
 
 
 @pytest.mark.parametrize(

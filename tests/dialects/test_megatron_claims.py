@@ -8,7 +8,7 @@ from megatron_reading import document
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.loaders.command import load_command
-from preflight.request import Request, Target
+from preflight.run.request import Request, Target
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_claims_by_content(text: str, name: str, ours: bool) -> None:
     [
         ("pretrain_gpt.py --num-layers 2", "", "megatron@0.20.0"),
         ("pretrain_gpt.py --num-layers 2", "megatron", "megatron@0.20.0"),
-        ("pretrain_gpt.py --num-layers 2 --encoder-tensor-model-parallel-size 1", "", "megatron@0.12.1"),
+        ("pretrain_gpt.py --num-layers 2 --encoder-tensor-model-parallel-size 1", "", "megatron@0.13.0"),
         ("pretrain_gpt.py --num-layers 2 --use-fused-rmsnorm --tokenizer-name-or-path x", "", "mindspeed-llm@26.1.0"),
         ("posttrain_gpt.py --num-layers 2", "", "mindspeed-llm@26.1.0"),
         ("posttrain_gpt.py --num-layers 2", "mindspeed", "mindspeed@26.1.0"),
         ("pretrain_gpt.py --num-layers 2 --use-fused-rmsnorm", "megatron@0.12.1", "megatron@0.12.1"),
         ("pretrain_gpt.py --num-layers 2 --unaligned-linear", "", "mindspeed@26.1.0"),
         ("pretrain_gpt.py --num-layers 2", "megatron@0.12.0", "megatron@0.12.1"),
-        ("pretrain_gpt.py --num-layers 2", "megatron@v0.19.0", "megatron@0.20.0"),
+        ("pretrain_gpt.py --num-layers 2", "megatron@v0.19.0", "megatron@0.19.0"),
         ("pretrain_gpt.py --num-layers 2", "mindspeed-llm", "mindspeed-llm@26.1.0"),
         ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@2.1.0", "mindspeed-llm@2.2.0"),
         ("pretrain_gpt.py --num-layers 2", "mindspeed@2.3.0_core_r0.12.1", "mindspeed@2.3.0"),

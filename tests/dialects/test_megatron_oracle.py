@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from flag_tables import tables
 
-from preflight.cluster import Device
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.loaders import load
 from preflight.loaders.command import load_command
-from preflight.request import Request, Target
-from preflight.source import Source
+from preflight.run.cluster import Device
+from preflight.run.request import Request, Target
+from preflight.source.text import Source
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 NAMES = {"vpp": "virtual_pipeline_model_parallel_size"}

@@ -13,10 +13,10 @@ from preflight.dialects.megatron import plan_training
     [
         ("--bf16", {"precision.master": "fp32", "precision.gradients": "fp32", "optimizer.zero": 0, "model.positions": 1024, "model.tied": True}),
         ("--bf16 --use-distributed-optimizer --context-parallel-size 2", {"optimizer.zero": 1, "optimizer.shards": 8}),
-        ("--transformer-impl local", {"model.attention": "unfused", "loss.implementation": "local"}),
+        ("--transformer-impl local", {"model.attention": "unfused", "model.kernels": "local"}),
         ("--attention-backend unfused", {"model.attention": "unfused"}),
         ("--position-embedding-type rope --normalization RMSNorm", {"model.positions": 0, "model.norm": "rms", "model.attention": "flash"}),
-        ("--cross-entropy-loss-fusion", {"loss.cross_entropy": "native"}),
+        ("--cross-entropy-loss-fusion", {"model.cross_entropy": "native"}),
         ("--swiglu", {"model.gated": True, "model.gate_kept": 0}),
         ("--swiglu --no-bias-swiglu-fusion", {"model.gated": True, "model.gate_kept": 2}),
         ("--swiglu --no-bias-swiglu-fusion --use-te-activation-func", {"model.gate_kept": 0}),

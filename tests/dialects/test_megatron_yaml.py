@@ -7,7 +7,7 @@ from megatron_reading import document, read
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.loaders.command import load_command
-from preflight.request import Request
+from preflight.run.request import Request
 
 
 def test_edits_of_a_functional_test() -> None:

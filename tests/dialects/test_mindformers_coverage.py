@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from preflight.dialects.mindformers.core_sorts import CORE_SORTS
-from preflight.dialects.mindformers.glm_sorts import GLM_SORTS
-from preflight.dialects.mindformers.types import SORTS
-from preflight.plugins import load as load_plugins
+from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.plugins.manager import load as load_plugins
 from preflight.report.coverage import mentioned
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +22,7 @@ NEAR = 3
 def places() -> set[tuple[str, int]]:
     """Every place upstream that a rule names."""
     found = {place for rule in load_plugins().rules(None) for place in mentioned(rule)}
-    texts = [place for sort in (*SORTS, *CORE_SORTS, *GLM_SORTS) for place in sort.places.values()]
+    texts = [place for row in checked_in("", core=True) for place in row.places.values()]
     texts += [(ROOT / "preflight" / "dialects" / "mindformers" / "keys.py").read_text(encoding="utf-8")]
     return found | {(m[1], int(m[2])) for text in texts for m in re.finditer(r"(mindformers/[\w/]+\.py):(\d+)", text)}
 

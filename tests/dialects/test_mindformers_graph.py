@@ -13,14 +13,14 @@ import yaml
 import preflight
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers import MindFormersDialect
+from preflight.dialects.mindformers.config_kinds import kind_of
 from preflight.dialects.mindformers.graph import read_graph
 from preflight.dialects.mindformers.json_schema import VERSIONS, files
-from preflight.dialects.mindformers.kinds import kind_of
-from preflight.dialects.mindformers.table import folder, table
+from preflight.dialects.mindformers.release_tables import folder, table
 from preflight.loaders.yaml import load_yaml
-from preflight.request import Request, Target
-from preflight.source import Source
-from preflight.value import derived
+from preflight.run.request import Request, Target
+from preflight.run.value import derived
+from preflight.source.text import Source
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 needs_labels = pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded results of the real code are not here")

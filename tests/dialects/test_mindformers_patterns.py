@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import preflight
-from preflight.dialects.mindformers.layers import _layer as layer
+from preflight.dialects.mindformers.layer_operators import _layer as layer
 from preflight.dialects.mindformers.operators import compiled, match, nearest
 
 DENSE, CONCAT = layer("llama", "plain", "dense"), layer("llama", "concat", "dense-concat")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight.constraints.versions import matches
-from preflight.dialects.megatron.table import table
+from preflight.dialects.megatron.option_table import table
+from preflight.run.versions import matches
 
 RELEASES = ("2.2.0", "2.3.0", "26.0.0", "26.1.0")
 SIZES = (
@@ -60,7 +60,9 @@ def test_an_option_that_came_or_went_says_where_it_is() -> None:
     assert errors("--no-pad-to-seq-lengths", "mindspeed-llm@2.2.0")["unknown-flag"].endswith("; mindspeed-llm 2.3.0 has it")
     assert errors("--enable-mhc", "mindspeed-llm@2.2.0")["unknown-flag"].endswith("; mindspeed-llm 26.1.0 has it")
     assert errors("--mtp-after-norm", "mindspeed-llm@26.0.0")["unknown-flag"].endswith("; mindspeed-llm before 26.0 had it")
-    assert errors("--muon-momentum 0.9", "mindspeed@26.0.0")["unknown-flag"].endswith("; mindspeed 26.1.0, megatron 0.20.0 and mindspeed-llm 26.1.0 have it")
+    assert errors("--muon-momentum 0.9", "mindspeed@26.0.0")["unknown-flag"].endswith(
+        "; megatron 0.16.0 and later, mindspeed 26.1.0 and mindspeed-llm 26.1.0 have it"
+    )
 
 
 @pytest.mark.parametrize(

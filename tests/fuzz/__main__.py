@@ -14,17 +14,18 @@ from pathlib import Path
 SLICE = 60.0
 
 
-def _worker(engine: str, name: str, folder: Path, seconds: float, seed: int) -> None:
-    """A slice of a target's time; says so when it ends badly."""
+def _worker(engine: str, name: str, folder: Path, seconds: float, seed: int) -> bool:
+    """A slice of a target's time; whether it ends well."""
     words = [sys.executable, "-m", "tests.fuzz.worker", engine, name, str(folder), f"{seconds:.1f}", str(seed)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
         done = subprocess.run(words, timeout=seconds * 2 + 60, check=False, **quiet)  # type: ignore[call-overload]
     except subprocess.TimeoutExpired:
         print(f"{name} hangs for good (seed {seed})", file=sys.stderr)
-        return
+        return False
     if done.returncode:
         print(f"{name} ended with {done.returncode} (seed {seed}): {done.stderr[-2000:].decode(errors='replace')}", file=sys.stderr)
+    return done.returncode == 0
 
 
 def _table(folder: Path, names: list[str]) -> int:
@@ -63,16 +64,16 @@ def main() -> int:
 
     names = asked.target or list(TARGETS)
     shares = sum(TARGETS[name][0] for name in names)
-    end, seed = time.monotonic() + asked.seconds, asked.seed
+    end, seed, broken = time.monotonic() + asked.seconds, asked.seed, 0
     slice = min(SLICE, asked.seconds / len(names))
     while (left := end - time.monotonic()) > 1:
         for name in names:
             seconds = min(left, slice * TARGETS[name][0] * len(names) / shares)
-            _worker(asked.engine, name, folder, seconds, seed)
+            broken += not _worker(asked.engine, name, folder, seconds, seed)
         seed += 1
     finds = _table(folder, names)
     print(f"what was found lies in {folder}" if finds else "nothing was found")
-    return 1 if finds else 0
+    return 1 if finds or broken else 0
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable
 from importlib import import_module
 
-from preflight.engine import Report
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
 from preflight.loaders.command import load_command
-from preflight.request import Request, Target
-from preflight.source import InputError, Source
-from preflight.workspace import Workspace
+from preflight.run.request import Request, Target
+from preflight.source.text import InputError, Source
 
 from . import configs
 from .choices import Choices

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from preflight.constraints.evaluator import evaluate
-from preflight.constraints.expressions import Expression, Handle
-from preflight.document import UNKNOWN, Unknown
+from preflight.lint.evaluator import evaluate
+from preflight.lint.expressions import Expression, Handle
+from preflight.loaders.document import UNKNOWN, Unknown
 
 from . import configs
 from .choices import Choices

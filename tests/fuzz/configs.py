@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from preflight import testing
-from preflight.plugins import Plugins, load
+from preflight.plugins.manager import Plugins, load
 
 from .choices import Choices
 from .values import odd, odd_word
@@ -94,8 +94,8 @@ def pynative_names() -> tuple[str, ...]:
 @cache
 def options() -> tuple[str, ...]:
     """Every option of every framework that is started by a command."""
-    table = import_module("preflight.dialects.megatron.table")
-    return tuple(sorted({option for release in table.FILES for option in table.table(*release).options}))
+    table = import_module("preflight.dialects.megatron.option_table")
+    return tuple(sorted({option for release in (*table.UNASKED, *table.ASKED) for option in table.table(*release).options}))
 
 
 @cache

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from importlib import import_module
 
-from preflight.document import walk
-from preflight.finding import Edit
-from preflight.fixer import fix
+from preflight.checking.workspace import Workspace
+from preflight.fix.fixer import fix
+from preflight.fix.prove_yaml import prove
 from preflight.loaders import load
-from preflight.proof import prove
-from preflight.refusal import NotProven
-from preflight.source import InputError, Source
-from preflight.workspace import Workspace
+from preflight.loaders.document import walk
+from preflight.source.finding import Edit
+from preflight.source.refusal import NotProven
+from preflight.source.text import InputError, Source
 
 from . import configs
 from .checks import request, script_text, sound

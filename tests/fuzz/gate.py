@@ -6,11 +6,11 @@ from typing import Any
 
 import yaml
 
-from preflight.gate.server import _submission
+from preflight.gate.question import Question
 from preflight.gate.submission import Submission
 from preflight.gate.text import told
 from preflight.gate.verdict import Policies, judge
-from preflight.source import InputError
+from preflight.source.text import InputError
 
 from . import configs
 from .checks import script_text
@@ -28,7 +28,7 @@ def gate(choices: Choices) -> None:
         choices.below(3)
     ]()
     try:
-        submission = _submission(asked, body)
+        submission = Question(asked, body).submission()
     except InputError:
         return
     _answered(submission)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from . import repetition
 from .checks import command, script, tree
 from .choices import Choices
 from .conditions import constraints, evaluator
 from .edits import fixer, proof
 from .gate import gate, manifest
+from .names import names
+from .protocol import protocol
 from .texts import loader, shell, sums, toml
 
 Fuzz = Callable[[Choices], None]
@@ -29,5 +32,9 @@ TARGETS: dict[str, tuple[int, Fuzz]] = {
     "gate": (2, gate),
     "manifest": (2, manifest),
     "proof": (1, proof),
+    "repeated-yaml": (4, repetition.yaml),
+    "repeated-shell": (4, repetition.shell),
+    "names": (2, names),
+    "protocol": (1, protocol),
 }
 """By name: the share of the time, and what is run."""

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from preflight.api import check_command, check_text
-from preflight.gate.server import _submission
+from preflight.gate.question import Question
 from preflight.loaders import load
 from preflight.loaders.shell.parameters import substring, transform
-from preflight.source import InputError, Source
+from preflight.source.text import InputError, Source
 
 from . import targets
 from .choices import Choices
@@ -60,7 +60,7 @@ def test_operators_of_parameters() -> None:
 @pytest.mark.parametrize("number", ["²", "٣" * 10, "1" * 5000, "-1", "1e3", " "])
 def test_counts_in_a_question_to_the_gate(number: str) -> None:
     with pytest.raises(InputError):
-        _submission({"nodes": number}, b"")
+        Question({"nodes": number}, b"").submission()
 
 
 @pytest.mark.parametrize("offset", [".inf", "-.inf", ".nan", "[.inf, 0]", "[[.nan], [1]]", "'²'", "9" * 400])

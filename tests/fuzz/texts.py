@@ -6,12 +6,13 @@ import contextlib
 
 import yaml as pyyaml
 
-from preflight import settings
-from preflight.document import Document, walk
+from preflight.fix.prove_yaml import same
+from preflight.loaders.document import Document, walk
 from preflight.loaders.shell import arithmetic, load_script
+from preflight.loaders.shell.arithmetic_tokens import NotKnown
 from preflight.loaders.yaml import load_yaml
-from preflight.proof import same
-from preflight.source import InputError, Source
+from preflight.run import settings
+from preflight.source.text import InputError, Source
 
 from .choices import Choices
 from .configs import folder
@@ -54,7 +55,7 @@ def shell(choices: Choices) -> None:
 def sums(choices: Choices) -> None:
     """Arithmetic of the shell."""
     text = pieces(choices, SUMS)
-    with contextlib.suppress(arithmetic.NotKnown):
+    with contextlib.suppress(NotKnown):
         value = arithmetic.evaluate(text, lambda name: 7)
         assert -(2**63) <= value < 2**63, (text, value)
 

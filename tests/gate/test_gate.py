@@ -13,7 +13,7 @@ import pytest
 from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.text import told
 from preflight.gate.verdict import Policies, Verdict, judge
-from preflight.plugins import load
+from preflight.plugins.manager import load
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """\
@@ -52,7 +52,7 @@ def gate(plugins):
         (GOOD, "pass", 0),
         (BAD, "refuse", 1),
         ("#!/bin/bash\necho hello\n", "unknown", 0),
-        ("", "unknown", 0),
+        ("", "unknown", 2),
         (SCRIPT.format(tensor="$1", batch=64, nodes='"$2"'), "pass", 0),
         (SCRIPT.format(tensor="${TP:?}", batch="$((DP * 8))", nodes="$SLURM_NNODES"), "pass", 0),
     ],
@@ -108,7 +108,13 @@ def test_a_component_is_not_judged_by_its_own_lines(gate):
         (Policies(20), Override("ann", "debugging"), "pass", 0, ["device-count", "heads-not-divisible"]),
         (Policies(20), Override("ann", "  "), "refuse", 1, None),
         (Policies(20, final=frozenset({"device-count"})), Override("ann", "debugging"), "refuse", 1, None),
-        (Policies(20, final=frozenset({"another-rule"})), Override("ann", "debugging"), "pass", 0, ["device-count", "heads-not-divisible"]),
+        (
+            Policies(20, final=frozenset({"another-rule"})),
+            Override("ann", "debugging"),
+            "pass",
+            0,
+            ["device-count", "heads-not-divisible"],
+        ),
         (Policies(20, report_only=True), None, "refuse", 0, None),
     ],
     ids=["overridden", "no reason", "final", "other final", "report only"],
@@ -122,7 +128,9 @@ def test_overrides(gate, policies, override, word, code, recorded):
 def test_memory_is_judged_where_the_device_is_said(gate):
     large = SCRIPT.format(tensor=1, batch=64, nodes=2)
     assert gate(large).word == "pass"
-    assert "predicted-oom" in {f.rule for f in gate(large, Policies(20, device="v100")).report.findings if f.severity == "error"}
+    assert "predicted-oom" in {
+        f.rule for f in gate(large, Policies(20, device="v100")).report.findings if f.severity == "error"
+    }
     assert gate(large, Policies(20, device="h200")).word == "pass"
 
 
@@ -133,9 +141,9 @@ def test_refusing_the_unknown_is_a_choice(gate):
 
 def test_a_deadline_is_kept_and_is_no_verdict(gate):
     start = time.monotonic()
-    verdict = gate(GOOD + "# " + "x" * 2_000_000 + "\n" + GOOD * 2000, Policies(0.2))
+    verdict = gate(GOOD * 400, Policies(0.05))
     assert time.monotonic() - start < 2
-    assert (verdict.code, verdict.word) == (3, "unknown") and verdict.as_dict()["deadline_ms"] == 200
+    assert (verdict.code, verdict.word) == (3, "unknown") and verdict.as_dict()["deadline_ms"] == 50
 
 
 def test_unreadable_is_exit_2(gate):
@@ -143,10 +151,16 @@ def test_unreadable_is_exit_2(gate):
 
 
 def test_a_refusal_fits_80_columns_and_contains_the_fix(gate):
-    lines = told(gate(SCRIPT.format(tensor=4, batch=63, nodes=2), name="a-rather-long-name-of-a-job-script-that-somebody-wrote"))
+    lines = told(
+        gate(SCRIPT.format(tensor=4, batch=63, nodes=2), name="a-rather-long-name-of-a-job-script-that-somebody-wrote")
+    )
     assert all(len("sbatch: error: lua: " + line) <= 80 for line in lines)
     text = "\n".join(lines)
-    assert "global batch 63 is not a multiple of" in text and "fix: set the global batch to" in text and "preflight-override=WHY" in text
+    assert (
+        "global batch 63 is not a multiple of" in text
+        and "fix: set the global batch to" in text
+        and "preflight-override=WHY" in text
+    )
 
 
 def test_layouts_that_would_run_are_offered(gate):
@@ -170,7 +184,20 @@ def test_escape_sequences_of_strangers_do_not_reach_the_terminal(gate):
 
 def test_the_command_writes_json_to_stdout_people_to_stderr_and_an_audit_line(tmp_path):
     log = tmp_path / "audit.jsonl"
-    words = [sys.executable, "-m", "preflight", "gate", "--script", "-", "--override", "a test", "--user", "ann", "--audit", str(log)]
+    words = [
+        sys.executable,
+        "-m",
+        "preflight",
+        "gate",
+        "--script",
+        "-",
+        "--override",
+        "a test",
+        "--user",
+        "ann",
+        "--audit",
+        str(log),
+    ]
     ran = subprocess.run(words, input=BAD, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ran.returncode == 0 and json.loads(ran.stdout)["override"]["user"] == "ann"
     assert ran.stderr.startswith("preflight: overridden and recorded, with 2 errors")
@@ -180,7 +207,9 @@ def test_the_command_writes_json_to_stdout_people_to_stderr_and_an_audit_line(tm
 
 def test_nothing_beside_the_script_is_opened(gate, tmp_path):
     (tmp_path / "model_config.yaml").write_text("num_layers: 33\n")
-    script = f"#!/bin/bash\nsource {tmp_path}/env.sh\ntorchrun pretrain_gpt.py --yaml-cfg {tmp_path}/model_config.yaml\n"
+    script = (
+        f"#!/bin/bash\nsource {tmp_path}/env.sh\ntorchrun pretrain_gpt.py --yaml-cfg {tmp_path}/model_config.yaml\n"
+    )
     assert gate(script).code == 0
 
 
@@ -191,7 +220,9 @@ def test_files_that_a_script_names_are_opened_where_the_client_says_so(tmp_path,
     (tmp_path / "configs").mkdir()
     (tmp_path / "scripts").mkdir()
     (tmp_path / "configs/run.yaml").write_text((ROOT / "examples/mindformers/run_llama2_7b.yaml").read_text())
-    (tmp_path / "scripts/job.sh").write_text("#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n")
+    (tmp_path / "scripts/job.sh").write_text(
+        "#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n"
+    )
     assert run(["gate", "--script", "scripts/job.sh", "-f", "text"]) == 0
     assert run(["gate", "--script", "scripts/job.sh", "-f", "text", "--follow"]) == 1
     assert "configs/run.yaml:56" in capsys.readouterr().err

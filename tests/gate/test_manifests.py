@@ -8,8 +8,8 @@ import pytest
 
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, Verdict, judge
-from preflight.plugins import load
-from preflight.source import Source
+from preflight.plugins.manager import load
+from preflight.source.text import Source
 
 ARGS = (
     "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 --seq-length 4096 --max-position-embeddings 4096 "
@@ -50,12 +50,18 @@ def pytorch(tensor: int, more: str = "", extra: str = "", workers: str = "replic
 
 def volcano(tensor: int) -> str:
     pod = indent(container(launch(tensor), "huawei.com/Ascend910: 8"), " " * 4)
-    return head("batch.volcano.sh/v1alpha1", "Job") + f"  minAvailable: 2\n  tasks:\n  - replicas: 2\n    name: worker\n{pod}\n"
+    return (
+        head("batch.volcano.sh/v1alpha1", "Job")
+        + f"  minAvailable: 2\n  tasks:\n  - replicas: 2\n    name: worker\n{pod}\n"
+    )
 
 
 def ascend(tensor: int) -> str:
     pod = indent(container(launch(tensor), 'huawei.com/Ascend910: "8"'), " " * 6)
-    return head("mindxdl.gitee.com/v1", "AscendJob") + f"  replicaSpecs:\n    Master:\n      replicas: 1\n{pod}\n    Worker:\n      replicas: 1\n{pod}\n"
+    return (
+        head("mindxdl.gitee.com/v1", "AscendJob")
+        + f"  replicaSpecs:\n    Master:\n      replicas: 1\n{pod}\n    Worker:\n      replicas: 1\n{pod}\n"
+    )
 
 
 def mpi(tensor: int) -> str:
@@ -70,7 +76,10 @@ def mpi(tensor: int) -> str:
 
 def jobset(tensor: int) -> str:
     pod = indent(container(launch(tensor), "nvidia.com/gpu: 8"), " " * 10)
-    return head("jobset.x-k8s.io/v1alpha2", "JobSet") + f"  replicatedJobs:\n  - name: w\n    template:\n      spec:\n          parallelism: 2\n{pod}\n"
+    return (
+        head("jobset.x-k8s.io/v1alpha2", "JobSet")
+        + f"  replicatedJobs:\n  - name: w\n    template:\n      spec:\n          parallelism: 2\n{pod}\n"
+    )
 
 
 def hyperjob(tensor: int, jobs: str = "") -> str:
@@ -81,16 +90,25 @@ def hyperjob(tensor: int, jobs: str = "") -> str:
     )
 
 
-def trainjob(tensor: int, more: str = "", nodes: str = "numNodes: 2", devices: str = "resourcesPerNode: {limits: {nvidia.com/gpu: 8}}") -> str:
+def trainjob(
+    tensor: int,
+    more: str = "",
+    nodes: str = "numNodes: 2",
+    devices: str = "resourcesPerNode: {limits: {nvidia.com/gpu: 8}}",
+) -> str:
     script = "\n".join(f"        {line}" for line in launch(tensor, more).splitlines())
     sizes = "".join(f"    {line}\n" for line in (nodes, devices) if line)
     text = f"  runtimeRef: {{name: torch-distributed}}\n  trainer:\n{sizes}    command: [bash, -c]\n    args:\n      - |\n{script}\n"
     return head("trainer.kubeflow.org/v1alpha1", "TrainJob") + text
 
 
-def rayjob(tensor: int, more: str = "--nnodes 1 --nproc-per-node 8", cluster: str = "", replicas: str = "replicas: 1") -> str:
+def rayjob(
+    tensor: int, more: str = "--nnodes 1 --nproc-per-node 8", cluster: str = "", replicas: str = "replicas: 1"
+) -> str:
     def group(indentation: int) -> str:
-        return indent("template: {spec: {containers: [{name: ray, resources: {limits: {nvidia.com/gpu: 8}}}]}}", " " * indentation)
+        return indent(
+            "template: {spec: {containers: [{name: ray, resources: {limits: {nvidia.com/gpu: 8}}}]}}", " " * indentation
+        )
 
     words = f"torchrun {more} pretrain_gpt.py {ARGS} --tensor-model-parallel-size {tensor}"
     ray = f"  rayClusterSpec:\n{cluster}    headGroupSpec:\n{group(6)}\n    workerGroupSpecs:\n    - groupName: w\n      {replicas}\n{group(6)}\n"
@@ -125,8 +143,12 @@ def test_findings_stand_where_the_manifest_says_it(gate):
 @pytest.mark.parametrize(
     "text",
     [
-        pytorch(3, extra="  elasticPolicy: {minReplicas: 1, maxReplicas: 4}\n").replace("--num-attention-heads 32", "--num-attention-heads 33"),
-        pytorch(32, workers='replicas: "{{ workers }}"').replace("--num-attention-heads 32", "--num-attention-heads 64"),
+        pytorch(3, extra="  elasticPolicy: {minReplicas: 1, maxReplicas: 4}\n").replace(
+            "--num-attention-heads 32", "--num-attention-heads 33"
+        ),
+        pytorch(32, workers='replicas: "{{ workers }}"').replace(
+            "--num-attention-heads 32", "--num-attention-heads 64"
+        ),
         pytorch(32, more="--nnodes $PET_NNODES --nproc-per-node 8", extra="  elasticPolicy: {}\n"),
     ],
     ids=["elastic", "template", "operator's variable"],
@@ -147,7 +169,15 @@ def test_what_is_not_known_never_refuses(gate, text):
         rayjob(3, more=""),
         rayjob(3, more="--nproc-per-node $GPUS"),
     ],
-    ids=["the runtime's nodes", "the runtime's devices", "no device", "several jobs", "a split", "Ray's workers", "a variable"],
+    ids=[
+        "the runtime's nodes",
+        "the runtime's devices",
+        "no device",
+        "several jobs",
+        "a split",
+        "Ray's workers",
+        "a variable",
+    ],
 )
 def test_what_another_object_says_never_refuses(gate, text):
     verdict = gate(text.replace("--num-attention-heads 32", "--num-attention-heads 33"))
@@ -155,13 +185,17 @@ def test_what_another_object_says_never_refuses(gate, text):
 
 
 def test_processes_outweigh_devices_where_both_are_asked_for(gate):
-    assert gate(trainjob(4, devices="numProcPerNode: auto\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")).submission.allocation == (
+    assert gate(
+        trainjob(4, devices="numProcPerNode: auto\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")
+    ).submission.allocation == (
         2,
         8,
         16,
         "manifest",
     )
-    assert gate(trainjob(4, devices="numProcPerNode: 6\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")).submission.allocation == (2, 6, 12, "manifest")
+    assert gate(
+        trainjob(4, devices="numProcPerNode: 6\n    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}")
+    ).submission.allocation == (2, 6, 12, "manifest")
 
 
 def test_half_of_what_a_launcher_states_is_multiplied_with_the_manifest(gate):
@@ -169,7 +203,9 @@ def test_half_of_what_a_launcher_states_is_multiplied_with_the_manifest(gate):
     assert "12 devices are not a multiple" in next(f.message for f in found.report.findings if f.rule == "device-count")
     assert gate(pytorch(4, "--nproc-per-node 4")).word == "pass"
     assert "device-count" not in rules(gate(trainjob(3, "--nproc-per-node 6", nodes="")))
-    assert "24 devices are not a multiple" in next(f.message for f in gate(pytorch(16, "--nnodes 3")).report.findings if f.rule == "device-count")
+    assert "24 devices are not a multiple" in next(
+        f.message for f in gate(pytorch(16, "--nnodes 3")).report.findings if f.rule == "device-count"
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +232,11 @@ def test_what_a_launcher_says_itself_counts(gate):
     assert "world-sizes-disagree" in {f.rule for f in gate(pytorch(8, "--nnodes 1 --nproc-per-node 8")).report.findings}
 
 
-@pytest.mark.parametrize("text", ["", "kind: Pod\n", "- 1\n", "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec: {}\n"])
+def test_an_empty_manifest_is_unreadable(gate):
+    assert (gate("").word, gate("").code) == ("unknown", 2)
+
+
+@pytest.mark.parametrize("text", ["kind: Pod\n", "- 1\n", "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec: {}\n"])
 def test_other_manifests_are_unknown(gate, text):
     assert (gate(text).word, gate(text).code) == ("unknown", 0)
 

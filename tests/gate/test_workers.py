@@ -35,26 +35,26 @@ def pool():
 
 def test_a_hanging_worker_costs_the_deadline_only(pool):
     start = time.monotonic()
-    assert pool.ask(b"hang", 0.2) is None
+    assert pool.ask(b"hang", 0.2).answer is None
     assert time.monotonic() - start < 1.5
-    assert pool.ask(b"next", 5) is not None
+    assert pool.ask(b"next", 5).answer is not None
 
 
 def test_a_question_that_kills_has_no_answer_and_the_next_one_has(pool):
-    assert pool.ask(b"die", 5) is None
-    assert pool.ask(b"next", 5) is not None
+    assert pool.ask(b"die", 5).answer is None
+    assert pool.ask(b"next", 5).answer is not None
 
 
 def test_a_worker_that_is_not_fit_is_replaced_unnoticed(pool):
-    first = pool.ask(b"unfit", 5)
-    second = pool.ask(b"next", 5)
+    first = pool.ask(b"unfit", 5).answer
+    second = pool.ask(b"next", 5).answer
     assert None not in (first, second) and first != second
 
 
 def test_a_worker_that_wore_out_loses_no_question(monkeypatch):
     monkeypatch.setattr(workers, "MOST_ANSWERS", 3)
     made = Workers(2, work)
-    answers = [made.ask(b"x", 5) for _ in range(20)]
+    answers = [made.ask(b"x", 5).answer for _ in range(20)]
     made.stop()
     assert None not in answers and len(set(answers)) >= 6
 
@@ -79,7 +79,10 @@ def asked(path: Path, query: str, body: bytes, **headers: str) -> str:
 @pytest.fixture
 def server(tmp_path: Path):
     path = tmp_path / "gate.sock"
-    running = subprocess.Popen([sys.executable, "-m", "preflight", "gate-serve", "--socket", str(path), "--workers", "1"], stderr=subprocess.PIPE)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "preflight", "gate-serve", "--socket", str(path), "--workers", "1"],
+        stderr=subprocess.PIPE,
+    )
     assert running.stderr is not None and b"listening" in running.stderr.readline()
     running.socket = path
     yield running
@@ -89,7 +92,9 @@ def server(tmp_path: Path):
 
 
 def test_the_server_answers_in_the_contracts_json(server):
-    data = json.loads(asked(server.socket, "nodes=2&devices_per_node=8&name=a", b"#!/bin/sh\necho hello\n", Accept="application/json"))
+    data = json.loads(
+        asked(server.socket, "nodes=2&devices_per_node=8&name=a", b"#!/bin/sh\necho hello\n", Accept="application/json")
+    )
     assert (data["schema"], data["verdict"], data["allocation"]["source"]) == (1, "unknown", "scheduler")
 
 
@@ -103,12 +108,20 @@ def test_the_socket_is_not_for_everybody(server):
 
 
 def test_workers_do_not_outlive_a_killed_server(server):
-    children = [int(pid) for pid in subprocess.run(["ps", "-o", "pid=", "--ppid", str(server.pid)], capture_output=True, text=True, check=True).stdout.split()]
+    children = [
+        int(pid)
+        for pid in subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(server.pid)], capture_output=True, text=True, check=True
+        ).stdout.split()
+    ]
     assert children
     os.kill(server.pid, signal.SIGKILL)
     server.wait()
     end = time.monotonic() + 15
-    while any(Path(f"/proc/{pid}/status").exists() and "Z" not in _state(pid) for pid in children) and time.monotonic() < end:
+    while (
+        any(Path(f"/proc/{pid}/status").exists() and "Z" not in _state(pid) for pid in children)
+        and time.monotonic() < end
+    ):
         time.sleep(0.2)
     assert time.monotonic() < end
 

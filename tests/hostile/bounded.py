@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.api import installed, request
-from preflight.engine import Report
-from preflight.source import Source
-from preflight.workspace import Workspace
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
+from preflight.source.text import Source
 
 GRAPH = """run_mode: train
 use_parallel: True

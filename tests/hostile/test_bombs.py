@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 from bounded import COMMAND, GRAPH, check
 
 from preflight.loaders import load
-from preflight.source import InputError, Source
+from preflight.source.text import InputError, Source
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -65,7 +66,8 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_hostile_scripts_are_bounded(name: str, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(SCRIPTS[name])
-    check(SCRIPTS[name], "run.sh", tmp_path)
+    with contextlib.suppress(InputError):
+        check(SCRIPTS[name], "run.sh", tmp_path)
 
 
 BAD_BYTES = {

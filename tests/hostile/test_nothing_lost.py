@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from preflight import atomic
-from preflight.source import InputError, Source
+from preflight.source import atomic
+from preflight.source.text import InputError, Source
 
 OLD = "use_parallel: True\nparallel_config:\n  data_parallel: 4 # dp\n  model_parallel: 8\n"
 NEW = OLD.replace("4", "2")
@@ -39,8 +39,8 @@ def beside(path: Path) -> list[str]:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from preflight import atomic
-from preflight.source import Source
+from preflight.source import atomic
+from preflight.source.text import Source
 step, when, path = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 real = getattr(os, step)
 def stop(*given, **named):

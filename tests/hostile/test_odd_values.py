@@ -8,9 +8,9 @@ import pytest
 from odd import CONFIGS, odd
 
 import preflight
-from preflight.engine import Policy
-from preflight.plugins import load
-from preflight.source import InputError
+from preflight.checking.engine import Policy
+from preflight.plugins.manager import load
+from preflight.source.text import InputError
 
 
 @pytest.mark.parametrize("name", CONFIGS)

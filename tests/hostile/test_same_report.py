@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from preflight.api import installed
-from preflight.engine import check_documents
+from preflight.checking.engine import check_documents
 from preflight.loaders import load
-from preflight.plugins import Plugins
+from preflight.plugins.manager import Plugins
 from preflight.report import concise, json
-from preflight.request import Request
-from preflight.source import Source
+from preflight.run.request import Request
+from preflight.source.text import Source
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 FILES = sorted(path for path in EXAMPLES.rglob("*") if path.suffix in (".yaml", ".sh"))

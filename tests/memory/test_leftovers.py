@@ -6,12 +6,11 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.cluster import Cluster, Device
 from preflight.memory import activations, flops, leftovers, loss, parameters
 from preflight.memory.estimate import stage
 from preflight.memory.peak import recomputed
-from preflight.memory.schedule import in_flight
 from preflight.memory.shape import Missing, shape
+from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 PIPELINE = {"layout__pipeline": 2, "layout__stages": ((8, 8), (8, 8)), "batch__count": 8}
@@ -40,7 +39,7 @@ def test_a_stage_has_placeholders_of_its_own_linears():
     assert placeholder(1, **PIPELINE).high - placeholder(0, **PIPELINE).high == 2 * 32000 * 4096
 
 
-@pytest.mark.parametrize("changes", [{"loss__gradient_fusion": False}, {"loss__implementation": "mindspeed"}, {"model__lora_targets": ("qkv",)}])
+@pytest.mark.parametrize("changes", [{"optimizer__gradient_fusion": False}, {"model__kernels": "torch-npu"}, {"model__lora_targets": ("qkv",)}])
 def test_no_placeholders_where_gradients_are_not_accumulated_in_place(changes):
     assert placeholder(**changes) is None
 
@@ -51,7 +50,7 @@ def test_parts_that_another_rank_feeds_keep_their_last_input_and_its_gradient():
     assert last.steady - whole == 2 * 4 * 4096 * 4096
     assert first.steady - sum(term.high for term in first.terms if term.kind == "steady") == 4 * 4096 * 4096
     assert leftovers.last_inputs(shape(make()), 0) == 0
-    assert leftovers.last_inputs(shape(make(**PIPELINE, loss__implementation="mindspore-graph")), 1) == 0
+    assert leftovers.last_inputs(shape(make(**PIPELINE, model__kernels="mindspore")), 1) == 0
 
 
 def test_last_inputs_are_in_flight_at_the_peak():
@@ -61,7 +60,7 @@ def test_last_inputs_are_in_flight_at_the_peak():
 
 @pytest.mark.parametrize(("kind", "kept"), [("unfused", 4), ("native", 4), ("te", 2)])
 def test_a_prediction_depth_keeps_what_the_backward_pass_of_its_loss_needs(kind, kept):
-    s = shape(make(loss__cross_entropy=kind, model__mtp=1))
+    s = shape(make(model__cross_entropy=kind, model__mtp=1))
     assert loss.kept_bytes(s) == kept * 4096 * 32000
 
 
@@ -123,11 +122,7 @@ def test_tensor_parallel_ranks_with_experts_of_their_own_hold_fewer_tokens_each(
     assert activations.dispatched_tokens(parts) == 4 * activations.dispatched_tokens(own)
 
 
-def test_overlapped_experts_keep_no_part_of_the_model_alive_beyond_the_schedule():
-    assert in_flight(shape(make(**PIPELINE)), 1) == in_flight(shape(make(**PIPELINE, loss__overlap_expert=True)), 1)
-
-
-GRID = {"layout__tensor": 4, "layout__tensor_x": 2, "loss__implementation": "mindspeed"}
+GRID = {"layout__tensor": 4, "layout__tensor_x": 2, "model__kernels": "torch-npu"}
 
 
 def test_two_dimensions_of_tensor_parallelism_divide_what_lies_between_linears_as_sequence_parallelism_does():
@@ -190,7 +185,7 @@ def test_norms_behind_and_a_gate_written_out_keep_more():
 
 
 def test_a_cap_on_logits_keeps_its_tanh():
-    capped, plain = (loss.kept(shape(make(loss__capped=on))) for on in (True, False))
+    capped, plain = (loss.kept(shape(make(model__capped=on))) for on in (True, False))
     assert [one - other for one, other in zip(capped, plain, strict=True)] == [2 * 4096 * 32000] * 2
 
 

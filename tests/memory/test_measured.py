@@ -8,13 +8,13 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.checking import Checker
-from preflight.cluster import Cluster, Device
+from preflight.checking.checker import Checker
 from preflight.memory import estimate
-from preflight.plugins import load
-from preflight.settings import load as load_settings
-from preflight.source import InputError, Source
-from preflight.value import derived
+from preflight.plugins.manager import load
+from preflight.run.cluster import Cluster, Device
+from preflight.run.settings import load as load_settings
+from preflight.run.value import derived
+from preflight.source.text import InputError, Source
 
 GIB = 2**30
 ARGS = (

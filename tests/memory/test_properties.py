@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_plans import make
 
-from preflight.cluster import Cluster, Device
 from preflight.memory import estimate
 from preflight.memory.estimate import stage
 from preflight.memory.shape import shape
+from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 
@@ -79,7 +79,7 @@ def test_verdicts():
 def test_unknown_sizes_are_named_not_guessed():
     from dataclasses import replace
 
-    from preflight.value import unknown
+    from preflight.run.value import unknown
 
     plan = make()
     plan = replace(plan, model=replace(plan.model, vocab=unknown("no --vocab-size")))
@@ -124,7 +124,7 @@ def test_more_recomputed_layers_keep_less(layers):
     swapped=st.sampled_from([0, 1, 16]),
     fsdp=st.sampled_from([None, "megatron-fsdp"]),
     folded=st.booleans(),
-    implementation=st.sampled_from(["mindspeed", "transformer_engine"]),
+    implementation=st.sampled_from(["torch-npu", "transformer_engine"]),
     sequence=st.sampled_from([64, 4096]),
 )
 def test_terms_sum_whatever_keeps_the_states(optimizer, zero, owned, swapped, fsdp, folded, implementation, sequence):
@@ -135,7 +135,7 @@ def test_terms_sum_whatever_keeps_the_states(optimizer, zero, owned, swapped, fs
         "optimizer__owned": owned,
         "optimizer__swapped": swapped,
         "optimizer__fsdp": fsdp,
-        "loss__implementation": implementation,
+        "model__kernels": implementation,
         "model__sequence": sequence,
         "layout__pipeline": 4,
         "layout__schedule": "dual-pipe-v" if folded else "1f1b",

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_plans import make
 
-from preflight.cluster import Cluster, Device
 from preflight.memory import estimate
 from preflight.memory.shape import Missing, shape
+from preflight.run.cluster import Cluster, Device
 
 CLUSTERS = (Cluster(device=Device("test", 80e9, 79e9)), Cluster(device=Device("910", 64e9, 60e9, vendor="ascend")), Cluster())
 SIZE = st.sampled_from([0, 1, 2, 3, 8, 64, -1, 10**12, 1 << 60, True, 2.5, "4", None])
@@ -18,7 +18,7 @@ FIELDS = (
     *("model__hidden", "model__heads", "model__query_groups", "model__head_dim", "model__ffn", "model__vocab", "model__sequence", "model__experts"),
     *("model__top_k", "model__expert_ffn", "model__shared_ffn", "model__mtp", "model__positions", "model__lora_rank", "layout__tensor", "layout__context"),
     *("layout__expert", "layout__expert_tensor", "layout__data", "layout__group", "layout__sequence_splits", "batch__micro", "batch__count"),
-    *("optimizer__shards", "optimizer__expert_shards", "recompute__layers", "loss__deferred"),
+    *("optimizer__shards", "optimizer__expert_shards", "recompute__layers", "layout__deferred"),
 )
 ROW = st.lists(st.integers(-1, 5), min_size=1, max_size=4)
 

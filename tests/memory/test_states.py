@@ -6,11 +6,11 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.cluster import Cluster, Device
 from preflight.memory import activations, parameters
 from preflight.memory.estimate import stage
 from preflight.memory.peak import fallback_terms
 from preflight.memory.shape import shape
+from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 TABLE = 32000 * 4096
@@ -57,18 +57,18 @@ def test_swapped_states_visit_the_device_in_parts():
     assert small.allocated_peak == pytest.approx(small.steady + step.high)
 
 
-@pytest.mark.parametrize("implementation", ["mindspeed", "transformer_engine"])
+@pytest.mark.parametrize("implementation", ["torch-npu", "transformer_engine"])
 def test_a_step_out_of_place_copies_one_parameter(implementation):
-    short = rank(model__sequence=64, loss__implementation=implementation, **SHARDED)
+    short = rank(model__sequence=64, model__kernels=implementation, **SHARDED)
     step = [term for term in short.terms if term.name == "the optimizer's step"]
-    assert [term.high for term in step] == ([4.0 * TABLE] if implementation == "mindspeed" else [])
+    assert [term.high for term in step] == ([4.0 * TABLE] if implementation == "torch-npu" else [])
     if step:
         assert step[0].low < step[0].high
         assert short.first_step == pytest.approx(short.steady + 4 * TABLE)
 
 
 def test_moments_of_16_bits_are_widened_for_the_update():
-    narrow = rank(model__sequence=64, loss__implementation="mindspeed", precision__states="bf16", **SHARDED)
+    narrow = rank(model__sequence=64, model__kernels="torch-npu", precision__states="bf16", **SHARDED)
     assert next(term.high for term in narrow.terms if term.name == "the optimizer's step") == 12.0 * TABLE
 
 
@@ -165,7 +165,7 @@ def test_what_is_estimated_and_what_is_named(options, target, known):
 
 
 def test_a_preference_loss_keeps_more_than_cross_entropy():
-    pairs = {"batch__pairs": True, "loss__implementation": "mindspeed"}
+    pairs = {"batch__pairs": True, "model__kernels": "torch-npu"}
     logits = 2 * 4096 * 32000
     loss = next(term for term in rank(**pairs).terms if term.name == "logits and loss")
     assert (loss.low, loss.high) == (12 * logits, 24 * logits)
@@ -179,7 +179,7 @@ def test_experts_have_a_wider_low_bound():
 
 @pytest.mark.parametrize("changes", [{"recompute__modules": ("mlp",)}, {"recompute__operators": ((("fc1 output", "activation output"), ((32,),)),)}])
 def test_what_is_recomputed_is_there_again_in_the_backward_of_its_layer(changes):
-    wide = {"loss__cross_entropy": "te", "model__vocab": 1024}  # so that the backward of a layer is the worst moment
+    wide = {"model__cross_entropy": "te", "model__vocab": 1024}  # so that the backward of a layer is the worst moment
     plain, again = sizes(**wide), sizes(**wide, recompute__mode="selective", **changes)
     outputs = ("activations: fc1 output", "activations: activation output")
     one = sum(plain[name] for name in outputs) / 32

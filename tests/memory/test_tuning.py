@@ -6,11 +6,11 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.cluster import Cluster, Device
 from preflight.memory import estimate
 from preflight.memory.estimate import stage
 from preflight.memory.peak import kept_layers
 from preflight.memory.shape import shape
+from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 COUNTS = ((2,),)

@@ -49,6 +49,21 @@ def test_install(install: Callable[[Environment, Path], None], environment: Envi
     assert "## Why is this bad?" in environment.preflight("explain", "device-count")
 
 
+def test_what_is_installed_is_small_and_has_no_extra_in_it(environment: Environment, checkout: Path) -> None:
+    environment.pip("install", "-q", checkout)
+    assert not environment.packages & {"numpy", "jinja2", "sarif_om", "junitparser", "matplotlib"}
+    (site,) = environment.folder.glob("lib/python*/site-packages")
+    tools = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel")
+    ours = [entry for entry in site.iterdir() if not entry.name.startswith(tools)]
+    files = [file for entry in ours for file in (entry.rglob("*") if entry.is_dir() else [entry]) if file.is_file()]
+    assert sum(file.stat().st_size for file in files) <= 45 * 2**20
+    example = checkout / "examples" / "mindformers" / "run_llama2_7b.yaml"
+    told = environment.preflight("check", "-f", "sarif", example, code=2)
+    assert told.endswith("pip install 'preflight-llm[reports]'\n")
+    environment.pip("install", "-q", f"{checkout}[reports]")
+    assert '"version": "2.1.0"' in environment.preflight("check", "-f", "sarif", example, code=1)
+
+
 def test_without_an_entry_point_there_are_no_rules_and_no_pass(environment: Environment, checkout: Path) -> None:
     environment.pip("install", "-q", checkout)
     environment.pip("uninstall", "-q", "-y", "preflight-llm")

@@ -14,7 +14,7 @@ ACME = ROOT / "tests" / "plugin" / "acme"
 
 def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_one_is_fatal(environment: Environment, checkout: Path, tmp_path: Path) -> None:
     acme = shutil.copytree(ACME, tmp_path / "acme")
-    environment.pip("install", "-q", checkout, acme)
+    environment.pip("install", "-q", f"{checkout}[layouts]", acme)
     run_yaml = tmp_path / "run.yaml"
     run_yaml.write_text("acme_trainer: 2\nranks: 8\n")
 

@@ -7,12 +7,12 @@ from email.message import Message
 
 import pytest
 
-from preflight.engine import check_documents
+from preflight.checking.engine import check_documents
 from preflight.loaders import load
-from preflight.report import github, gitlab, html, junit, markdown, sarif
-from preflight.report.look import Look
-from preflight.request import Request
-from preflight.source import Source
+from preflight.report import distribution, github, gitlab, html, junit, markdown, sarif
+from preflight.report.style import Look
+from preflight.run.request import Request
+from preflight.source.text import Source
 
 TEXT = "toy: true\ndata: 4 # ranks | <b>\ntensor: 8\n"
 
@@ -46,9 +46,9 @@ def test_sarif_names_place_rule_and_fix(report):
 
 def test_sarif_names_no_home_but_the_one_that_is_installed(report, monkeypatch):
     said = {"Project-URL": "Repository, https://git.example.com/preflight"}
-    monkeypatch.setattr(sarif, "metadata", lambda name: message(said))
+    monkeypatch.setattr(distribution, "metadata", lambda name: message(said))
     assert json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]["informationUri"] == said["Project-URL"].partition(", ")[2]
-    monkeypatch.setattr(sarif, "metadata", lambda name: message({}))
+    monkeypatch.setattr(distribution, "metadata", lambda name: message({}))
     driver = json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]
     assert "informationUri" not in driver and driver["rules"][0]["help"]["markdown"].startswith("# toy-devices")
 

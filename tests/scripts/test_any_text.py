@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from idioms import IDIOMS
 
 from preflight.loaders.shell import load_script
-from preflight.source import InputError, Source
+from preflight.source.text import InputError, Source
 
 PARTS = [
     "torchrun ",
@@ -88,7 +88,8 @@ def check(text: str) -> None:
     try:
         documents = load_script(Source(text, "run.sh"))
     except InputError as refused:
-        assert "never closed" in refused.message and ('"' in text or "'" in text)
+        unclosed = "never closed" in refused.message and ('"' in text or "'" in text)
+        assert unclosed or "too involved" in refused.message
         documents = ()
     else:
         assert documents
@@ -148,17 +149,17 @@ def test_bombs_are_bounded(name: str) -> None:
 
 
 LARGE = {
-    "assignments": "".join(f"X{i}={i}\n" for i in range(80_000)) + "torchrun t.py --a $X7\n",
-    "one string": 'A="' + "--flag 1 \\\n" * 95_000 + '"\ntorchrun t.py $A\n',
-    "one array": "A=(\n" + "  --flag 1\n" * 90_000 + ')\ntorchrun t.py "${A[@]}"\n',
-    "one command": "torchrun t.py " + "--flag 1 \\\n" * 95_000 + "\n",
-    "comments": "# a comment of some length, as people write them\n" * 20_000 + "torchrun t.py --a\n",
-    "launches": "torchrun --nproc_per_node 8 t.py --num-layers 32 $A\n" * 18_000,
+    "assignments": "".join(f"X{i}={i}\n" for i in range(14_000)) + "torchrun t.py --a $X7\n",
+    "one string": 'A="' + "--flag 1 \\\n" * 18_000 + '"\ntorchrun t.py $A\n',
+    "one array": "A=(\n" + "  --flag 1\n" * 17_000 + ')\ntorchrun t.py "${A[@]}"\n',
+    "one command": "torchrun t.py " + "--flag 1 \\\n" * 18_000 + "\n",
+    "comments": "# a comment of some length, as people write them\n" * 4_000 + "torchrun t.py --a\n",
+    "launches": "torchrun --nproc_per_node 8 t.py --num-layers 32 $A\n" * 1_300,
 }
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_megabyte_takes_about_a_second(name: str) -> None:
+def test_the_largest_scripts_take_about_a_second(name: str) -> None:
     started = time.thread_time()
     documents = load_script(Source(LARGE[name], "run.sh"))
     assert documents[0].launch is not None or any(p.kind == "script-not-followed" for p in documents[0].problems)

@@ -6,12 +6,12 @@ import difflib
 
 import pytest
 
-from preflight.document import Document
-from preflight.finding import Edit
+from preflight.loaders.document import Document
 from preflight.loaders.shell import load_script
 from preflight.loaders.shell_edit import splices
 from preflight.loaders.yaml_edit import CannotEdit, splice
-from preflight.source import Source
+from preflight.source.finding import Edit
+from preflight.source.text import Source
 
 SCRIPT = """#!/bin/bash
 TP=2

@@ -6,10 +6,10 @@ import shlex
 
 import pytest
 
-from preflight.document import Launch
 from preflight.loaders.command import load_command
+from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
-from preflight.source import Source
+from preflight.source.text import Source
 
 COMMANDS = {
     "pretrain_gpt.py --num-layers 32": ("", "pretrain_gpt.py", ["--num-layers", "32"], []),

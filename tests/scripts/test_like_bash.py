@@ -9,9 +9,9 @@ from idioms import IDIOMS
 from random_scripts import script
 from recorder import commands
 
-from preflight.document import Document
+from preflight.loaders.document import Document
 from preflight.loaders.shell import load_script
-from preflight.source import Source
+from preflight.source.text import Source
 
 
 def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from preflight.loaders import load
-from preflight.source import InputError, Source
+from preflight.source.text import InputError, Source
 
 RUN = "torchrun --nproc_per_node 8 pretrain_gpt.py $ARGS\n"
 UNCLOSED = {

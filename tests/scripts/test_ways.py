@@ -6,9 +6,9 @@ from time import process_time
 
 import pytest
 
-from preflight.document import Launch
+from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
-from preflight.source import Source
+from preflight.source.text import Source
 
 
 def launches(text: str) -> list[Launch]:

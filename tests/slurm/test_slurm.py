@@ -78,7 +78,9 @@ def test_arrays_are_checked(gated):
 
 
 def test_heterogeneous_jobs_are_not_judged_by_a_component(gated):
-    ran = gated.sbatch(GOOD.replace("#SBATCH --gpus-per-node=8\n", "#SBATCH --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N1\n"))
+    ran = gated.sbatch(
+        GOOD.replace("#SBATCH --gpus-per-node=8\n", "#SBATCH --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N1\n")
+    )
     assert ran.returncode == 0, ran.stderr
 
 
@@ -129,7 +131,9 @@ def test_the_client_side_gate_does_not_judge_components_by_their_own_allocation(
     assert client("sbatch", "--hold", "-N1", str(path)).returncode == 1
     ran = client("sbatch", "--hold", "-N1", "--gpus-per-node=8", ":", "-N1", "--gpus-per-node=8", str(path))
     assert ran.returncode == 0, ran.stderr
-    path.write_text(GOOD.replace("-N2", "-N1").replace("--gpus-per-node=8\n", "--gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N1\n", 1))
+    path.write_text(
+        GOOD.replace("-N2", "-N1").replace("--gpus-per-node=8\n", "--gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N1\n", 1)
+    )
     ran = client("sbatch", "--hold", str(path))
     assert ran.returncode == 0, ran.stderr
 
@@ -151,7 +155,12 @@ def test_a_change_of_a_waiting_jobs_devices_is_judged_like_a_submission(gated):
     assert 'scontrol update ... comment="preflight-override=WHY"' in told
     assert "NumNodes=2" in gated.run("scontrol", "show", "job", job).stdout
     assert gated.run("scontrol", "update", f"jobid={job}", "gres=gpu:4").returncode != 0
-    assert gated.run("scontrol", "update", f"jobid={job}", "numnodes=1-1", "comment=preflight-override=a smoke test").returncode == 0
+    assert (
+        gated.run(
+            "scontrol", "update", f"jobid={job}", "numnodes=1-1", "comment=preflight-override=a smoke test"
+        ).returncode
+        == 0
+    )
     last = json.loads(gated.audit.read_text().splitlines()[-1])
     assert (last["override"]["reason"], last["allocation"]["world"]) == ("a smoke test", 8)
 
@@ -203,7 +212,11 @@ def test_a_hanging_checker_does_not_stall_the_controller(gated):
     try:
         start = time.monotonic()
         with subprocess.Popen(
-            ["sbatch", "--hold", "job.sh"], cwd=gated.folder, env=gated.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ["sbatch", "--hold", "job.sh"],
+            cwd=gated.folder,
+            env=gated.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         ) as waiting:
             assert gated.run("squeue", seconds=5).returncode == 0
             _, told = waiting.communicate(timeout=9)
@@ -239,5 +252,10 @@ def test_many_at_once_are_all_answered(gated):
     (gated.folder / "bad.sh").write_text(BAD)
     (gated.folder / "good.sh").write_text(GOOD)
     words = [["sbatch", "--hold", "good.sh" if i % 2 else "bad.sh"] for i in range(20)]
-    running = [subprocess.Popen(w, cwd=gated.folder, env=gated.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for w in words]
+    running = [
+        subprocess.Popen(
+            w, cwd=gated.folder, env=gated.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for w in words
+    ]
     assert [process.wait(60) for process in running] == [0 if i % 2 else 1 for i in range(20)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.dialects.megatron.names import DERIVED, megatron_names
+from preflight.dialects.megatron.argument_names import DERIVED, megatron_names
 
 __all__ = ["DERIVED", "MegatronDialect", "megatron_names"]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.dialects.megatron.run import NotKnown, Run, derives
-
-OLD = "0.12.1"
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 
 
 @derives("global_batch_size", "is_global_batch_size_explicitly_specified")
@@ -42,7 +40,7 @@ def microbatches(run: Run) -> None:
     batch = run.global_batch_size
     if run.step_batch_size_schedule is not None:
         batch = schedule_of(run)[0][1]
-    elif run.core == OLD and run.rampup_batch_size:
+    elif run.is_core("<0.18") and run.rampup_batch_size:
         batch = int(run.rampup_batch_size[0])
     if run.step_batch_size_schedule is not None:  # rounded down without a word, even to nothing
         run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")
@@ -57,7 +55,7 @@ def microbatches(run: Run) -> None:
 @derives("train_iters")
 def train_iters(run: Run) -> None:
     """A number of samples becomes a number of steps."""
-    if run.train_iters is not None or not run.train_samples or run.skip_train or (run.core == OLD and run.rampup_batch_size):
+    if run.train_iters is not None or not run.train_samples or run.skip_train or (run.is_core("<0.18") and run.rampup_batch_size):
         return
     if run.step_batch_size_schedule is None:
         run.derive("train_iters", run.train_samples // run.global_batch_size, "train samples / global batch", of="train_samples")

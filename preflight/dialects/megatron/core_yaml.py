@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from preflight.arguments import REMOVE, Arguments
-from preflight.cluster import Cluster
 from preflight.dialects import Reading
-from preflight.dialects.megatron import batch, layout, pipeline, sizes, switches
+from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives, perform
+from preflight.dialects.megatron.option_table import table
 from preflight.dialects.megatron.planning import plan
-from preflight.dialects.megatron.run import NotKnown, Run, derives, perform
-from preflight.dialects.megatron.table import table
-from preflight.document import Document, Node, Setting
-from preflight.finding import Edit, Key
-from preflight.request import Target
-from preflight.value import Origin, Value
+from preflight.loaders.document import Document, Node, Setting
+from preflight.run.arguments import REMOVE, Arguments
+from preflight.run.cluster import Cluster
+from preflight.run.request import Target
+from preflight.run.value import Origin, Value
+from preflight.source.finding import Edit, Key
 
 SECTIONS = ("language_model", "model_parallel")
 RENAMED = {"num_moe_experts": "num_experts", "layernorm_epsilon": "norm_epsilon", "fp8_param": "fp8_param_gather"}
@@ -63,12 +63,12 @@ STEPS = (
     fields,
     *layout.STEPS,
     *pipeline.STEPS,
-    *sizes.STEPS,
+    *derived_sizes.STEPS,
     *batch.STEPS,
-    switches.params_dtype,
+    silent_switches.params_dtype,
     sequence_parallel,
     wide_gradients,
-    switches.recompute_modules,
+    silent_switches.recompute_modules,
 )
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from preflight.arguments import Arguments
-from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, sizes, switches
+from preflight.dialects.accelerator import which
+from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
+from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment, split_by_old_runners
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
-from preflight.dialects.megatron.faults import UNKNOWN_FLAG
-from preflight.dialects.megatron.kept import keeps
+from preflight.dialects.megatron.layout_edits import relayout
+from preflight.dialects.megatron.namespace import Run, perform
+from preflight.dialects.megatron.option_table import releases_that_take
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
-from preflight.dialects.megatron.relayout import relayout
-from preflight.dialects.megatron.run import Run, perform
+from preflight.dialects.megatron.protected_options import keeps
 from preflight.dialects.megatron.targets import (
     ENTRIES,
     TARGETS,
@@ -29,15 +30,15 @@ from preflight.dialects.megatron.targets import (
     updates_in_place,
     versions,
 )
-from preflight.dialects.megatron.words import Inherited, Spelled, spell, spell_environment
-from preflight.dialects.ranktable import listed_devices, rank_table
-from preflight.dialects.which import which
-from preflight.document import Count, Document, Launch, Setting, Unknown
-from preflight.record import replace
-from preflight.request import Request, Target
-from preflight.value import Origin, Value, unknown
+from preflight.dialects.rank_table import listed_devices, rank_table
+from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
+from preflight.run.arguments import Arguments, Certainty
+from preflight.run.cluster import Cluster
+from preflight.run.request import Request, Target
+from preflight.run.value import Origin, Value, unknown
+from preflight.source.record import replace
 
-STEPS = (*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS, *switches.STEPS)
+STEPS = (*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
 MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
@@ -55,8 +56,8 @@ class MegatronDialect:
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = spell(document, request.environment, old_runner=old_runner(request))
-        options = {word.text.partition("=")[0] for word in spelled.words if word.text is not None and word.text.startswith("--")}
-        target = choose(spelled.entry, options, request.target)
+        typed = typed_options(spelled.words)
+        target = choose(spelled.entry, typed, request.target)
         table = options_of(target)
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
@@ -85,15 +86,16 @@ class MegatronDialect:
             problems=tuple(parsed.faults),
             open=parsed.open or spelled.open,
             versions=run.versions,
+            names=lambda: table.defaults,
+            certainty=_certainty(run, document, typed),
         )
-        arguments = replace(arguments, relayout=relayout(arguments))
-        documents = (document,) if ranks is None else (document, ranks)
-        return Reading(documents, target, arguments, plan(run, target, writer), cluster)
+        files = (document,) if ranks is None else (document, ranks)
+        return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
 
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
         wanted = surroundings.request.target
-        target = choose("", (), wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
+        target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
 
 
@@ -122,6 +124,28 @@ def release(run: Run, target: Target, asked: Target | None) -> None:
     run.derive("target_is_stated", asked is not None)
     run.derive("core_release", core_release(target, asked))
     run.derive("adam_in_place", updates_in_place(asked))
+
+
+def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
+    """Options as they are typed, with the first word of their value where it is known."""
+    found: dict[str, str | None] = {}
+    last = ""
+    for word in words:
+        text = word.text
+        if text is not None and text.startswith("--"):
+            last, given, value = text.partition("=")
+            found[last] = value if given else None
+        elif last and found[last] is None:
+            found[last], last = text, ""
+    return found
+
+
+def _certainty(run: Run, document: Document, typed: Mapping[str, str | None]) -> Certainty:
+    stated = run.value("target_is_stated").raw is True
+    doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
+    plain = not stated and run.versions.keys() == {"megatron"}
+    releases = releases_that_take(typed.items()) if plain else ()
+    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases)
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from preflight.arguments import REMOVE
-from preflight.dialects.megatron.table import Flag, Table
-from preflight.dialects.megatron.words import ENV_VARS, Spelled
-from preflight.finding import Edit
+from preflight.dialects.megatron.command_words import ENV_VARS, Spelled
+from preflight.dialects.megatron.option_table import Flag, Table
+from preflight.run.arguments import REMOVE
+from preflight.source.finding import Edit
 
 
 class Writer:

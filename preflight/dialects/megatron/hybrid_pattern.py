@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from preflight.record import NamedTuple
+from preflight.source.record import NamedTuple
 
 SYMBOLS = "MG*D+-E"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.dialects.megatron.table import FILES, Flag, table
+from preflight.dialects.megatron.option_table import UNASKED, Flag, table
 
 TYPES: dict[str, list[str]] = {"int": ["integer", "string"], "float": ["number", "string"], "str": ["string", "number", "boolean"]}
 
 
 def names() -> dict[str, tuple[str, str]]:
     """The schemas there are: name → framework and version."""
-    return {f"{framework}-{version}": (framework, version) for framework, version in FILES}
+    return {f"{framework}-{version}": (framework, version) for framework, version in UNASKED}
 
 
 def schema(framework: str, version: str) -> dict[str, Any]:

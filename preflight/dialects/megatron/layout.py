@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from preflight.dialects.megatron.mindspeed import inflates
-from preflight.dialects.megatron.run import NotKnown, Run, derives
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 
 
 @derives("gtp_weight_remat_size", "tensor_parallel_num_weight_shards")

@@ -6,13 +6,13 @@ E embedding, t decoder layer, m multi-token-prediction layer, L loss; "|" ends a
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from preflight.record import NamedTuple
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
 
 LETTERS = "EtmL"
-_REPEATS = (re.compile(r"\(([^)]+)\)\*(\d+)"), re.compile(r"(.)\*(\d+)"))
+_REPEATS = (lazy_pattern(r"\(([^)]+)\)\*(\d+)"), lazy_pattern(r"(.)\*(\d+)"))
 _LONGEST = 100_000
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.constraints.versions import matches
-from preflight.dialects.megatron.run import Run, Step, derives
-from preflight.record import NamedTuple
+from preflight.dialects.megatron.namespace import Run, Step, derives
+from preflight.run.versions import matches
+from preflight.source.record import NamedTuple
 
 CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
 RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"

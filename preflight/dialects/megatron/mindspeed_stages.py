@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.dialects.megatron.run import NotKnown, Run
+from preflight.dialects.megatron.namespace import NotKnown, Run
 
 
 def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:

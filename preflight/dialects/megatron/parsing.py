@@ -7,19 +7,23 @@ known before the job runs is a value that is not known; where an option would st
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-from preflight.dialects.megatron.convert import BadValue, convert
-from preflight.dialects.megatron.faults import bad_value, missing_value, stray_word, unknown_flag, unwanted_value
-from preflight.dialects.megatron.table import Flag, Table
-from preflight.document import Problem, Setting, Unknown, Word
-from preflight.finding import Edit, Key
-from preflight.source import Span
-from preflight.value import Origin, Value
+from preflight.dialects.megatron.conversions import BadValue, convert
+from preflight.dialects.megatron.option_table import Flag, Table
+from preflight.dialects.megatron.parse_faults import bad_value, missing_value, stray_word, unknown_flag, unwanted_value
+from preflight.loaders.document import Problem, Setting, Unknown, Word
+from preflight.run.value import Origin, Value
+from preflight.source.finding import Edit, Key
+from preflight.source.pattern import lazy_pattern
+from preflight.source.text import Span
 
-_NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
+MOST_FAULTS = 1000
+"""Of one sort in a command: a rule reports fewer."""
+_NEGATIVE = lazy_pattern(r"-\d+$|-\d*\.\d+$")
 
 
 class Parsed:
@@ -49,6 +53,7 @@ class _Parser:
         self.words, self.table, self.key, self.run, self.out, self.put = words, table, key, run, out, put
         self.at = 0
         self.only_values = False
+        self.noted = Counter[Callable[..., Problem]]()
 
     def parse(self) -> None:
         while self.at < len(self.words):
@@ -79,7 +84,7 @@ class _Parser:
         flag = self.table.options.get(name.text)
         if flag is None:
             fault, near = unknown_flag(self.table, name)
-            self.fault(name, fault)
+            self.fault(name, _as_it_is, fault)
             self.out.suspect.update([near.dest] if near is not None else [])
             self.skip_values()
         elif flag.switch:
@@ -87,10 +92,11 @@ class _Parser:
         else:
             self.valued(flag, name, inline)
 
-    def fault(self, word: Word, problem: Problem) -> None:
-        """Note a fault, unless the word stands on a branch that may not be taken."""
-        if not word.maybe:
-            self.out.faults.append(problem)
+    def fault(self, place: Word, made: Callable[..., Problem], *about: Any) -> None:
+        """Note a fault, unless the word stands on a branch that may not be taken, or there are enough of its sort."""
+        if not place.maybe and self.noted[made] < MOST_FAULTS:
+            self.noted[made] += 1
+            self.out.faults.append(made(*about))
 
     def doubt(self, flag: Flag, because: str) -> None:
         """What an option says cannot be told, whatever it said before."""
@@ -106,7 +112,7 @@ class _Parser:
     def switch(self, flag: Flag, name: Word, inline: Word | None) -> None:
         assert name.text is not None
         if inline is not None:
-            self.fault(name, unwanted_value(name, inline))
+            self.fault(name, unwanted_value, name, inline)
             self.doubt(flag, f"{name.text} has a value")
             return
         self.store(flag, name, flag.stores(name.text), name.span, name)
@@ -115,7 +121,7 @@ class _Parser:
         taken = [inline] if inline is not None else self.take(flag)
         fewest = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs == "*" else 1
         if len(taken) < fewest or (inline is not None and isinstance(flag.nargs, int) and flag.nargs > 1):
-            self.fault(name, missing_value(flag, name, len(taken)))
+            self.fault(name, missing_value, flag, name, len(taken))
             self.doubt(flag, f"{name.text} has no value")
             return
         read = [self.read(flag, name, word) for word in taken]
@@ -143,17 +149,25 @@ class _Parser:
         try:
             return convert(flag, word.text)
         except BadValue as fault:
-            self.fault(name if name.maybe else word, bad_value(flag, name, word, fault))
+            self.fault(name if name.maybe else word, bad_value, flag, name, word, fault)
             return Unknown(f"{name.text} {word.text} is refused")
 
     def stray(self, word: Word) -> None:
         previous = self.words[self.at - 2] if self.at > 1 else None
-        option = next((other for other in self.words[self.at - 2 :: -1] if (other.text or "").startswith("--")), None) if self.at > 1 else None
+        option = self.options_before[self.at - 1]
         apart = option is not None and option.uses != word.uses
         if previous is not None and _same_placeholder(previous, word) and (apart or (_is_prose(previous) and _is_prose(word))):
             self.blank(previous)
             return
-        self.fault(word, stray_word(word, previous))
+        self.fault(word, stray_word, word, previous)
+
+    @cached_property
+    def options_before(self) -> list[Word | None]:
+        """For each word the nearest one before it that is spelled as an option."""
+        found: list[Word | None] = [None]
+        for word in self.words:
+            found.append(word if (word.text or "").startswith("--") else found[-1])
+        return found
 
     def blank(self, word: Word) -> None:
         """A variable such as "your data path" fell apart: its option has no value that is known."""
@@ -171,6 +185,10 @@ class _Parser:
         note = seen.because if isinstance(seen, Unknown) else ""
         self.out.written[flag.dest] = Value(seen, origin, setting, note, partial(self.put, flag.dest))
         self.out.spelt.setdefault(flag.dest, []).append(name.text)
+
+
+def _as_it_is(problem: Problem) -> Problem:
+    return problem
 
 
 def replace_editable(word: Word, editable: bool) -> Word:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from preflight.dialects.megatron.hybrid_pattern import parse_hybrid
 from preflight.dialects.megatron.layout_pattern import parse_layout
 from preflight.dialects.megatron.mindspeed_stages import stated_chunks
-from preflight.dialects.megatron.run import ARGUMENTS, NotKnown, Run, derives
+from preflight.dialects.megatron.namespace import ARGUMENTS, NotKnown, Run, derives
 
-OLD = "0.12.1"
 MOST_CHUNKS = 100_000
 """More chunks than any machine has are not written out."""
 Chunks = tuple[tuple[int, ...], ...]
@@ -18,7 +17,7 @@ Chunks = tuple[tuple[int, ...], ...]
 def hybrid_pattern(run: Run) -> None:
     """A hybrid pattern taken apart."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
-    if run.core == OLD or pattern is None:
+    if run.is_core("<0.17") or pattern is None:
         return
     source = _source(run)
     if source == "hybrid_override_pattern":
@@ -39,7 +38,7 @@ def hybrid_pattern(run: Run) -> None:
 def hybrid_layers(run: Run) -> None:
     """A hybrid pattern says how many layers there are, whatever --num-layers says."""
     source = _source(run)
-    if run.core == OLD or not run.value(source).written:
+    if run.is_core("<0.17") or not run.value(source).written:
         return
     layers, given = len(run.hybrid_main_pattern.replace("|", "")), run.value("num_layers")
     if given.written and given.raw != layers:
@@ -103,11 +102,11 @@ def virtual_stages(run: Run) -> None:
     elif run.num_virtual_stages_per_pipeline_rank is not None:
         of = "num_virtual_stages_per_pipeline_rank"
         virtual = run.num_virtual_stages_per_pipeline_rank
-    elif run.core != OLD and run.hybrid_layer_pattern is not None:
+    elif run.is_core(">=0.17") and run.hybrid_layer_pattern is not None:
         of = "hybrid_layer_pattern"
         segments = run.hybrid_num_segments
         virtual = None if segments == 1 and pipeline > 1 else _whole(segments, pipeline, "segments of the hybrid layer pattern")
-    if virtual == 1 and run.core != OLD:
+    if virtual == 1 and run.is_core(">=0.13"):
         virtual = None
     run.derive("virtual_pipeline_model_parallel_size", virtual, of=of)
 
@@ -116,7 +115,7 @@ def virtual_stages(run: Run) -> None:
 def point_to_point(run: Run) -> None:
     """Without virtual stages nothing overlaps between stages."""
     if run.virtual_pipeline_model_parallel_size is None:
-        place = f"{ARGUMENTS}:{1012 if run.core != '0.12.1' else 447}"
+        place = f"{ARGUMENTS}:{1012 if run.is_core('>=0.13') else 447}"
         run.switch("overlap_p2p_comm", False, "there are no virtual stages", place)
         run.switch("align_param_gather", False, "there are no virtual stages", place)
 
@@ -135,7 +134,7 @@ def chunks(run: Run) -> Chunks:
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
-    if run.core != OLD and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
+    if run.is_core(">=0.17") and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
         segments = run.hybrid_main_pattern.split("|")
         return tuple(tuple(len(segments[v * pipeline + rank]) for v in range(virtual)) for rank in range(pipeline))
     if (stated := stated_chunks(run)) is not None:
@@ -155,7 +154,7 @@ def ranks(run: Run) -> list[int]:
         return [_whole(run.pipeline_num_layers, pipeline, "layers")] * pipeline
     middle = run.num_layers - (first or 0) - (last or 0)
     stages = pipeline - (first is not None) - (last is not None)
-    if run.core != OLD and pipeline == 1 and stages < 0 and middle:
+    if run.is_core(">=0.13") and pipeline == 1 and stages < 0 and middle:
         return [last]  # one rank is both ends, and the last one's number is taken
     if middle < 0 or stages < 0 or bool(middle) is not bool(stages):
         raise NotKnown("the first and last stage leave no even split of the other layers")

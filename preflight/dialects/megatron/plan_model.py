@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron.mindspeed import before
+from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.plan_source import Source
-from preflight.dialects.megatron.run import Run
 from preflight.dialects.megatron.vocabulary import rows
-from preflight.plan import Model
-from preflight.record import replace
-from preflight.value import Value
+from preflight.run.plan import Model
+from preflight.run.value import Value, default
+from preflight.run.versions import matches
+from preflight.source.record import replace
 
 FAMILIES = {
     "pretrain_bert.py": "bert",
@@ -24,7 +25,6 @@ FAMILIES = {
 """Entry scripts, or folders of functional tests, of models that are no GPT."""
 
 
-OLD = "0.12.1"
 GATES = {"gelu": 1, "gelu_tanh": 4}
 """What MindSpeed-LLM's gates keep, operator by operator: the GELU's output for the product; written out with tanh, also the tanh, one more
 than it, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in megatron/core/transformer/mlp.py)."""
@@ -36,7 +36,7 @@ def _gate_kept(run: Run) -> int:
     if not run.gated_linear_unit:
         return 0
     if run.activation_func == "silu" and "mindspeed" not in run.versions and not run.bias_swiglu_fusion and not run.use_te_activation_func:
-        return 1 if run.core == OLD else 2
+        return 1 if run.is_core("<0.13") else 2
     return GATES.get(str(run.activation_func), 0)
 
 
@@ -51,6 +51,8 @@ def model(source: Source) -> Model:
         shared_ffn=compute(_shared, "moe_shared_expert_intermediate_size"),
         expert_layers=compute(lambda r: r.moe_layer_pattern, "moe_layer_freq"),
         capacity=compute(_capacity, "moe_expert_capacity_factor"),
+        dispatcher=take("moe_token_dispatcher_type"),
+        grouped_gemm=take("moe_grouped_gemm"),
         mtp=take("mtp_num_layers"),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
@@ -82,6 +84,9 @@ def _network(source: Source) -> Model:
         hidden_dropout=take("hidden_dropout"),
         attention_dropout=take("attention_dropout"),
         attention=compute(attention, "attention_backend"),
+        kernels=default("torch-npu") if "mindspeed" in source.run.versions else take("transformer_impl"),
+        cross_entropy=compute(_cross_entropy, "cross_entropy_loss_fusion"),
+        capped=compute(lambda r: bool(r.output_logit_softcapping), "output_logit_softcapping"),
         latent=compute(lambda r: bool(r.multi_latent_attention), "multi_latent_attention"),
         q_lora_rank=take("q_lora_rank"),
         kv_lora_rank=take("kv_lora_rank"),
@@ -114,7 +119,7 @@ def _vocabulary(source: Source) -> Value:
 
 
 def _family(run: Run) -> str:
-    if run.hybrid_layer_pattern is not None or (run.core == "0.12.1" and run.hybrid_override_pattern is not None):
+    if run.hybrid_layer_pattern is not None or (run.is_core("<0.17") and run.hybrid_override_pattern is not None):
         return "hybrid"
     return FAMILIES.get(run.entry, "deepseek" if run.multi_latent_attention and run.num_experts else "gpt")
 
@@ -160,3 +165,10 @@ def _adapters(run: Run) -> tuple[str, ...]:
 def _capacity(run: Run) -> float | None:
     factor: float | None = run.moe_expert_capacity_factor
     return None if factor is None or factor < 0 else factor
+
+
+def _cross_entropy(run: Run) -> str:
+    """MindSpeed's loss kept a copy of the fp32 logits before MindSpeed-LLM 2.2 (mindspeed/core/tensor_parallel/cross_entropy.py:15 of 2.0.0_core_r0.8.0)."""
+    if run.cross_entropy_loss_fusion:
+        return run.cross_entropy_fusion_impl or "native"
+    return "unfused-copy" if "mindspeed-llm" in run.versions and matches(run.core_release, "<0.12") else "unfused"

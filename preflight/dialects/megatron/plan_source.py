@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from preflight.dialects.megatron.run import NotKnown, Run
-from preflight.finding import Edit
-from preflight.value import Value, derived, unknown
+from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.run.value import Value, derived, unknown
+from preflight.source.finding import Edit
 
 
 class Puts(Protocol):

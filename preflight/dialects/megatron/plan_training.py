@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.constraints.versions import matches
 from preflight.dialects.megatron.mindspeed_stages import held_layers
+from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
-from preflight.dialects.megatron.run import NotKnown, Run
-from preflight.plan import Loss, Optimizer, Precision, Recompute
-from preflight.value import default
+from preflight.run.plan import Optimizer, Precision, Recompute
+from preflight.run.value import default
 
 ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 
@@ -25,7 +24,6 @@ def recompute(source: Source) -> Recompute:
         shared=compute(_shared, "enable_recompute_layers_per_pp_rank"),
         modules=compute(_modules, "recompute_modules"),
         full_layers=default(None),
-        patterns=default(None),
         operators=compute(_operators, "recompute_norm"),
         doubtful=compute(_doubtful),
         offload=compute(lambda r: any(_on(r, name) for name in OFFLOADS)),
@@ -135,7 +133,7 @@ def optimizer(source: Source) -> Optimizer:
         shards=compute(lambda r: r.data_parallel_size * r.context_parallel_size // (r.num_distributed_optimizer_instances or 1)),
         expert_shards=compute(lambda r: max(1, r.expert_data_parallel_size // (r.num_distributed_optimizer_instances or 1))),
         weights_sharded=default(False),
-        instances=take("num_distributed_optimizer_instances"),
+        gradient_fusion=take("gradient_accumulation_fusion"),
         offload=compute(lambda r: r.optimizer_offload_fraction if r.optimizer_cpu_offload else 0.0, "optimizer_offload_fraction"),
         fsdp=compute(_fsdp),
         double_buffer=compute(lambda r: bool(r.fsdp_double_buffer)),
@@ -162,40 +160,6 @@ def _zero(run: Run) -> int:
 
 def _fsdp(run: Run) -> str | None:
     return "torch-fsdp2" if run.use_torch_fsdp2 else "megatron-fsdp" if run.use_megatron_fsdp or run.use_custom_fsdp else None
-
-
-def loss(source: Source) -> Loss:
-    """What the last stage keeps, and further switches that memory depends on."""
-    take, compute = source.take, source.compute
-    mindspeed = "mindspeed" in source.run.versions
-    return Loss(
-        capped=compute(lambda r: bool(r.output_logit_softcapping), "output_logit_softcapping"),
-        cross_entropy=compute(_cross_entropy, "cross_entropy_loss_fusion"),
-        logits_fp32=default(True),
-        implementation=default("mindspeed") if mindspeed else take("transformer_impl"),
-        gradient_fusion=take("gradient_accumulation_fusion"),
-        mask_from_loader=take("create_attention_mask_in_dataloader"),
-        cuda_graphs=compute(lambda r: bool(r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph), "cuda_graph_impl"),
-        deferred=compute(_deferred, "defer_embedding_wgrad_compute"),
-        overlap_expert=compute(lambda r: bool(r.overlap_moe_expert_parallel_comm or r.moe_fb_overlap), "overlap_moe_expert_parallel_comm"),
-        dispatcher=take("moe_token_dispatcher_type"),
-        grouped_gemm=take("moe_grouped_gemm"),
-    )
-
-
-def _cross_entropy(run: Run) -> str:
-    """MindSpeed's loss kept a copy of the fp32 logits before MindSpeed-LLM 2.2 (mindspeed/core/tensor_parallel/cross_entropy.py:15 of 2.0.0_core_r0.8.0)."""
-    if run.cross_entropy_loss_fusion:
-        return run.cross_entropy_fusion_impl or "native"
-    return "unfused-copy" if "mindspeed-llm" in run.versions and matches(run.core_release, "<0.12") else "unfused"
-
-
-def _deferred(run: Run) -> int:
-    """Micro-batches whose output-layer weight gradient waits; a limit of 0 means all of them."""
-    if not run.defer_embedding_wgrad_compute:
-        return 0
-    count: int = run.num_microbatches
-    return min(run.wgrad_deferral_limit or count, count)
 
 
 ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from preflight.constraints.versions import matches
 from preflight.dialects.megatron import plan_model, plan_training
 from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.mindspeed_stages import held_layers
+from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.plan_source import Puts, Source
-from preflight.dialects.megatron.run import Run
-from preflight.plan import Batch, Inference, Layout, Plan
-from preflight.request import Target
-from preflight.value import Value, default
+from preflight.run.plan import Batch, Inference, Layout, Plan
+from preflight.run.request import Target
+from preflight.run.value import Value, default
+from preflight.run.versions import matches
 
 
 def plan(run: Run, target: Target, writer: Puts) -> Plan:
@@ -27,11 +27,11 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
             total=_total(source),
             varying=source.compute(_varying, "no_pad_to_seq_lengths"),
             pairs=source.compute(lambda r: r.stage == "dpo", "stage"),
+            mask_from_loader=source.take("create_attention_mask_in_dataloader"),
         ),
         recompute=plan_training.recompute(source),
         precision=plan_training.precision(source),
         optimizer=plan_training.optimizer(source),
-        loss=plan_training.loss(source),
         inference=Inference(enabled=default(False)),
         unmodelled=unmodelled,
         doubted=doubted,
@@ -57,7 +57,7 @@ def _architecture(run: Run) -> int:
 
 def layout(source: Source) -> Layout:
     """How the run is spread."""
-    take, compute = source.take, source.compute
+    take, compute, run = source.take, source.compute, source.run
     return Layout(
         world=compute(_world) if source.run.value("layerwise_disaggregated_training").raw not in (None, False) else source.run.value("world_size"),
         data=source.run.value("data_parallel_size"),
@@ -71,15 +71,24 @@ def layout(source: Source) -> Layout:
         virtual=source.run.value("virtual_pipeline_model_parallel_size"),
         sequence_parallel=take("sequence_parallel"),
         tensor_x=compute(lambda r: r.tp_x if r.tp_2d else None, "tp_x"),
-        tensor_y=compute(lambda r: r.tp_y if r.tp_2d else None, "tp_y"),
         stages=compute(held_layers, note="layers by virtual stage and pipeline rank"),
         schedule=compute(_schedule),
         group=compute(lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size, "microbatch_group_size_per_vp_stage"),
         sequence_splits=default(1),
+        deferred=compute(_deferred, "defer_embedding_wgrad_compute"),
         split="ends",
-        context_method=compute(lambda r: r.context_parallel_algo or r.cp_comm_type[0], "context_parallel_algo"),
+        weight_shards=run.value("gtp_weight_remat_size") if "megatron" in run.versions else None,
+        expert_grid="megatron" in run.versions,
         exchanged=compute(_exchanged, "context_parallel_algo"),
     )
+
+
+def _deferred(run: Run) -> int:
+    """Micro-batches whose output-layer weight gradient waits; a limit of 0 means all of them."""
+    if not run.defer_embedding_wgrad_compute:
+        return 0
+    count: int = run.num_microbatches
+    return min(run.wgrad_deferral_limit or count, count)
 
 
 def _exchanged(run: Run) -> int:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from preflight.constraints.versions import matches, numbers
-from preflight.dialects.megatron.table import FILES, OLDER, Table, table
-from preflight.dialects.megatron.words import MODEL_ARGS
-from preflight.document import Document, Launch, Node
-from preflight.request import Request, Target
+from preflight.dialects.megatron.command_words import MODEL_ARGS
+from preflight.dialects.megatron.option_table import ASKED, MEGATRON, Table, releases_that_take, table
+from preflight.loaders.document import Document, Launch, Node
+from preflight.run.request import Request, Target
+from preflight.run.versions import matches, numbers
+from preflight.source.pattern import lazy_pattern
 
 UNASKED = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
 """What a run is read as where nobody says its release."""
 
-TARGETS = (*UNASKED, *(Target(*known) for known in OLDER))
+TARGETS = (*UNASKED, *(Target(*known) for known in ASKED))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
 BASE = {"mindspeed": "0.12.1", "mindspeed-llm": "0.12.1"}
 OLDER_BASE = "0.8"
@@ -52,7 +53,7 @@ TELLING = frozenset(
 UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
 
-OTHER_PARSERS = re.compile(
+OTHER_PARSERS = lazy_pattern(
     r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|\w*estimat\w*|report_\w+)\.py$"
 )
 
@@ -104,24 +105,34 @@ def is_core_config(tree: Node) -> bool:
     return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
 
 
-def choose(entry: str, options: Iterable[str], wanted: Target | None) -> Target:
+def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -> Target:
     """The target that was asked for, else the newest whose parser knows the most of the options.
 
-    A version that is not known is read as the nearest one; between two, as the one that knows more of the options.
+    typed: options with the first word of their value. A version that is not known is read as the nearest one; between two,
+    as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
-    known = UNASKED if wanted is None or not wanted.version else TARGETS
-    candidates = [t for t in known if wanted is None or (t.framework == wanted.framework and wanted.version in ("", t.version))]
-    if wanted is not None and not candidates:
-        candidates = sorted((t for t in TARGETS if t.framework == wanted.framework), key=lambda t: _distance(t.version, wanted.version))
-        candidates = candidates[: 2 if _between(wanted, candidates) else 1]
-    if wanted is None and named:
-        candidates = [t for t in UNASKED if t.framework == named]
+    candidates = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed)
+    framework = wanted.framework if wanted is not None else named
+    candidates = [target for target in candidates if framework in ("", target.framework)]
     if len(candidates) == 1:
         return candidates[0]
-    typed = set(options)
-    whole = next((t for t in candidates if typed <= options_of(t).options.keys()), None)
-    return whole or min(candidates, key=lambda t: len(typed.difference(options_of(t).options)))
+    whole = next((t for t in candidates if typed.keys() <= options_of(t).options.keys()), None)
+    return whole or min(candidates, key=lambda t: len(typed.keys() - options_of(t).options.keys()))
+
+
+def _unasked(typed: Mapping[str, str | None]) -> list[Target]:
+    """The newest release of Megatron-LM that has the options, and the newest of what is built on it."""
+    possible = releases_that_take(typed.items())
+    return [Target("megatron", possible[-1] if possible else MEGATRON[0]), *(t for t in UNASKED if t.framework != "megatron")]
+
+
+def _asked(wanted: Target) -> list[Target]:
+    """The release that was asked for, or the described ones next to it."""
+    own = [target for target in TARGETS if target.framework == wanted.framework]
+    exact = [target for target in own if target.version == wanted.version]
+    near = sorted(own, key=lambda target: _distance(target.version, wanted.version))
+    return exact or near[: 2 if _between(wanted, near) else 1]
 
 
 def _between(wanted: Target, known: Iterable[Target]) -> bool:
@@ -145,7 +156,7 @@ def options_of(target: Target) -> Table:
     """The option table of a target; an unsaid or unlisted version is the newest."""
     if target in TARGETS:
         return table(target.framework, target.version)
-    return table(*next(key for key in FILES if key[0] == target.framework))
+    return table(*next(known for known in UNASKED if known.framework == target.framework))
 
 
 def versions(target: Target) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.dialects.megatron.run import NotKnown, Run
+from preflight.dialects.megatron.namespace import NotKnown, Run
 
 TIKTOKEN = 2**17
 """What TikTokenizer takes without --vocab-size (megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from preflight.dialects.mindformers.namespace import Run
 from preflight.dialects.mindformers.operators import compiled
-from preflight.dialects.mindformers.run import Run
 from preflight.dialects.mindformers.typed import any_starts
-from preflight.document import Unknown
-from preflight.value import Value, derived, unknown
+from preflight.loaders.document import Unknown
+from preflight.run.value import Value, derived, unknown
 
 _PET = "model.model_config.pet_config"
 _CELLS = {

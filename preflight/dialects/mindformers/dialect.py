@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.kinds import VERSIONS, kind_of, known_version, looks_like
-from preflight.document import Document
-from preflight.request import Request, Target
+from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of, known_version, looks_like
+from preflight.loaders.document import Document
+from preflight.run.request import Request, Target
 
+ENTRY = "run_mindformer.py"
 _NOT_YAML = {"1.5.0": 372, "1.7.0": 367, "2.1.0": 391}
 
 
@@ -29,9 +30,8 @@ class MindFormersDialect:
     def claims(self, document: Document, request: Request) -> bool:
         """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said, one section is enough."""
         if document.launch is not None:
-            from preflight.dialects.mindformers.launched import is_launch
-
-            return is_launch(document) and (request.target is None or request.target.framework == self.name)
+            entry = (document.launch.entry.text or "").rpartition("/")[2]
+            return entry == ENTRY and (request.target is None or request.target.framework == self.name)
         if document.kind != "yaml" or document.tree is None:
             return False
         wanted = request.target.framework if request.target else ""
@@ -40,7 +40,7 @@ class MindFormersDialect:
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
         """Translate; the kind of config decides how."""
         if document.launch is not None:
-            from preflight.dialects.mindformers.launched import read_launch
+            from preflight.dialects.mindformers.launch import read_launch
 
             return read_launch(document, surroundings)
         assert document.tree is not None

@@ -6,27 +6,27 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from preflight.arguments import REMOVE, Arguments
-from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.mindformers import config_tree as trees
 from preflight.dialects.mindformers import mcore, shape
-from preflight.dialects.mindformers import tree as trees
-from preflight.dialects.mindformers.kept import keeps
-from preflight.dialects.mindformers.kinds import Kind, choose_version, kind_of
-from preflight.dialects.mindformers.layering import derive_layering
+from preflight.dialects.mindformers.config_kinds import Kind, choose_version, kind_of
+from preflight.dialects.mindformers.layout_edits import relayout
+from preflight.dialects.mindformers.namespace import Run
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
-from preflight.dialects.mindformers.reach import with_patterns
-from preflight.dialects.mindformers.relayout import relayout
-from preflight.dialects.mindformers.run import Run
-from preflight.dialects.mindformers.table import table
+from preflight.dialects.mindformers.protected_keys import keeps
+from preflight.dialects.mindformers.recompute_reach import with_patterns
+from preflight.dialects.mindformers.release_tables import table
+from preflight.dialects.mindformers.stage_layers import derive_layering
 from preflight.dialects.mindformers.typed import written
-from preflight.document import Document, Unknown
-from preflight.finding import Edit
-from preflight.plan import Model
-from preflight.record import replace
-from preflight.request import Target
-from preflight.value import Value, derived, unknown
+from preflight.loaders.document import Document, Unknown
+from preflight.run.arguments import REMOVE, Arguments
+from preflight.run.cluster import Cluster
+from preflight.run.plan import Model
+from preflight.run.request import Target
+from preflight.run.value import Value, derived, unknown
+from preflight.source.finding import Edit
+from preflight.source.record import replace
 
 SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family", "vocab")
 """Parts of the model's shape that are readable as "shape.<part>" among the arguments."""
@@ -55,9 +55,19 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
             return typed[name].becomes(value)
         return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
-    versions = {"mindformers": version}
-    arguments = Arguments(target, typed, run.effective, run.default, put, {}, tuple(run.switches), open=bool(run.open), versions=versions, keeps=keeps)
-    arguments = replace(arguments, tree=loaded.tree)
+    arguments = Arguments(
+        target,
+        typed,
+        run.effective,
+        run.default,
+        put,
+        switches=tuple(run.switches),
+        open=bool(run.open),
+        versions={"mindformers": version},
+        keeps=keeps,
+        variant=run.kind,
+        tree=loaded.tree,
+    )
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))

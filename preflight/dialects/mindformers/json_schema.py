@@ -1,4 +1,4 @@
-"""JSON Schemas of graph-mode configs, made of the tables that the checks walk; editors and tests read the written files."""
+"""JSON Schemas of graph-mode configs, made of the tables that the checks walk; editors and tests read the files."""
 
 from __future__ import annotations
 
@@ -7,32 +7,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from preflight.constraints.versions import matches
-from preflight.dialects.mindformers import mcore
+from preflight.dialects.mindformers import mcore, run_conditions
+from preflight.dialects.mindformers.checked_settings import checked_in
 from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
-from preflight.dialects.mindformers.sorts import SORTS
-from preflight.dialects.mindformers.table import Table, folder, table
-from preflight.dialects.mindformers.types import MEMORY, SCHEDULERS, WORDS
+from preflight.dialects.mindformers.release_tables import Table, folder, table
+from preflight.run.versions import matches
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
-_SHAPES: dict[str, dict[str, Any]] = {
-    "positive": {"type": "integer", "minimum": 1},
-    "positive int or bool": {"type": "integer", "minimum": 1},
-    "bool": {"type": "boolean"},
-    "coefficient": {"type": "number", "exclusiveMinimum": 0},
-    "accumulation": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 1}]},
-    "number": {"type": "integer"},
-    "bool or null": {"type": ["boolean", "null"]},
-    "bool, text or null": {"type": ["boolean", "string", "null"]},
-    "memory": {"type": "string", "pattern": f"^({MEMORY.pattern})$"},
-    "not negative": {"type": "integer", "minimum": 0},
-    "shard": {"anyOf": [{"const": -1}, {"type": "integer", "minimum": 1}]},
-    "level": {"enum": ["level1", "level2", "level3"]},
-    "search": {"enum": ["recursive_programming", "dynamic_programming", "sharding_propagation"]},
-    "scheduler": {"enum": list(SCHEDULERS)},
-    "type": {"enum": ["float16", "float32", "bfloat16"]},
-    "fraction": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-}
+_WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}
 
 
 @lru_cache(maxsize=1)
@@ -50,9 +32,23 @@ def schema(kind: str, version: str) -> dict[str, Any]:
         properties.setdefault(name, _key(name, None, version))
     for section in t.sections:
         properties[section] = _section(section, t, kind)
-    properties["model"] = {"type": "object", "properties": {"model_config": _model(kind, t)}, "required": ["model_config"]} if t.templated else {}
-    properties["callbacks"] = {"type": ["array", "null"], "items": {"type": "object", "required": ["type"]}} if t.templated else {}
-    properties["run_mode"] = {"enum": ["train", "finetune", "eval", "predict", *(["predict_with_train_model"] if matches(version, ">=2") else [])]}
+    properties["model"] = (
+        {"type": "object", "properties": {"model_config": _model(kind, t)}, "required": ["model_config"]}
+        if t.templated
+        else {}
+    )
+    properties["callbacks"] = (
+        {"type": ["array", "null"], "items": {"type": "object", "required": ["type"]}} if t.templated else {}
+    )
+    properties["run_mode"] = {
+        "enum": [
+            "train",
+            "finetune",
+            "eval",
+            "predict",
+            *(["predict_with_train_model"] if matches(version, ">=2") else []),
+        ]
+    }
     if kind == "mcore":
         properties["use_legacy"] = {"const": False}
     return {
@@ -74,7 +70,10 @@ def _section(section: str, t: Table, kind: str) -> dict[str, Any]:
         "properties": {key: _key(f"{section}.{key}", default, t.version, kind) for key, default in keys.items()},
     }
     for name, inner in NESTED.items() if section == "parallel" else ():
-        made["properties"][name] = {"type": "object", "properties": {key: _key(f"parallel.{name}.{key}", None, t.version) for key in inner}}
+        made["properties"][name] = {
+            "type": "object",
+            "properties": {key: _key(f"parallel.{name}.{key}", None, t.version) for key in inner},
+        }
     if section in t.strict and not (section == "moe_config" and kind == "mcore"):
         made["additionalProperties"] = False
     if t.required.get(section):
@@ -85,9 +84,15 @@ def _section(section: str, t: Table, kind: str) -> dict[str, Any]:
 def _model(kind: str, t: Table) -> dict[str, Any]:
     if kind == "legacy":
         names = sorted({key for keys in t.models.values() for key in keys})
-        return {"type": "object", "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in names}}
+        return {
+            "type": "object",
+            "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in names},
+        }
     known = mcore.names(t.version, "", t.mcore)
-    return {"type": "object", "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in sorted(known.targets)}}
+    return {
+        "type": "object",
+        "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in sorted(known.targets)},
+    }
 
 
 def _key(name: str, default: Any, version: str, kind: str = "") -> dict[str, Any]:
@@ -95,10 +100,13 @@ def _key(name: str, default: Any, version: str, kind: str = "") -> dict[str, Any
     made: dict[str, Any] = {}
     if (text := descriptions().get(name)) is not None:
         made["description"] = text
-    sort = next((s for s in SORTS if s.name == name and s.when in ("", kind) and matches(version, s.versions)), None)
-    if sort is not None and sort.sort in _SHAPES and not (name == "parallel_config.vocab_emb_dp" or (sort.sort == "memory" and matches(version, ">=2"))):
-        made.update(_SHAPES[sort.sort])
-        made.setdefault("description", f"Must be {WORDS[sort.sort]}.")
+    always = (None, _WHEN.get(kind))
+    row = next(
+        (r for r in checked_in(version, core=False) if r.name == name and any(r.when is one for one in always)), None
+    )
+    if row is not None and row.kind.schema and not row.switched:
+        made.update(row.kind.schema)
+        made.setdefault("description", f"Must be {row.kind.words}.")
     if default is not None:
         made["default"] = default
     if name in DEPRECATED and matches(version, DEPRECATED[name]):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from preflight import spelling
-from preflight.constraints.versions import matches
 from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.dataset_keys import DATASET, LOADER
-from preflight.dialects.mindformers.run import TRAINING
-from preflight.dialects.mindformers.table import Table, table
-from preflight.document import Entry, Node
-from preflight.finding import Key
-from preflight.record import NamedTuple
+from preflight.dialects.mindformers.namespace import TRAINING
+from preflight.dialects.mindformers.release_tables import Table, table
+from preflight.loaders.document import Entry, Node
+from preflight.run.versions import matches
+from preflight.source import spelling
+from preflight.source.finding import Key
+from preflight.source.record import NamedTuple
 
 PARALLEL = frozenset(
     "device_num global_rank gradients_mean gradient_fp32_sync loss_repeated_mean pipeline_stages pipeline_result_broadcast parallel_mode search_mode "
@@ -60,6 +61,10 @@ _CONTEXT = {"1.0.0": 104, "1.2.0": 104, "1.3.2": 130, "1.5.0": 200, "1.7.0": 199
 _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 104, "2.1.0": 104}
 
 
+MOST_GUESSES = 100
+"""So many keys of a mapping that nobody knows are compared with those that are known; a file with more is not misspelt."""
+
+
 class Stray(NamedTuple):
     """A key that is not known where it stands. near: the key that was most likely meant; weight: error, warning or note."""
 
@@ -86,9 +91,10 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
     yield from _of_model(tree, kind, t, config)
     yield from _of_datasets(tree)
     known = {*t.general, *SECTIONS, *t.sections}
-    for entry in tree.entries:
+    unknown = (entry for entry in tree.entries if entry.key.value not in known and not entry.shadowed)
+    for entry in islice(unknown, MOST_GUESSES):
         name = entry.key.value
-        if isinstance(name, str) and name not in known and not entry.shadowed and (near := nearest(name, known, 0.85)):
+        if isinstance(name, str) and (near := nearest(name, known, 0.85)):
             yield Stray((name,), entry, "the top level", near, "warning", None)
 
 
@@ -107,11 +113,11 @@ def _in_section(tree: Node, path: Key, known: Iterable[str], weight: str, upstre
     have = {entry.key.value for entry in section.entries}
     if have <= (known := {*known}):
         return
-    for entry in section.entries:
+    left = [k for k in known if k not in have and k not in _OF_OLD_RELEASES]
+    unknown = (entry for entry in section.entries if not entry.shadowed and entry.key.value not in known)
+    for number, entry in enumerate(unknown):
         name = entry.key.value
-        if entry.shadowed or name in known:
-            continue
-        near = nearest(str(name), [k for k in known if k not in have and k not in _OF_OLD_RELEASES], cutoff)
+        near = nearest(str(name), left, cutoff) if number < MOST_GUESSES else ""
         yield Stray((*path, name if isinstance(name, (str, int)) else str(name)), entry, ".".join(map(str, path)), near, weight, upstream)
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from preflight.arguments import Arguments
 from preflight.dialects import Surroundings
-from preflight.dialects.mindformers.run import Run
-from preflight.dialects.mindformers.table import folder
-from preflight.document import Document, Node, Unknown
-from preflight.record import NamedTuple
-from preflight.value import Origin, Value
+from preflight.dialects.mindformers.namespace import Run
+from preflight.dialects.mindformers.release_tables import folder
+from preflight.loaders.document import Document, Node, Unknown
+from preflight.run.value import Origin, Value
+from preflight.source.record import NamedTuple
 
 SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 
@@ -81,7 +80,7 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     if (said := run.written.get(f"{_MODEL}model_type")) is not None and not said.known:
         run.absent = said.because or "model_type is not known"
     known = names(run.table.version, model_type(run, config), run.table.mcore)
-    for name, raw in _defaults(run, known, config):
+    for name, raw in _defaults(run, known):
         field = known.targets.get(name, name)
         if field in run.table.mcore:
             run.effective[f"mcore.{field}"] = Value(raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}")
@@ -110,7 +109,7 @@ def _same(one: object, other: object) -> bool | None:
     return None if isinstance(one, Unknown) or isinstance(other, Unknown) else one == other
 
 
-def _defaults(run: Run, known: Names, config: Node | None) -> Iterator[tuple[str, Any]]:
+def _defaults(run: Run, known: Names) -> Iterator[tuple[str, Any]]:
     """Values that the model's own config class brings; what is not read may say others."""
     if run.absent or run.open:
         return
@@ -145,28 +144,6 @@ LATENT = frozenset(
     "apply_dsa_kernel_fusion".split()
 )
 """Fields of networks with latent attention alone."""
-PARTS = ("trained", "dense", "experts", "grouped", "sized", "unsized", "rotary", "spread", "latent")
-"""Parts that a network may have or not; "trained": whatever it has, "spread": positions by yarn's own settings, "sized": shared experts have
-a width of their own."""
-
-
-def has_part(arguments: Arguments, part: str) -> bool:
-    """Whether a network has a part, for sure."""
-    get = arguments.get
-    mixed, width, latent = get("mcore.num_moe_experts"), get("mcore.moe_shared_expert_intermediate_size"), get("mcore.multi_latent_attention")
-    if part in ("dense", "experts"):
-        return mixed.known and (mixed.raw is not None) == (part == "experts")
-    if part == "grouped":
-        return mixed.known and mixed.raw is not None and isinstance(get("mcore.moe_router_group_topk").raw, (int, str))
-    if part in ("sized", "unsized"):
-        return width.known and (width.raw is not None) == (part == "sized")
-    if part == "latent":
-        return latent.raw is True
-    if part in ("rotary", "spread"):
-        kind = get("mcore.position_embedding_type").raw
-        plain = not isinstance(get("mcore.rope_scaling").raw, (dict, Unknown))
-        return kind in ("rope", "yarn") and plain if part == "rotary" else plain and kind == "yarn" and latent.raw is True
-    return True
 
 
 _MODEL = "model.model_config."

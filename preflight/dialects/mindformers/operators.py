@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from preflight.record import NamedTuple
+from preflight.source.record import NamedTuple
 
 SEPARATOR = "\\."
 MAX_COST = 100_000
@@ -201,6 +201,7 @@ def _nearest_last(pattern: str, layers: tuple[Cell, ...]) -> str:
     return f"{head}{SEPARATOR}{near[0]}" if near else ""
 
 
+@lru_cache(maxsize=4096)
 def plain(pattern: str) -> str:
     """A pattern with the ways of misspelling its separators and case taken out."""
     text = re.sub(r"\\+\.|\.", ".", pattern.strip().lower())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.constraints.versions import matches
-from preflight.dialects.mindformers.run import TRAINING, Run
-from preflight.document import Unknown
+from preflight.dialects.mindformers.namespace import TRAINING, Run
+from preflight.loaders.document import Unknown
+from preflight.run.versions import matches
 
 MODES: dict[object, str] = {
     "DATA_PARALLEL": "data_parallel",

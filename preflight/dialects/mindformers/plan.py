@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from preflight.dialects.mindformers import shape
-from preflight.dialects.mindformers.layering import Spread, full_layers, virtual
+from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.parallel import AUTOMATIC
-from preflight.dialects.mindformers.run import TRAINING, Run
-from preflight.document import Unknown
-from preflight.plan import Batch, Inference, Layout, Loss, Model, Optimizer, Plan, Precision, Recompute
-from preflight.request import Target
-from preflight.value import Value, derived, unknown
+from preflight.dialects.mindformers.stage_layers import Spread, full_layers, virtual
+from preflight.loaders.document import Unknown
+from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
+from preflight.run.request import Target
+from preflight.run.value import Value, derived, unknown
+from preflight.source.record import replace
 
 _SCHEDULES = {
     "1f1b": "1f1b",
@@ -26,27 +27,26 @@ def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Pl
     """Every part of the plan that the config decides."""
     return Plan(
         target=target,
-        model=model,
+        model=replace(model, **_kernels(run)),
         layout=_layout(run, model, laid),
         batch=_batch(run),
         recompute=_recompute(run, laid),
         precision=_precision(run),
         optimizer=_optimizer(run, model.experts),
-        loss=Loss(
-            cross_entropy=derived("mindspore"),
-            logits_fp32=derived(True),
-            implementation=derived(f"mindspore-{run.kind}"),
-            gradient_fusion=derived(False),
-            mask_from_loader=derived(False),
-            cuda_graphs=derived(False),
-            deferred=derived(0),
-            overlap_expert=derived(False),
-            dispatcher=run.value("mcore.moe_token_dispatcher_type") if run.kind == "mcore" else derived("alltoall"),
-            grouped_gemm=run.value("mcore.moe_grouped_gemm" if run.kind == "mcore" else "moe_config.use_gmm"),
-        ),
         inference=_inference(run),
         unmodelled=switched_off(run),
     )
+
+
+def _kernels(run: Run) -> dict[str, Value]:
+    """What MindSpore runs the layers on, and how experts are computed."""
+    mcore = run.kind == "mcore"
+    return {
+        "kernels": derived("mindspore"),
+        "cross_entropy": derived("mindspore"),
+        "dispatcher": run.value("mcore.moe_token_dispatcher_type") if mcore else derived("alltoall"),
+        "grouped_gemm": run.value("mcore.moe_grouped_gemm" if mcore else "moe_config.use_gmm"),
+    }
 
 
 def switched_off(run: Run) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def switched_off(run: Run) -> tuple[str, ...]:
     return ("a layout for many devices under use_parallel: False",) if off and many else ()
 
 
-def degree(run: Run, name: str, mode: object) -> Value:
+def degree(run: Run, name: str) -> Value:
     """A parallel size that is a whole number of at least 1; anything else is unknown, for another rule has said so."""
     value = run.value(f"parallel_config.{name}")
     if not value.known:
@@ -72,16 +72,16 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
     if isinstance(mode, Unknown):
         data = tensor = pipeline = context = unknown(mode.because)
     elif mode in AUTOMATIC:
-        data, tensor, pipeline, context = (degree(run, n, mode) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"))
+        data, tensor, pipeline, context = (degree(run, n) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"))
         if mode == "auto_parallel":
             data = unknown("auto_parallel finds the sharding itself")
     elif run.true("use_parallel") and run.raw("run_mode") == "predict":
         data = unknown("the serving layout is not compared with the devices")
-        tensor, pipeline, context = (degree(run, n, mode) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
+        tensor, pipeline, context = (degree(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
     else:
         count = derived(1, "every process runs alone") if mode == "stand_alone" else count
         data, tensor, pipeline, context = count, *(_alone(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
-    expert = degree(run, "expert_parallel", mode)
+    expert = degree(run, "expert_parallel")
     experts = model.experts
     if mode not in AUTOMATIC or (run.kind == "legacy" and experts.known and not experts.raw):
         expert = expert.derived(1, "has no effect without experts") if expert.known and expert.raw != 1 else expert
@@ -99,7 +99,7 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         stages=derived(laid.stages, "layers over stages, plus offset") if laid and laid.stages else unknown("the layers per stage are not known"),
         schedule=_schedule(run),
         sequence_splits=shape.whole(run.value("parallel_config.seq_split_num")),
-        context_method=run.value("parallel_config.context_parallel_algo"),
+        deferred=derived(0),
         data_stated=True,
         split="any",
     )
@@ -126,14 +126,14 @@ def _batch(run: Run) -> Batch:
         count = run.value("parallel_config.micro_batch_num" if pipeline > 1 else "runner_config.gradient_accumulation_steps")
         if isinstance(count.raw, bool) or not isinstance(count.raw, int) or count.raw < 1:
             count = unknown("the number of micro-batches is not usable")
-    return Batch(micro=shape.whole(run.value("runner_config.batch_size")), count=count, total=run.value("global_batch_size"))
+    return Batch(micro=shape.whole(run.value("runner_config.batch_size")), count=count, total=run.value("global_batch_size"), mask_from_loader=derived(False))
 
 
 def _recompute(run: Run, laid: Spread | None) -> Recompute:
     full, selected = run.value("recompute_config.recompute"), run.value("recompute_config.select_recompute")
     swap = run.value("swap_config.swap")
     if run.value("training").raw is False:
-        return Recompute(mode=derived("none"), method=derived(None), layers=derived(None), full_layers=derived(None), patterns=derived(None), offload=swap)
+        return Recompute(mode=derived("none"), method=derived(None), layers=derived(None), full_layers=derived(None), offload=swap)
     known = laid is not None and laid.stages is not None and full.known and swap.known
     counts = full_layers(full.raw, laid.stages, ids=bool(swap.raw)) if known and laid and laid.stages else None
     whole = bool(full.raw) if full.known else None
@@ -183,7 +183,7 @@ def _optimizer(run: Run, experts: Value) -> Optimizer:
         shards=derived(ranks) if ranks is not None else unknown("data_parallel is not known"),
         expert_shards=_expert_shards(run, experts, ranks),
         weights_sharded=derived(bool(zero)),
-        instances=derived(1),
+        gradient_fusion=derived(False),
         offload=derived(0),
         fsdp=derived(None),
     )

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from preflight.arguments import REMOVE, Arguments, Switch
-from preflight.cluster import Cluster
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.kept import keeps
-from preflight.dialects.mindformers.kinds import known_version
+from preflight.dialects.mindformers.config_kinds import known_version
+from preflight.dialects.mindformers.layout_edits import relayout
+from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.pynative_derive import Derived, derive
 from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
-from preflight.dialects.mindformers.pynative_plan import make_plan
+from preflight.dialects.mindformers.pynative_plan import attention_variant, make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
-from preflight.dialects.mindformers.relayout import relayout
 from preflight.dialects.mindformers.typed import written
-from preflight.document import Document, Node, Unknown
-from preflight.finding import Edit
-from preflight.record import replace
-from preflight.request import Target
-from preflight.value import Value, default, derived, unknown
+from preflight.loaders.document import Document, Node, Unknown
+from preflight.run.arguments import REMOVE, Arguments, Switch
+from preflight.run.cluster import Cluster
+from preflight.run.request import Target
+from preflight.run.value import Value, default, derived, unknown
+from preflight.source.finding import Edit
+from preflight.source.record import replace
 
 FRAMEWORK = "pynative"
 VERSION = "2.1.0"
@@ -39,7 +39,8 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     found = derive(typed, plain, world)
     versions = {FRAMEWORK: target.version}
     arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), switches=_switches(found), versions=versions, keeps=keeps)
-    arguments = replace(arguments, relayout=relayout(arguments, pynative=True))
+    variant = attention_variant(arguments)
+    arguments = replace(arguments, relayout=relayout(arguments, pynative=True), variant=variant)
     plan = make_plan(target, arguments, found)
     device = surroundings.device(request.device) if request.device else None
     per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from preflight.arguments import Switch
-from preflight.value import Value, derived, unknown
+from preflight.run.arguments import Switch
+from preflight.run.value import Value, derived, unknown
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
 MOST_LAYERS = 100_000  # no model has more; a larger number is a slip or an attack

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.record import NamedTuple
+from preflight.source.record import NamedTuple
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _CONVERTED = "mindformers/parallel_core/transformer_config_utils.py:687"

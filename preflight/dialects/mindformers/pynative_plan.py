@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.arguments import Arguments
 from preflight.dialects.mindformers.pynative_derive import Derived, whole
 from preflight.dialects.mindformers.pynative_shape import make_model, net, sound
-from preflight.plan import Batch, Inference, Layout, Loss, Optimizer, Plan, Precision, Recompute
-from preflight.request import Target
-from preflight.value import Value, default, derived, unknown
+from preflight.run.arguments import Arguments
+from preflight.run.plan import Batch, Inference, Layout, Optimizer, Plan, Precision, Recompute
+from preflight.run.request import Target
+from preflight.run.value import Value, default, derived, unknown
 
 _DTYPES = {"float32": "fp32", "fp32": "fp32", "bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16"}
 _SCHEDULES = {"1f1b": "1f1b", "interleaved_1f1b": "interleaved", "gpipe": "gpipe"}
@@ -26,7 +26,6 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
         recompute=_recompute(arguments),
         precision=_precision(arguments),
         optimizer=_optimizer(arguments),
-        loss=_loss(arguments),
         inference=Inference(enabled=mode.derived(mode.raw == "predict", "run_mode")),
         unmodelled=_unmodelled(arguments),
     )
@@ -49,11 +48,10 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         virtual=virtual,
         sequence_parallel=a.get("parallelism.sequence_parallel"),
         tensor_x=default(None),
-        tensor_y=default(None),
         stages=found.values["stages"],
         schedule=schedule.derived(name, "pipeline_parallel_schedule") if name else unknown("the schedule is not one that is known"),
         sequence_splits=default(None),
-        context_method=a.get("parallelism.context_parallel_method"),
+        heads_split=attention_variant(a) != "dsv4_hybrid",  # it splits the query projection
     )
 
 
@@ -75,7 +73,6 @@ def _recompute(a: Arguments) -> Recompute:
         method=default(None),
         layers=default(None),
         modules=derived(tuple(str(name) for name in modules), "select_module") if isinstance(modules, dict) else default(()),
-        patterns=default(None),
         offload=a.get("swap.enable"),
     )
 
@@ -113,25 +110,17 @@ def _optimizer(a: Arguments) -> Optimizer:
         zero=derived(3, "FSDP"),
         shards=derived(limit or region, "FSDP shard x context") if region is not None else unknown("the shard degree is not known"),
         expert_shards=derived(experts, "FSDP shard x context x tensor / expert") if experts else unknown("the expert shard degree is not known"),
-        instances=default(1),
         offload=derived(1.0 if a.get("parallelism.cpu_offload").raw is True else 0.0, "cpu_offload"),
         fsdp=derived("pynative"),
     )
 
 
-def _loss(a: Arguments) -> Loss:
-    return Loss(
-        cross_entropy=derived("mindspore"),
-        logits_fp32=derived(True),
-        implementation=derived("pynative"),
-        overlap_expert=a.get("parallelism.pipeline_parallel_overlap_b_f"),
-        dispatcher=a.get("parallelism.moe_token_dispatcher_type"),
-        grouped_gemm=derived(True),
-    )
+def attention_variant(a: Arguments) -> str:
+    """The experimental attention of the network, "" for the usual one."""
+    name = net(a, "experimental_attention_variant").raw
+    return name if isinstance(name, str) else ""
 
 
 def _unmodelled(a: Arguments) -> tuple[str, ...]:
     found = ["hyper connections"] if net(a, "enable_hyper_connections").raw is True else []
-    if isinstance(variant := net(a, "experimental_attention_variant").raw, str):
-        found.append(variant)
-    return tuple(found)
+    return tuple(found) + tuple(filter(None, [attention_variant(a)]))

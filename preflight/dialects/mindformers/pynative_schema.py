@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from preflight.document import Entry, Node
-from preflight.finding import Key
-from preflight.record import NamedTuple
+from preflight.lint.scalar_kinds import TEXT, Number, whole
+from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, ValueKind
+from preflight.loaders.document import Entry, Node
+from preflight.source.finding import Key
+from preflight.source.record import NamedTuple
 
 _CONFIG = "mindformers/pynative/config/config.py"
 _CHECK = "mindformers/pynative/config/utils.py"
 _SCALARS = {"boolean": 98, "integer": 103, "number": 108, "string": 113}
-_WORDS = {"object": "a mapping", "array": "a list", "boolean": "true or false", "integer": "an integer", "number": "a number", "string": "a text"}
+_KINDS: Mapping[str, ValueKind] = {
+    "object": MAPPING,
+    "array": LIST,
+    "boolean": SWITCH.worded("true or false"),
+    "integer": whole().worded("an integer"),
+    "number": Number(),
+    "string": TEXT,
+    "null": NULL,
+}
+"""The types of JSON Schema as the framework tells them: a bool is no integer, an integer is a number."""
 _COMPARED = frozenset(  # compared while the section is made, before types are looked at
     {
         ("training", "global_batch_size"),
@@ -35,7 +46,10 @@ _COMPARED = frozenset(  # compared while the section is made, before types are l
 
 
 class Fault(NamedTuple):
-    """One place where a document does not follow the schema. kind: unknown, type or missing; choices: the names there are."""
+    """One place where a document does not follow the schema.
+
+    kind: unknown, type or missing. choices: the names there are. accepted: the kinds that the place takes, where its type is wrong.
+    """
 
     kind: str
     key: Key
@@ -43,6 +57,7 @@ class Fault(NamedTuple):
     wanted: str
     upstream: str
     choices: tuple[str, ...] = ()
+    accepted: tuple[ValueKind, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -98,9 +113,11 @@ def _value(node: Node, part: dict[str, Any], key: Key) -> Iterator[Fault]:
     if wanted is None:
         return
     kinds = (wanted,) if isinstance(wanted, str) else tuple(wanted)
-    here = [kind for kind in kinds if fits(node, kind)]
+    here = [kind for kind in kinds if _KINDS[kind].takes(_held(node))]
     if not here:
-        yield Fault("type", key, node, " or ".join(_words(kind) for kind in kinds), _place(node, kinds, key))
+        accepted = tuple(_KINDS[kind] for kind in kinds)
+        words = " or ".join(kind.words for kind in accepted)
+        yield Fault("type", key, node, words, _place(node, kinds, key), accepted=accepted)
     elif "object" in here:
         yield from _object(node, part, key)
     elif "array" in here and "items" in part:
@@ -109,24 +126,9 @@ def _value(node: Node, part: dict[str, Any], key: Key) -> Iterator[Fault]:
         yield from (fault._replace(upstream=f"{_CHECK}:68") if union else fault for fault in found)
 
 
-def fits(node: Node, kind: str) -> bool:
-    """Whether a node is of a JSON Schema type as the framework tells types: a bool is no integer, an integer is a number."""
-    if kind in ("object", "array"):
-        return node.kind == {"object": "mapping", "array": "sequence"}[kind]
-    value = node.value
-    if node.kind != "scalar":
-        return False
-    if kind == "null":
-        return value is None
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind == "string":
-        return isinstance(value, str)
-    return isinstance(value, int if kind == "integer" else (int, float)) and not isinstance(value, bool)
-
-
-def _words(kind: str) -> str:
-    return _WORDS.get(kind, kind)
+def _held(node: Node) -> object:
+    """What a node holds, as far as its type counts: a mapping and a list without their entries."""
+    return {} if node.kind == "mapping" else [] if node.kind == "sequence" else node.value
 
 
 def _place(node: Node, kinds: tuple[str, ...], key: Key) -> str:

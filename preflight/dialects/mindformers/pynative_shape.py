@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from preflight.arguments import Arguments
 from preflight.dialects.mindformers.pynative_derive import MOST_LAYERS, whole
-from preflight.document import Unknown
-from preflight.plan import Model
-from preflight.record import replace
-from preflight.value import Value, default, derived, unknown
+from preflight.loaders.document import Unknown
+from preflight.run.arguments import Arguments
+from preflight.run.plan import Model
+from preflight.run.value import Value, default, derived, unknown
+from preflight.source.record import replace
 
 _SIZES = frozenset(
     (
@@ -55,6 +55,10 @@ def _shape(a: Arguments) -> Model:
         norm=default("rms"),
         hidden_dropout=net(a, "hidden_dropout"),
         lora_rank=a.get("lora_config.lora_rank") if "lora_config" in a.written else default(None),
+        kernels=derived("mindspore"),
+        cross_entropy=derived("mindspore"),
+        dispatcher=a.get("parallelism.moe_token_dispatcher_type"),
+        grouped_gemm=derived(True),
     )
 
 

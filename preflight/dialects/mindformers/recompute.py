@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol
 
-from preflight.arguments import Arguments
-from preflight.document import Document, Node, Unknown
-from preflight.finding import Edit, Fix, Key
-from preflight.plan import Plan
-from preflight.record import NamedTuple
+from preflight.loaders.document import Document, Node, Unknown
+from preflight.run.arguments import Arguments
+from preflight.run.plan import Plan
+from preflight.source.finding import Edit, Fix, Key
+from preflight.source.record import NamedTuple
 
 SECTION = "recompute_config"
 FULL = "recompute"
@@ -35,6 +36,10 @@ class Run(Protocol):
     def plan(self) -> Plan: ...
 
 
+MOST_PATTERNS = 500
+"""Of a setting: each is compared with every operator of a model."""
+
+
 class Item(NamedTuple):
     """One pattern of one setting. node: where it stands; value: what says in which layers it holds, None for all."""
 
@@ -54,7 +59,7 @@ def section(run: Run) -> Node | None:
 def applies(run: Run) -> bool:
     """Whether this is a training run in graph mode; only there recompute_config is used."""
     mode = run.arguments.given("run_mode")
-    return run.plan.loss.implementation.raw != "pynative" and (mode is None or mode.raw in ("train", "finetune", "predict_with_train_model"))
+    return "mindformers" in run.arguments.versions and (mode is None or mode.raw in ("train", "finetune", "predict_with_train_model"))
 
 
 def swap_on(run: Run) -> bool | None:
@@ -81,7 +86,7 @@ def items(run: Run) -> Iterator[Item]:
     for setting in (*SELECTING, *EXCLUDING):
         node = here.get(setting)
         if node is not None:
-            yield from _items(run, setting, node)
+            yield from islice(_items(run, setting, node), MOST_PATTERNS)
 
 
 def _items(run: Run, setting: str, node: Node) -> Iterator[Item]:

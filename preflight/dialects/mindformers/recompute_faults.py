@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, Stages
-from preflight.document import Node
-from preflight.record import NamedTuple
-
-_IDS = "true, false or a list of layer ids"
+from preflight.loaders.document import Node
+from preflight.source.message import Message
+from preflight.source.record import NamedTuple
 
 
 class Fault(NamedTuple):
@@ -43,7 +42,9 @@ def faults(setting: str, node: Node, pipeline: int | None, layout: Stages | None
 
 
 def _patterns(node: Node) -> bool:
-    return bool(node.kind == "sequence" and all(item.kind == "scalar" and isinstance(item.value, str) for item in node.items))
+    return bool(
+        node.kind == "sequence" and all(item.kind == "scalar" and isinstance(item.value, str) for item in node.items)
+    )
 
 
 def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
@@ -54,22 +55,29 @@ def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
             if not entry.shadowed:
                 yield from _pattern_with_swap(setting, entry.key, entry.value)
         if setting == FULL:
-            yield Fault("swap-id", f"recompute is a mapping; with swap on it must be {_IDS}", node)
+            yield Fault(
+                "swap-id", "recompute is a mapping; with swap on it must be true, false or a list of layer ids", node
+            )
     elif node.kind == "sequence":
         if not _whole(node):
-            yield Fault("swap-entry", f"{setting} holds {shown}; with swap on every entry must be a layer id", node)
+            template = "{setting} holds {shown}; with swap on every entry must be a layer id"
+            yield Fault("swap-entry", Message(template, setting=setting, shown=shown), node)
     elif not isinstance(node.value, bool):
-        yield Fault("swap-none", f"{setting} is {shown}; it must be {_IDS}", node)
+        template = "{setting} is {shown}; it must be true, false or a list of layer ids"
+        yield Fault("swap-none", Message(template, setting=setting, shown=shown), node)
 
 
 def _pattern_with_swap(setting: str, key: Node, node: Node) -> Iterator[Fault]:
     name, shown = key.value, node.span.text[:40] or "null"
     if not isinstance(name, str):
-        yield Fault("swap-key", f"{setting} names an operator {key.span.text}; with swap on the name must be text", key)
+        template = "{setting} names an operator {name}; with swap on the name must be text"
+        yield Fault("swap-key", Message(template, setting=setting, name=key.span.text), key)
     elif node.kind != "sequence":
-        yield Fault("swap-layers", f"'{name}' is {shown}; with swap on it must be a list of layer ids", node, (name,))
+        template = "'{name}' is {shown}; with swap on it must be a list of layer ids"
+        yield Fault("swap-layers", Message(template, name=name, shown=shown), node, (name,))
     elif not _whole(node):
-        yield Fault("swap-id", f"'{name}' holds {shown}; with swap on every entry must be a layer id", node, (name,))
+        template = "'{name}' holds {shown}; with swap on every entry must be a layer id"
+        yield Fault("swap-id", Message(template, name=name, shown=shown), node, (name,))
 
 
 def _whole(node: Node) -> bool:
@@ -81,7 +89,8 @@ def _value_fault(what: str, node: Node, pipeline: int | None, layout: Stages | N
     if isinstance(node.value, bool):
         return
     if node.kind != "sequence":
-        yield Fault("form", f"{what} is {shown}; it must be true, false or a list of layer counts", node)
+        message = Message("{what} is {shown}; it must be true, false or a list of layer counts", what=what, shown=shown)
+        yield Fault("form", message, node)
         return
     plain = node.plain()
     assert isinstance(plain, list)
@@ -94,28 +103,43 @@ def _value_fault(what: str, node: Node, pipeline: int | None, layout: Stages | N
 
 def _flat_fault(what: str, node: Node, counts: list[int], pipeline: int | None, long: str) -> Iterator[Fault]:
     if pipeline is not None and len(counts) > pipeline:
-        yield Fault(long, f"{what} gives counts for {len(counts)} stages, but the run has {pipeline}", node, meant=counts[:pipeline])
+        template = "{what} gives counts for {count} stages, but the run has {pipeline}"
+        message = Message(template, what=what, count=len(counts), pipeline=pipeline)
+        yield Fault(long, message, node, meant=counts[:pipeline])
     elif (bad := next((i for i, n in enumerate(counts) if n < 0), None)) is not None:
         meant = [max(0, n) if not isinstance(n, bool) else n for n in counts]
-        yield Fault("endless", f"{what} recomputes {counts[bad]} layers of stage {bad}; the framework counts down from there for ever", node, meant=meant)
+        template = "{what} recomputes {count} layers of stage {stage}; the framework counts down from there for ever"
+        yield Fault("endless", Message(template, what=what, count=counts[bad], stage=bad), node, meant=meant)
 
 
 def _nested_fault(what: str, node: Node, plain: list[object], layout: Stages | None) -> Iterator[Fault]:
     for row, item in zip(plain, node.items, strict=True):
         if not isinstance(row, bool) and not (isinstance(row, list) and all(isinstance(n, int) for n in row)):
-            yield Fault("form", f"{what} mixes {item.span.text[:30]} with other kinds of entries; use one count per stage, or one list per virtual chunk", node)
+            yield Fault("form", Message(_MIXED, what=what, item=item.span.text[:30]), node)
             return
     if layout is None:
         return
     chunks, pipeline = len(layout), len(layout[0])
     if len(plain) != chunks:
-        message = f"{what} has {len(plain)} rows, but the run has {chunks} virtual chunk{'s' * (chunks > 1)} a stage"
+        one = "{what} has {count} rows, but the run has {chunks} virtual chunk a stage"
+        more = "{what} has {count} rows, but the run has {chunks} virtual chunks a stage"
+        message = Message.plural(chunks, one, more, what=what, count=len(plain), chunks=chunks)
         yield Fault("nested", message, node, meant=_summed(plain, pipeline))
     elif (row := next((r for r in plain if isinstance(r, list) and len(r) != pipeline), None)) is not None:
-        yield Fault("nested", f"{what} has a row of {len(row)} counts, but the run has {pipeline} stages", node)
+        template = "{what} has a row of {count} counts, but the run has {pipeline} stages"
+        yield Fault("nested", Message(template, what=what, count=len(row), pipeline=pipeline), node)
+
+
+_MIXED = "{what} mixes {item} with other kinds of entries; use one count per stage, or one list per virtual chunk"
 
 
 def _summed(plain: list[object], pipeline: int) -> list[int] | None:
     """As many layers of each stage, counted over its chunks; None where rows are no counts for every stage."""
-    rows = [row for row in plain if isinstance(row, list) and len(row) == pipeline and all(isinstance(n, int) and not isinstance(n, bool) for n in row)]
+    rows = [
+        row
+        for row in plain
+        if isinstance(row, list)
+        and len(row) == pipeline
+        and all(isinstance(n, int) and not isinstance(n, bool) for n in row)
+    ]
     return [sum(row[stage] for row in rows) for stage in range(pipeline)] if len(rows) == len(plain) else None

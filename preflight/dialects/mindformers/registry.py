@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from preflight.arguments import Arguments
-from preflight.constraints.versions import matches, numbers
-from preflight.dialects.mindformers.table import folder
-from preflight.document import Document
-from preflight.record import NamedTuple
+from preflight.dialects.mindformers.argument_kinds import ARGUMENT_KINDS
+from preflight.dialects.mindformers.release_tables import folder
+from preflight.lint.value_kinds import ValueKind
+from preflight.loaders.document import Document
+from preflight.run.arguments import Arguments
+from preflight.run.versions import matches, numbers
+from preflight.source.record import NamedTuple
 
 _HANDLED = ("HFDataLoader", "CommonDataLoader")
 _TRAINED = ("optimizer", "lr_schedule", "train_dataset_task")
 
 
-class Takes(NamedTuple):
-    """What classes of a section take. types: "*" for every one; accepts: all names, where one more name switches the checks off.
+class Argument(NamedTuple):
+    """What a class takes for an argument, and where it checks that.
 
-    unless: an argument that, once it is set, hands the others to another class; sorts: argument → sort and where that is checked.
+    behind: what is used in its place once it is given: arguments of the same section, or settings by their dotted names.
+    """
+
+    kind: ValueKind
+    upstream: str
+    behind: tuple[str, ...] = ()
+
+
+class Takes(NamedTuple):
+    """What classes of a section take. types: "*" for every one.
+
+    accepts: all names, where one more name switches the checks off. unless: an argument that, once it is set, hands the
+    others to another class.
     """
 
     section: str
     types: tuple[str, ...]
     accepts: frozenset[str]
     unless: str
-    sorts: Mapping[str, tuple[str, str]]
+    arguments: Mapping[str, Argument]
 
 
 @lru_cache(maxsize=1)
@@ -46,15 +60,26 @@ def taken(version: str) -> tuple[Takes, ...]:
 def _takes(row: dict[str, object], version: str) -> Takes:
     arguments = row["arguments"]
     assert isinstance(arguments, dict)
-    sorts = {name: (sort, _place(places, version)) for name, (sort, places) in arguments.items()}
+    checked = {name: _argument(*row, version=version) for name, row in arguments.items()}
     types, accepts = row["types"], row.get("accepts", ())
     assert isinstance(types, list) and isinstance(accepts, (list, tuple))
-    return Takes(str(row["section"]), tuple(types), frozenset(accepts), str(row.get("unless", "")), sorts)
+    return Takes(str(row["section"]), tuple(types), frozenset(accepts), str(row.get("unless", "")), checked)
+
+
+def _argument(kind: str, places: dict[str, str], behind: Sequence[str] = (), *, version: str) -> Argument:
+    return Argument(ARGUMENT_KINDS[kind], _place(places, version), tuple(behind))
 
 
 def _place(places: dict[str, str], version: str) -> str:
     """Where it is checked in the newest release up to a version."""
-    return next((place for since, place in reversed(places.items()) if numbers(since) <= numbers(version)), next(iter(places.values())))
+    return next(
+        (place for since, place in reversed(places.items()) if numbers(since) <= numbers(version)),
+        next(iter(places.values())),
+    )
+
+
+MOST_ENTRIES = 200
+"""Of a list of classes: no run has so many callbacks."""
 
 
 def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
@@ -78,7 +103,7 @@ def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
 def _each(a: Arguments, section: str) -> Iterator[tuple[str, str]]:
     """The entries of a list of classes."""
     entries = a.get(section).raw
-    yield from ((section, f"{section}.{index}") for index in range(len(entries) if isinstance(entries, list) else 0))
+    yield from ((section, f"{section}.{index}") for index in range(min(len(entries), MOST_ENTRIES) if isinstance(entries, list) else 0))
 
 
 def trains(a: Arguments) -> bool:
@@ -88,5 +113,7 @@ def trains(a: Arguments) -> bool:
 
 def registers(a: Arguments, document: Document) -> bool:
     """Whether classes from elsewhere are registered for this run."""
-    said = document.launch is not None and any((word.text or "").startswith("--register_path") for word in document.launch.words)
+    said = document.launch is not None and any(
+        (word.text or "").startswith("--register_path") for word in document.launch.words
+    )
     return said or a.given("register_path") is not None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from preflight.dialects.mindformers.adapters import targets
-from preflight.dialects.mindformers.run import Run
-from preflight.document import Unknown
-from preflight.plan import Model
-from preflight.value import Value, derived, unknown
+from preflight.dialects.mindformers.namespace import Run
+from preflight.loaders.document import Unknown
+from preflight.run.plan import Model
+from preflight.run.value import Value, derived, unknown
 
 _LEGACY = "model.model_config."
 _NAMES: dict[str, dict[str, str]] = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from preflight.arguments import REMOVE
-from preflight.document import Document, Node, Setting
-from preflight.finding import Edit, Key
-from preflight.source import Source
-from preflight.value import Origin, Value
+from preflight.loaders.document import Document, Node, Setting
+from preflight.run.arguments import REMOVE
+from preflight.run.value import Origin, Value
+from preflight.source.finding import Edit, Key
+from preflight.source.text import Source
 
 Place = tuple[Key, "str | int", Node, Node]
 """The key of the section, the name in it, the value's node, the node of the key."""

@@ -1,8 +1,11 @@
 -- preflight's gate on the client: checks the script as the user, before any request goes to the controller.
--- It can be bypassed by a private SLURM_CONF; job_submit.lua enforces. Scripts on stdin and --wrap are left to the server.
+-- It can be bypassed by a private SLURM_CONF; job_submit.lua enforces. Stdin and --wrap are left to the server.
 
 local PREFLIGHT = "@PREFLIGHT@"      -- absolute path: the caller's PATH is not ours
 local SECONDS = @SECONDS@
+local KILL = "@KILL@"                -- timeout(1): the whole command ends in time, whatever hangs in it
+local MOST = 4194304                 -- bytes of a script, as in Slurm
+local START = 3                      -- seconds that the command may take to start
 local OPEN = @OPEN@
 
 local function quoted(text)
@@ -17,16 +20,17 @@ local function per_node(options)
   return nil
 end
 
-local function content(path)
+local function content(path)         -- its beginning: #SBATCH lines stand there, and a device never ends
   local file = io.open(path, "rb")
   if not file then return "" end
-  local text = file:read("*a")
+  local text = file:read(MOST) or ""
   file:close()
   return text
 end
 
 local function is_component(script)  -- one of a heterogeneous job: it does not know the whole allocation
-  return string.find("\n" .. content(script), "\n#SBATCH[^\n]*hetjob") or string.find(content("/proc/self/cmdline"), "%z:%z")
+  return string.find("\n" .. content(script), "\n#SBATCH[^\n]*hetjob")
+    or string.find(content("/proc/self/cmdline"), "%z:%z")
 end
 
 local function allocation(options, script)
@@ -41,9 +45,9 @@ local function decide(options)
   local script = options["argv"] and options["argv"][1]
   if options["type"] ~= "sbatch" or not script or script == "" then return slurm.SUCCESS end
   local reason = string.match(options["comment"] or "", "preflight%-override=(%S.*)")
-  local more = reason and (" --override " .. quoted(reason)) or ""
-  local command = string.format("%s gate --script %s%s%s --follow --timeout %g -f text 2>&1; echo __rc=$?",
-    quoted(PREFLIGHT), quoted(script), allocation(options, script), more, SECONDS)
+  local more = reason and (" --override=" .. quoted(reason)) or ""
+  local command = string.format("%s -k 1 %g %s gate --script=%s%s%s --follow --timeout %g -f text 2>&1; echo __rc=$?",
+    quoted(KILL), SECONDS + START, quoted(PREFLIGHT), quoted(script), allocation(options, script), more, SECONDS)
   local pipe = assert(io.popen(command))
   local text = pipe:read("*a")
   pipe:close()
@@ -54,7 +58,8 @@ local function decide(options)
     return slurm.ERROR
   end
   if code == 0 then return slurm.SUCCESS end
-  error("no verdict: " .. text)
+  for line in string.gmatch(text, "[^\n]+") do slurm.log_error("%s", line) end
+  error("no verdict")
 end
 
 function slurm_cli_setup_defaults(options, early_pass)
@@ -64,7 +69,8 @@ end
 function slurm_cli_pre_submit(options, offset)
   local ok, result = pcall(decide, options)
   if ok then return result end
-  slurm.log_error("preflight: the checker gave no verdict, the submission is %s", OPEN and "let in unchecked" or "refused")
+  local mode = OPEN and "let in unchecked" or "refused"
+  slurm.log_error("preflight: the checker gave no verdict, the submission is %s", mode)
   return OPEN and slurm.SUCCESS or slurm.ERROR
 end
 

@@ -6,6 +6,13 @@ local CURL = "@CURL@"
 local SOCKET = "@SOCKET@"
 local SECONDS = @SECONDS@            -- far below MessageTimeout: a client that gives up leaves a ghost job
 local OPEN = @OPEN@                  -- without a verdict: true lets the job in unchecked, false refuses it
+local MISSES, PAUSE = 2, 10          -- after so many answers that did not come it is not asked for so many seconds
+local STANDING, MOST = 3600, 1000    -- seconds for which a user is harmless after a verdict; users that are remembered
+
+local missed = 0
+local pauses = {}                    -- by user, or "all": { code, when it ends }, as the checker wishes
+local judged = {}                    -- by user: when there was a verdict; a pause for all is not for them
+local unasked, users = {}, 0         -- by user: submissions about which nobody asked; for the audit file
 
 local function count_per_node(field) -- "gres:gpu:8", "gres:gpu:h100:8", "gres/npu:8", "gres:gpu"
   local total = nil
@@ -47,8 +54,43 @@ local function changed(job, record)  -- what a job that waits will ask for, nil 
     most = new("max_nodes") or record.max_nodes, devices = new("tres_per_node") or record.tres_per_node }
 end
 
+local function printable(text)       -- on one line of a log, whoever wrote it
+  return (string.gsub(string.sub(text, 1, 500), "%c", function(c) return string.format("\\x%02X", string.byte(c)) end))
+end
+
+local function listed(counts)        -- "2001:3,2002:1"
+  local parts = {}
+  for user, count in pairs(counts) do
+    if #parts < 200 then parts[#parts + 1] = user .. ":" .. count end
+  end
+  return table.concat(parts, ",")
+end
+
+local function not_asked(uid)
+  if not unasked[uid] then users = users + 1 end
+  if users > MOST then unasked, users = { others = 0 }, 1 end
+  unasked[uid] = (unasked[uid] or 0) + 1
+end
+
+local function pause(whom, code, seconds)
+  if pauses.size == MOST then pauses = { all = pauses.all } end
+  pauses.size = (pauses.size or 0) + 1
+  pauses[whom] = { code = code, till = os.time() + math.min(seconds, PAUSE) }
+end
+
+local function paused(uid)           -- the code that holds meanwhile, nil where the checker is asked
+  local now = os.time()
+  for _, whom in ipairs({ uid, "all", "dead" }) do
+    local found = pauses[whom]
+    local left = found and found.till - now or 0
+    local harmless = whom == "all" and judged[uid] and now - judged[uid] < STANDING
+    if left > 0 and left <= PAUSE and not harmless then return found.code end -- more: somebody has set the clock
+  end
+end
+
 local function query(what, uid)
   local parts = { "user=" .. uid }
+  if users > 0 then parts[#parts + 1] = "unasked=" .. listed(unasked) end
   if what.component then parts[#parts + 1] = "component=1" end
   if what.change then parts[#parts + 1] = "change=1" end
   local nodes, per_node = what.least, count_per_node(what.devices)
@@ -62,24 +104,45 @@ local function query(what, uid)
   return table.concat(parts, "&"), reason
 end
 
+local function run(command)
+  local pipe = assert(io.popen(command .. "; echo __rc=$?"))
+  local text = pipe:read("*a")
+  pipe:close()
+  return tonumber(string.match(text, "__rc=(%d+)%s*$")), (string.gsub(text, "__rc=%d+%s*$", ""))
+end
+
+local function account(rc)           -- a checker that hangs costs SECONDS a job, with locks held
+  if rc == 0 then unasked, users = {}, 0 end
+  missed = rc == 28 and missed + 1 or 0 -- 28: curl's own deadline
+  if missed >= MISSES then
+    missed = 0
+    pause("dead", 3, PAUSE)
+    slurm.log_info("preflight: the checker does not answer; it is not asked for %d seconds", PAUSE)
+  end
+end
+
 local function ask(what, uid)
   local name = os.tmpname()
   local file = assert(io.open(name, "w"))
-  file:write(what.script)
-  file:close()
+  local written = file:write(what.script)
+  if not (file:close() and written) then
+    os.remove(name)
+    error("the script cannot be written: " .. name)
+  end
   local parameters, reason = query(what, uid)
-  local command = string.format("%s -s -S --max-time %g --unix-socket %s --data-binary @%s %s 2>&1; echo __rc=$?",
-    CURL, SECONDS, quoted(SOCKET), quoted(name), quoted("http://preflight/gate?" .. parameters))
-  local pipe = assert(io.popen(command))
-  local text = pipe:read("*a")
-  pipe:close()
+  local form = "%s -q -s -S -H Expect: --connect-timeout %g --max-time %g --unix-socket %s --data-binary @%s %s 2>&1"
+  local address = quoted("http://preflight/gate?" .. parameters)
+  local rc, text = run(string.format(form, quoted(CURL), SECONDS, SECONDS, quoted(SOCKET), quoted(name), address))
   os.remove(name)
-  local rc = tonumber(string.match(text, "__rc=(%d+)%s*$"))
-  if rc ~= 0 then error("the checker did not answer: " .. text) end
-  return string.gsub(text, "__rc=%d+%s*$", ""), reason
+  account(rc)
+  if rc ~= 0 then
+    not_asked(uid)
+    error("the checker did not answer: " .. text)
+  end
+  return text, reason
 end
 
-local function tell(text)
+local function tell(text)            -- all but the first line, which holds the code
   local first = true
   for line in string.gmatch(text, "[^\n]+") do
     if not first then slurm.log_user("%s", line) end
@@ -87,28 +150,44 @@ local function tell(text)
   end
 end
 
-local function decide(what, uid)
+local function unchecked(noun)       -- the documented mode
+  slurm.log_user("preflight: the checker gave no verdict, the %s is %s", noun, OPEN and "let in unchecked" or "refused")
+  return OPEN and slurm.SUCCESS or slurm.ERROR
+end
+
+local function learn(text, code, uid) -- what the first line says beside the code
+  local whom, seconds = string.match(text, "^%d+ busy (%a+) (%d+)")
+  if whom then pause(whom == "user" and uid or "all", code, tonumber(seconds)) end
+  if whom == "all" or code > 1 then judged[uid] = nil else judged[uid] = os.time() end
+end
+
+local function decide(what, uid, noun)
   if not what or not what.script or what.script == "" then return slurm.SUCCESS end -- salloc and srun: nothing to read
-  local text, reason = ask(what, uid)
-  local code = tonumber(string.match(text, "^(%d+)"))
-  if code == 0 then
-    if reason then slurm.log_info("preflight: uid=%d override=%s", uid, reason) end
-    tell(text)
-    return slurm.SUCCESS
+  local text, reason = nil, nil
+  local code = paused(uid)
+  if code then
+    not_asked(uid)
+    text = code .. " busy\npreflight: no verdict: the checker is busy\n"
+  else
+    text, reason = ask(what, uid)
+    code = tonumber(string.match(text, "^(%d+)"))
+    if not code then error("this is not an answer: " .. text) end
+    learn(text, code, uid)
   end
-  if code == 1 then
-    tell(text)
-    return slurm.ERROR
-  end
-  error("no verdict: " .. text)
+  if code == 0 and reason then slurm.log_info("preflight: uid=%d override=%s", uid, printable(reason)) end
+  tell(text)
+  if code == 0 then return slurm.SUCCESS end
+  if code == 1 then return slurm.ERROR end
+  local busy = string.match(text, "^%d+ busy")
+  if not busy then slurm.log_info("preflight: uid=%d no verdict: %s", uid, printable(text)) end
+  return unchecked(noun)
 end
 
 local function answered(read, uid, noun)
-  local ok, result = pcall(function() return decide(read(), uid) end)
+  local ok, result = pcall(function() return decide(read(), uid, noun) end)
   if ok then return result end
-  slurm.log_info("preflight: %s", tostring(result))
-  slurm.log_user("preflight: the checker gave no verdict, the %s is %s", noun, OPEN and "let in unchecked" or "refused")
-  return OPEN and slurm.SUCCESS or slurm.ERROR
+  slurm.log_info("preflight: %s", printable(tostring(result)))
+  return unchecked(noun)
 end
 
 function slurm_job_submit(job, partitions, uid)

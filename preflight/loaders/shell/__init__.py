@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
-from preflight.document import Document
+from preflight.loaders.document import MARK, Document
 from preflight.loaders.shell.alternatives import distinct
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.comments import comments
-from preflight.loaders.shell.faults import faults, launch_faults
+from preflight.loaders.shell.faults import faults
+from preflight.loaders.shell.launch_faults import launch_faults
 from preflight.loaders.shell.quotes import refuse_unclosed
 from preflight.loaders.shell.syntax import parse
 from preflight.loaders.slurm import sbatch, variables
-from preflight.source import Source
+from preflight.source.text import Source
 
-__all__ = ["load_script"]
+__all__ = ["Spent", "load_script"]
 
 _NOTHING: Mapping[str, str] = {}
 
 
-def load_script(source: Source, environment: Mapping[str, str] = _NOTHING) -> tuple[Document, ...]:
-    """The launches of a script; one document without a launch where it has none. environment: variables known to be set. Raises InputError."""
+class Spent(Protocol):
+    """Work that several scripts do together."""
+
+    work: int
+
+
+def load_script(
+    source: Source, environment: Mapping[str, str] = _NOTHING, spent: Spent | None = None
+) -> tuple[Document, ...]:
+    """The launches of a script; one document without a launch where it has none. Raises InputError.
+
+    environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
+    """
     tree = parse(source)
     refuse_unclosed(tree)
     asked, _ = sbatch(source)
     commands = Commands(source, environment, asked, variables(asked))
+    commands.expander.work = spent.work if spent is not None else 0
     commands.run(tree)
+    if spent is not None:
+        spent.work = commands.expander.work
     commands.found = [commands.outside(found) for found in commands.found]
     if commands.state.several:
         commands.found = distinct(commands.found, lambda found: found.taken.launch)
-    said = tuple(comments(tree))
+    said = tuple(comments(tree)) if MARK in source.text else ()
     problems = tuple(faults(tree, commands))
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)
     found = [f for f in commands.found if f.taken.launch.launcher != "bash"] or commands.found

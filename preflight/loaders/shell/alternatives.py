@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from preflight.document import Launch
+from preflight.loaders.document import Launch
 from preflight.loaders.shell.state import State, Variable
+from preflight.source.pattern import lazy_pattern
 
-_NAME = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_NAME = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
 T = TypeVar("T")
 
 

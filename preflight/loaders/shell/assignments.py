@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 
-from preflight.document import Piece
+from preflight.loaders.document import Piece
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.fields import UNREAD, Field, Value, fields, joined, merged, text_of, word
-from preflight.loaders.shell.forms import BARE, EXPANSIONS, QUOTES
+from preflight.loaders.shell.expansion_forms import BARE, EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import Variable, bounded
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.source import Span
+from preflight.loaders.shell.word_splitting import UNREAD, Field, Value, fields, joined, merged, text_of, word
+from preflight.source.pattern import lazy_pattern
+from preflight.source.text import Span
 
-_KEY = re.compile(r"\[([^\]]+)\]=")
+_KEY = lazy_pattern(r"\[([^\]]+)\]=")
 
 
-def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, local: bool = False) -> None:
+def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False) -> None:
     """NAME=value, NAME+=value, NAME=( … ), NAME[i]=value."""
     target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     if target is None or node.type != "variable_assignment":
@@ -26,6 +27,8 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False, l
     old = expander.state.get(name)
     exported, sometimes = exported or (old is not None and old.exported), old is not None and old.sometimes
     place = tree.span(target)
+    if appends and old is not None:
+        expander.spend((len(old.items) + len(old.scalar)) // 100)  # all of it is copied
     if target.type == "subscript":
         forget(expander, tree, target.named_children[0])
     elif value is not None and value.type == "array":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from preflight.loaders.shell import conditions
-from preflight.loaders.shell.following import Follows
 from preflight.loaders.shell.parameters import glob
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.walker_interface import Follows
 
 
 def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
@@ -37,8 +37,9 @@ def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
     text = follower.expander.text(tree, subject) if subject is not None else None
     possible: list[list[Node]] = []
     for item in (child for child in node.named_children if child.type == "case_item"):
-        patterns = [child for index, child in enumerate(item.children) if item.field_name_for_child(index) == "value"]
-        body = [c for c in item.named_children if c not in patterns]
+        patterns = item.children_by_field_name("value")
+        values = {child.id for child in patterns}
+        body = [child for child in item.named_children if child.id not in values]
         matched = [_matches(follower, tree, text, pattern) for pattern in patterns]
         if any(m is True for m in matched):
             possible.append(body)

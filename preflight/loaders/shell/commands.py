@@ -5,28 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from preflight.document import Piece, Unknown, Word
 from preflight.loaders.counts import Allocation
+from preflight.loaders.document import Piece, Unknown, Word
 from preflight.loaders.launchers import Taken, take_apart
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
-from preflight.loaders.shell.fields import PILED, UNREAD, Field, Value, text_of, word
 from preflight.loaders.shell.files import Files
-from preflight.loaders.shell.follow import Follower
 from preflight.loaders.shell.heredocs import heredoc, read
-from preflight.loaders.shell.nested import UNKNOWN, Nested, Texts, nested, string_at
+from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested, string_at
 from preflight.loaders.shell.positional import set_options, shift
-from preflight.loaders.shell.settle import Settled, settle
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
+from preflight.loaders.shell.uncertain_words import Settled, settle
+from preflight.loaders.shell.walker import Follower
+from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, word
 from preflight.loaders.slurm import sbatch, variables
-from preflight.record import NamedTuple
-from preflight.source import Source, Span
+from preflight.source.record import NamedTuple
+from preflight.source.text import InputError, Source, Span
 
-MAX_LAUNCHES = 64
-MAX_CALLS = 12
+MAX_LAUNCHES, MAX_CALLS = 64, 12
 _QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
 _SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
@@ -135,10 +134,10 @@ class Commands:
         taken = take_apart((*self.prefix, *settled.words), environment, self.asked, settled.open)
         if taken is None:
             return
-        launch = taken.launch
-        kept = tuple(w for w in launch.words if w not in settled.loose)
+        launch, loose = taken.launch, frozenset(settled.loose)
+        kept = tuple(w for w in launch.words if w not in loose)
         groups = {f"${name}" for name, _ in settled.groups}
-        opened = any(w in settled.loose and w.because not in groups for w in launch.words) or (bool(groups) and self._given(kept))
+        opened = any(w in loose and w.because not in groups for w in launch.words) or (bool(groups) and self._given(kept))
         world = launch.world
         if self.state.foreign and launch.launcher == "python":
             world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
@@ -171,7 +170,7 @@ class Commands:
         several = any(w.because in ("$@", "$*") or w.because.endswith((UNREAD, PILED)) for w in words)
         other.expander.arguments = None if several else [_value(w) for w in words]
         other.expander.work = self.expander.work
-        other.run(parse(inner))
+        other.run(self._parsed(inner))
         self.expander.work = other.expander.work
         self.follower.exhausted = self.follower.exhausted or other.follower.exhausted
         self.found += other.found[: MAX_LAUNCHES - count]
@@ -179,17 +178,24 @@ class Commands:
         return True
 
     def _source(self, words: list[Field]) -> None:
-        text = text_of(words[0].pieces) if words else None
-        pieces = words[0].pieces if words else []
+        text, pieces = (text_of(words[0].pieces), words[0].pieces) if words else (None, [])
         known = text if text is not None else pieces[-1].text if pieces else None
         inner = self.files.open(known if text is not None else (known or "").lstrip("/"))
         if inner is None or self.calls >= MAX_CALLS:
             self.state.foreign = self.state.foreign or not re.search(r"(set_?env\w*|activate|bashrc|profile|conda|vars|setvars|env)(\.sh)?$", known or "")
             return
         self.calls += 1
-        self.follower.statement(tree := parse(inner), tree.root)
+        self.follower.statement(tree := self._parsed(inner), tree.root)
         self.follower.stop.reached("return")
         self.calls -= 1
+
+    def _parsed(self, source: Source) -> Tree:
+        """Another text that is run; parsing it is work, too. Raises Exhausted."""
+        self.expander.spend(len(source.text) // 10)
+        try:
+            return parse(source)
+        except InputError:
+            raise Exhausted from None
 
     def _call(self, name: str, words: list[Field]) -> None:
         tree, body = self.follower.functions[name]
@@ -210,7 +216,7 @@ class Commands:
         outer, self.prefix, self.calls = self.prefix, self.prefix + tuple(word(f, f.pieces[0].span) for f in prefix or []), self.calls + 1
         self.texts.add(text)
         with self.state.frame() as changes:
-            tree = parse(text.source)
+            tree = self._parsed(text.source)
             self.follower.statement(tree, tree.root)
         if apart:
             self.state.undo(changes)

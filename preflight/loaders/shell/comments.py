@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.document import Comment
+from preflight.loaders.document import Comment
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.source import Source, Span
+from preflight.source.text import Source, Span
 
 _PLAIN = frozenset(
     ["command", "string", "raw_string", "word", "concatenation", "number", "simple_expansion", "expansion", "test_command", "variable_name", "heredoc_body"]

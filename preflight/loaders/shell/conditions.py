@@ -8,9 +8,13 @@ from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.numbers import arithmetic as computed
 from preflight.loaders.shell.parameters import glob
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.source.pattern import lazy_pattern
 
 _NUMBERS = {"-eq": 0, "-ne": 0, "-lt": 0, "-le": 0, "-gt": 0, "-ge": 0}
-_EMPTY = re.compile(r"-z\s+\"?\$\{?([A-Za-z_]\w*)(?::?[-+])?\}?\"?|\"?\$\{?([A-Za-z_]\w*)(?::?-)?\}?\"?\s*={1,2}\s*\"\"|!\s*-v\s+([A-Za-z_]\w*)")
+_EMPTY = lazy_pattern(
+    r"-z\s+\"?\$\{?([A-Za-z_]\w*)(?::?[-+])?\}?\"?"
+    r"|\"?\$\{?([A-Za-z_]\w*)(?::?-)?\}?\"?\s*={1,2}\s*\"\"|!\s*-v\s+([A-Za-z_]\w*)"
+)
 MAX_DEPTH = 40
 
 
@@ -36,8 +40,8 @@ def test(expander: Expander, tree: Tree, node: Node, depth: int = 0) -> bool | N
 
 
 def arithmetic(expander: Expander, tree: Tree, node: Node) -> bool | None:
-    """Whether (( … )) is not zero."""
-    piece = computed(expander, tree, node, tree.span(node))
+    """Whether (( … )) is not zero; what it sets is kept."""
+    piece = computed(expander, tree, node, tree.span(node), once=True)
     return piece.text != "0" if piece.text is not None else None
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from preflight.document import Piece
+from preflight.loaders.document import Piece
 from preflight.loaders.shell.arithmetic import NotKnown, evaluate
-from preflight.loaders.shell.fields import Bit, Bits, Value, joined, merged, text_of, why
-from preflight.loaders.shell.forms import (
+from preflight.loaders.shell.expansion_forms import (
     BARE,
     DOUBLE,
     EXPANSIONS,
@@ -31,7 +30,8 @@ from preflight.loaders.shell.numbers import arithmetic, number
 from preflight.loaders.shell.parameters import substring, transform
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.source import Span
+from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
+from preflight.source.text import Span
 
 _SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40
@@ -159,7 +159,7 @@ class Expander:
             return [self.unset(name, span)]
         if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
             form = form._replace(subscript=self._subscript(variable, form.subscript, span))
-        self.spend(sum(map(len, variable.items)))
+        self.spend(sum(1 + len(piece.text or "") // 10 for value in variable.items for piece in value))
         return elements(variable, form, span)
 
     def _subscript(self, variable: Variable, text: str, span: Span) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.loaders import COMMAND
-from preflight.source import InputError, Source
+from preflight.source.text import InputError, Source
 
 MAX_FILES = 20
 MAX_BYTES = 2_000_000

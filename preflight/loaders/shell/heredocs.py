@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from preflight.document import Piece
+from preflight.loaders.document import Piece
 from preflight.loaders.shell.assignments import forget
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.fields import Value, merged
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.source import Span
+from preflight.loaders.shell.word_splitting import Value, merged
+from preflight.source.text import Span
 
 
 def read(expander: Expander, tree: Tree, node: Node, document: Node | None) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from preflight.document import Piece
+from preflight.loaders.document import Piece
 from preflight.loaders.shell.assignments import forget
-from preflight.loaders.shell.fields import fields, text_of
-from preflight.loaders.shell.following import Follows
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.walker_interface import Follows
+from preflight.loaders.shell.word_splitting import fields, text_of
 
 MAX_ROUNDS = 16
 
@@ -17,7 +17,7 @@ def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
     name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if name is None or body is None:
         return
-    listed = [child for index, child in enumerate(node.children) if node.field_name_for_child(index) == "value"]
+    listed = node.children_by_field_name("value")
     items = [field for child in listed for field in fields(follower.expander.bits(tree, child))]
     known = listed and len(items) <= MAX_ROUNDS and all(text_of(field.pieces) is not None for field in items)
     if not known or tree.text(node).startswith("select"):
@@ -36,7 +36,7 @@ def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
 def follow_while(follower: Follows, tree: Tree, node: Node) -> None:
     """while, until and for (( … ))."""
     body = node.child_by_field_name("body")
-    test = next((c for index, c in enumerate(node.children) if node.field_name_for_child(index) == "condition" and c.is_named), None)
+    test = next((child for child in node.children_by_field_name("condition") if child.is_named), None)
     if body is None:
         return
     start = node.child_by_field_name("initializer")

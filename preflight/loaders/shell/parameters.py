@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_SLICE = re.compile(r"\s*(-?[0-9]{1,9})\s*(?::\s*(-?[0-9]{1,9})\s*)?")
+from preflight.source.pattern import lazy_pattern
+
+_SLICE = lazy_pattern(r"\s*(-?[0-9]{1,9})\s*(?::\s*(-?[0-9]{1,9})\s*)?")
 
 
 def transform(text: str, operator: str, operand: str) -> str | None:

@@ -6,10 +6,10 @@ import re
 import shlex
 from functools import lru_cache
 
-from preflight.document import Word
+from preflight.loaders.document import Word
 from preflight.loaders.shell.syntax import Tree, ancestors, parse
 from preflight.loaders.yaml_edit import CannotEdit, Splice
-from preflight.source import Source, Span
+from preflight.source.text import Source, Span
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.fields import Field, text_of
+from preflight.loaders.shell.word_splitting import Field, text_of
 
 
 def set_options(expander: Expander, words: list[Field]) -> bool:

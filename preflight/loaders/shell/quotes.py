@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.source import InputError
+from preflight.source.text import InputError
 
 _QUOTES = ('"', "'")
 _LONGEST = 200_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from preflight.document import Piece
-from preflight.loaders.shell.fields import PILED, Value
-from preflight.record import NamedTuple
-from preflight.source import Span
+from preflight.loaders.document import Piece
+from preflight.loaders.shell.word_splitting import PILED, Value
+from preflight.source.record import NamedTuple
+from preflight.source.text import Span
 
 MAX_PIECES = 20_000
 MAX_TEXT = 2_000_000

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.fields import Field, fields, text_of
 from preflight.loaders.shell.heredocs import heredoc
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.word_splitting import Field, fields, text_of
 
-_NO_WORDS = frozenset(["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"])
+_NO_WORDS = frozenset(
+    ["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"]
+)
 
 
 def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
@@ -40,25 +40,23 @@ def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
         return None
     if texts[0] == "echo" and not str(texts[1:2]).startswith("['-"):
         return " ".join(str(text) for text in texts[1:])
-    if texts[0] == "expr" and len(texts) == 4:
-        piece = _expr([str(text) for text in texts[1:]])
-        return piece
+    if texts[0] == "expr":
+        from preflight.loaders.shell.expr_command import expr
+
+        return expr([str(text) for text in texts[1:]])
     return None
 
 
 def _cat(expander: Expander, tree: Tree, node: Node) -> str | None:
     """The text of `cat <<EOF`."""
     command, document = node.child_by_field_name("body"), node.child_by_field_name("redirect")
-    if command is None or tree.text(command).strip() != "cat" or document is None or document.type != "heredoc_redirect":
+    if (
+        command is None
+        or tree.text(command).strip() != "cat"
+        or document is None
+        or document.type != "heredoc_redirect"
+    ):
         return None
     body = next((child for child in document.named_children if child.type == "heredoc_body"), None)
     text = text_of(heredoc(expander, tree, document, body)) if body is not None else None
     return text.rstrip("\n") if text is not None else None
-
-
-def _expr(words: list[str]) -> str | None:
-    left, sign, right = words
-    if sign not in "+-*/%" or not re.fullmatch(r"-?\d{1,18}", left) or not re.fullmatch(r"-?\d{1,18}", right) or (sign in "/%" and not int(right)):
-        return None
-    a, b = int(left), int(right)
-    return str({"+": a + b, "-": a - b, "*": a * b}.get(sign, (abs(a) // abs(b or 1)) * (1 if a * b >= 0 else -1) if sign == "/" else a % (b or 1)))

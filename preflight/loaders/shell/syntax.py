@@ -8,25 +8,27 @@ from functools import lru_cache
 from time import thread_time
 from typing import Any
 
-from preflight.record import NamedTuple
-from preflight.source import Source, Span
+from preflight.loaders.bounds import MAX_SCRIPT, refuse_involved, refuse_large
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source, Span
 
 Node = Any
 """A tree-sitter node: the library's types are not needed by those who do not parse."""
 
 _CHUNK = 2048
 _SECONDS = 0.8
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
-_INNER = re.compile(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
-_PLAIN = re.compile(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
+_FOREIGN = lazy_pattern(r"[^\x00-\x7f]")
+_INNER = lazy_pattern(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
+_PLAIN = lazy_pattern(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
 """A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
 a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
-_COMMENT = re.compile(r"`#[^`\n]*`")
+_COMMENT = lazy_pattern(r"`#[^`\n]*`")
 """A comment between continued lines: to the grammar it would go on to the end of the line."""
-_GLUED = re.compile(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
+_GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
 """A continuation without a blank on either side: bash makes one word of what stands around it, the grammar two."""
-_UNFILLED = re.compile(
+_UNFILLED = lazy_pattern(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)"
     r"|(?<=[\s\"'])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"');&|]|\Z)"
     r"|(?<=[=/])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"'/._;&|)-]|\Z)",
@@ -95,9 +97,18 @@ def _masked(text: str) -> str:
     return "".join(parts)
 
 
+def _tried(data: bytes) -> Any:
+    return _parser().parse(data)
+
+
 def parse(source: Source) -> Tree:
-    """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters."""
+    """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters.
+
+    Raises InputError where it is too much for the grammar.
+    """
+    refuse_large(source, MAX_SCRIPT)
     data = _masked(_FOREIGN.sub("%", source.text)).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
+    refuse_involved(data, _tried, source.name)
     deadline, cut = thread_time() + _SECONDS, False
 
     def read(offset: int, _point: object) -> bytes:

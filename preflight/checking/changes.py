@@ -1,0 +1,70 @@
+"""What changed against a revision of git: findings on touched lines, and findings that were not there before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+from pathlib import Path
+
+from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
+from preflight.source.finding import Finding
+from preflight.source.repository import Repository
+from preflight.source.text import InputError, Source
+
+
+class Changes:
+    """A revision to compare with. Raises InputError where git does not know it, or there is no git."""
+
+    def __init__(self, revision: str, checker: Checker) -> None:
+        self.checker = checker
+        self.repository = Repository(Path.cwd())
+        self.commit = self.repository.commit(revision)
+        self._before = cache(self._read)
+        self._found = cache(self._check)
+
+    def only(self, report: Report) -> Report:
+        """The report with only those findings that the change touched or brought."""
+        kept = tuple(finding for finding in report.findings if self.brought(finding))
+        return replace(report, findings=kept, suppressed=report.suppressed + len(report.findings) - len(kept))
+
+    def brought(self, finding: Finding) -> bool:
+        """Whether a line that takes part in a finding is new, or the finding is: a change elsewhere may cause it."""
+        spans = (finding.span, *(related.span for related in finding.related))
+        touched = any(
+            _touched(before.text, span.source.text, span.line)
+            for span in spans
+            if (before := self._before(span.path)) is not None
+        )
+        before = self._before(finding.path)
+        return touched or before is None or _identity(finding) not in self._found(before)
+
+    def _check(self, before: Source) -> frozenset[tuple[object, ...]]:
+        return frozenset(_identity(finding) for finding in self.checker.check_source(before, asked=False).findings)
+
+    def _read(self, name: str) -> Source | None:
+        """A file as it was; None when it was not there, or is not in the repository."""
+        path = Path(name)
+        data = self.repository.file(self.commit, path)
+        try:
+            return Source.decode(data, name, path=path) if data is not None else None
+        except InputError:
+            return None
+
+
+def _identity(finding: Finding) -> tuple[object, ...]:
+    return (finding.rule, finding.key, finding.message)
+
+
+@lru_cache(maxsize=64)
+def _new_lines(before: str, after: str) -> frozenset[int]:
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    blocks = matcher.get_opcodes()
+    changed: Iterable[range] = (range(start + 1, end + 1) for tag, _, _, start, end in blocks if tag != "equal")
+    return frozenset(line for lines in changed for line in lines)
+
+
+def _touched(before: str, after: str, line: int) -> bool:
+    return line in _new_lines(before, after)

@@ -1,0 +1,196 @@
+"""Checks files as the settings and the caller want: which rules run where, which facts hold for which file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from preflight.checking.discovery import Named
+from preflight.checking.engine import UNUSED, Policy, Report, order
+from preflight.checking.failure import attempted, unreadable
+from preflight.checking.verification import verify_facts, verify_ids, verify_options
+from preflight.checking.workspace import Workspace
+from preflight.loaders.document import Document
+from preflight.plugins.manager import Plugins
+from preflight.run.cluster import Device
+from preflight.run.request import Request, Target
+from preflight.run.settings import Choice, Facts, Settings
+from preflight.source.text import InputError, Source
+
+Suggest = Callable[[Workspace, Report], Report]
+"""Puts other layouts on the findings of a report that they cure."""
+
+
+class OwnDevices:
+    """The devices of the settings, as a plugin."""
+
+    def __init__(self, devices: tuple[Device, ...]) -> None:
+        self._devices = devices
+
+    def preflight_devices(self) -> tuple[Device, ...]:
+        return self._devices
+
+
+class Checker:
+    """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
+
+    broken: why the settings could not be read; the defaults hold then.
+    """
+
+    def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
+        self.settings, self.plugins, self.facts = settings, plugins, facts
+        self.broken: InputError | None = None
+        self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
+        self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
+        self._verify_names(choice)
+        self.policy = Policy(self._chooser(), settings.options)
+
+    def request(self, path: Path | None) -> Request:
+        """What is said about a file."""
+        facts = self.settings.facts
+        for part in self.settings.matching(path) if path is not None and self.settings.per_file else ():
+            facts = part.facts.over(facts)
+        facts = self.facts.over(facts)
+        target = Target.parse(facts.target) if facts.target else None
+        return Request(
+            facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target, measured=self.measured
+        )
+
+    @cached_property
+    def measured(self) -> float:
+        """Bytes that the measured run of the settings needed beyond its estimate.
+
+        Raises InputError where there is no estimate.
+        """
+        if (run := self.settings.measured) is None:
+            return 0.0
+        from preflight.memory.device_need import beyond
+
+        path = self.settings.root / run.config
+        facts = run.facts.over(self.settings.facts)
+        target = Target.parse(facts.target) if facts.target else None
+        request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
+        report = Workspace([Source.read(path, run.config)], self.plugins, request, self.policy).check()
+        estimates = [job.memory for job in report.jobs]
+        if not estimates or estimates[0].worst is None:
+            why = "; ".join(estimates[0].unknown) if estimates else "it is no config that is known"
+            raise InputError(f"the measured run cannot be estimated: {why}", run.config)
+        return beyond(estimates[0].worst, run.peak)
+
+    def workspace(self, sources: Iterable[Source]) -> Workspace:
+        """The sources with the facts of the first of them."""
+        sources = tuple(sources)
+        return Workspace(sources, self.plugins, self.request(sources[0].path if sources else None), self.policy)
+
+    def _suggested(self, workspace: Workspace, report: Report) -> Report:
+        return report if self.suggest is None else self.suggest(workspace, report)
+
+    def check_command(self, document: Document) -> Report:
+        """Check a command line."""
+        workspace = self.workspace([document.source])
+        try:
+            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()))
+        except InputError as error:
+            return unreadable(error)
+
+    def check_source(self, source: Source, *, asked: bool = True) -> Report:
+        """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
+        return attempted(source.name, lambda: self._checked(source, asked))
+
+    def _checked(self, source: Source, asked: bool) -> Report:
+        workspace = self.workspace([source])
+        try:
+            return self._suggested(workspace, workspace.check())
+        except InputError as error:
+            return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
+
+    def whole(self, source: Source) -> Workspace:
+        """One source under every rule, whichever are chosen: what a fix is proven against."""
+        return Workspace([source], self.plugins, self.request(source.path), Policy(options=self.settings.options))
+
+    def check_file(self, named: Named, *, lenient: bool = False) -> Report:
+        """Check one file. lenient: a broken file that is not ours passes even when it was named."""
+        if named.fault:
+            return unreadable(InputError(named.fault, named.name))
+        try:
+            source = Source.read(named.path, named.name)
+        except InputError as error:
+            foreign = os.path.isfile(named.path) and (lenient or not named.asked) and bool(error.line)
+            return Report(skipped=(named.name,)) if foreign else unreadable(error)
+        return self.check_source(source, asked=named.asked and not lenient)
+
+    def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
+        """Whether a file that cannot be read is a config: the caller says so, or its readable lines are a dialect's."""
+        from preflight.checking.partial_read import claimed_in_part, is_template
+
+        if is_template(source):
+            return False
+        return asked or claimed_in_part(source, error, self.plugins.dialects, self.request(source.path))
+
+    def _chooser(self) -> Any:
+        if not self.settings.per_file:
+            if self.choice == Choice():
+                return lambda rule, path: True
+            cache: dict[str, bool] = {}
+
+            def chosen(rule: str, path: str) -> bool:
+                found = cache.get(rule)
+                if found is None:
+                    found = cache[rule] = self.choice.takes(rule)
+                return found
+
+            return chosen
+        return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
+
+    def _choices(self, path: str) -> tuple[Choice, ...]:
+        return (self.choice, *(part.choice for part in self.settings.matching(Path(path))))
+
+    def _verify_names(self, choice: Choice) -> None:
+        self._verify([choice], [self.facts], {})
+        settings = self.settings
+        try:
+            choices = (settings.choice, *(part.choice for part in settings.per_file))
+            facts = (settings.facts, *(part.facts for part in settings.per_file))
+            self._verify(choices, facts, settings.options)
+        except InputError as error:
+            raise InputError(error.message, str(settings.path or "")) from None
+
+    def _verify(
+        self, choices: Iterable[Choice], every_facts: Iterable[Facts], every_options: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
+        if patterns or every_options:
+            rules = {rule.id: rule for rule in self.plugins.rules(None)}
+            verify_ids(patterns, [*rules, UNUSED])
+            verify_ids(every_options, rules)
+            for id, options in every_options.items():
+                verify_options(rules[id], options)
+        for facts in every_facts:
+            verify_facts(facts, self.plugins)
+
+
+def merge(reports: Iterable[Report]) -> Report:
+    """One report of many."""
+    reports = list(reports)
+    if len(reports) == 1:
+        return reports[0]
+
+    def all_of(name: str) -> tuple[Any, ...]:
+        return tuple(item for report in reports for item in getattr(report, name))
+
+    return Report(
+        findings=tuple(sorted(all_of("findings"), key=order)),
+        jobs=all_of("jobs"),
+        unknown=all_of("unknown"),
+        crashes=all_of("crashes"),
+        skipped=all_of("skipped"),
+        suppressed=sum(report.suppressed for report in reports),
+        checked=all_of("checked"),
+        errors=all_of("errors"),
+        looked=tuple(dict.fromkeys(all_of("looked"))),
+        rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
+    )

@@ -1,0 +1,245 @@
+"""Runs rules over documents, honours suppressions, sorts: documents → Report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from preflight.checking.most_findings import bounded, some_of
+from preflight.dialects import Surroundings, claim
+from preflight.dialects.communication import completed
+from preflight.job import Job
+from preflight.lint.certainty import missed
+from preflight.lint.rule import Checkable
+from preflight.lint.suppression import UNUSED as UNUSED
+from preflight.lint.suppression import suppressions, unsuppressed
+from preflight.loaders.document import Document
+from preflight.plugins.manager import Plugins
+from preflight.run.device_names import find_device, likely_device
+from preflight.run.plan import Plan
+from preflight.run.request import Request
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.record import NamedTuple, dataclass
+
+Read = Callable[[Document, str], Document | None]
+
+
+class Policy(NamedTuple):
+    """What the settings say about rules. chosen: whether a rule runs on a path; options: per rule."""
+
+    chosen: Callable[[str, str], bool] = lambda rule, path: True
+    options: Mapping[str, Mapping[str, Any]] = {}
+
+
+class Crash(NamedTuple):
+    """A rule that failed; never hidden, never a finding."""
+
+    rule: str
+    path: str
+    error: str
+    trace: str
+
+
+class Unchecked(NamedTuple):
+    """Something a rule could not verify on a file."""
+
+    rule: str
+    path: str
+    because: str
+
+
+class Unreadable(NamedTuple):
+    """A file that could not be read as what it is; line and column are 0 when no place is known."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return ":".join([*(str(part) for part in self[:3] if part), f" {self.message}"])
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that cannot be read.
+
+    looked: other files that were opened, or looked for in vain: what is in them is part of the report.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    unknown: tuple[Unchecked, ...] = ()
+    crashes: tuple[Crash, ...] = ()
+    skipped: tuple[str, ...] = ()
+    suppressed: int = 0
+    checked: tuple[str, ...] = ()
+    errors: tuple[Unreadable, ...] = ()
+    looked: tuple[str, ...] = ()
+    rules: tuple[Checkable, ...] = ()
+    """The rules that made the findings, sorted by id."""
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the first run, None when nothing was read."""
+        return self.jobs[0].plan if self.jobs else None
+
+    @property
+    def accepted(self) -> bool:
+        """No error except a predicted out-of-memory, which `fits` tells."""
+        return not any(f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings)
+
+    @property
+    def fits(self) -> bool:
+        """No run is predicted not to fit in memory."""
+        return not any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
+
+
+def read_job(document: Document, plugins: Plugins, request: Request, read: Read) -> Job | None:
+    """Translate a document, or None when no dialect claims it. Raises InputError."""
+    dialect = claim(document, plugins.dialects, request)
+    if dialect is None:
+        return None
+    surroundings = Surroundings(
+        request,
+        read,
+        lambda name: find_device(plugins.devices, name),
+        lambda name: likely_device(plugins.devices, name),
+    )
+    reading = dialect.read(document, surroundings)
+    return Job(
+        *reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target)
+    )
+
+
+def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:
+    """Every rule over one job; each in its own try."""
+    path = job.documents[0].source.name
+    findings: list[Finding] = []
+    unknown: list[Unchecked] = []
+    crashes: list[Crash] = []
+    after, beside = {}, {}
+    for rule in plugins.selection(job.versions).of(job):
+        if not policy.chosen(rule.id, path):
+            continue
+        try:
+            if rule.silent(job):
+                continue
+            said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
+        except Exception as error:
+            import traceback
+
+            crashes.append(Crash(rule.id, path, f"{type(error).__name__}: {error}", traceback.format_exc()))
+            continue
+        if not said:
+            continue
+        after[rule.id], beside[rule.id] = rule.after, rule.beside
+        for item in said:
+            if isinstance(item, Finding):
+                findings.append(item.of(rule.id, rule.severity, job.flow(item.span), rule.kind))
+            elif item.because:
+                unknown.append(Unchecked(rule.id, path, item.because))
+    fired = {f.rule for f in findings if f.severity is Severity.ERROR}
+    there = {(f.rule, f.path, f.span.start) for f in findings if f.severity is Severity.ERROR}
+    kept = [
+        f
+        for f in findings
+        if not fired.intersection(after[f.rule])
+        and not any((id, f.path, f.span.start) in there for id in beside[f.rule])
+    ]
+    return kept, unknown, crashes
+
+
+def check_documents(
+    documents: Iterable[Document],
+    plugins: Plugins,
+    request: Request,
+    policy: Policy = Policy(),
+    read: Read = lambda document, name: None,
+) -> Report:
+    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads it."""
+    findings: list[Finding] = []
+    unknown: list[Unchecked] = []
+    crashes: list[Crash] = []
+    jobs: list[Job] = []
+    skipped: list[str] = []
+    for document in documents:
+        job = read_job(document, plugins, request, read)
+        if job is None:
+            skipped.append(document.source.name)
+            continue
+        jobs.append(job)
+        found, unverified, failed = check_job(job, plugins, policy)
+        if job.arguments.certainty.releases or any(finding.severity is Severity.ERROR for finding in found):
+            found = _less_certain(document, found, job, plugins, request, policy, read)
+        findings += found
+        unknown += unverified
+        crashes += failed
+    findings = _distinct(findings)
+    kept = _unsuppressed(findings, jobs, unknown, plugins, policy)
+    checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
+    return Report(
+        findings=tuple(bounded(sorted(kept, key=order))),
+        jobs=tuple(jobs),
+        unknown=tuple(dict.fromkeys(unknown)),
+        crashes=tuple(crashes),
+        skipped=tuple(name for name in dict.fromkeys(skipped) if name not in checked),
+        suppressed=len(findings) - sum(f.rule != UNUSED for f in kept),
+        checked=checked,
+        rules=_fired(kept, jobs, plugins),
+    )
+
+
+def _less_certain(
+    document: Document,
+    found: list[Finding],
+    job: Job,
+    plugins: Plugins,
+    request: Request,
+    policy: Policy,
+    read: Read,
+) -> list[Finding]:
+    """What was found, with warnings in place of errors that are not certain."""
+    from preflight.checking.doubts import SecondLook, lower_what_is_uncertain  # only runs with errors need it
+
+    look = SecondLook(
+        request,
+        tuple(target for dialect in plugins.dialects for target in dialect.targets),
+        lambda document, asked: read_job(document, plugins, asked, read),
+        lambda job: check_job(job, plugins, policy)[0],
+    )
+    return lower_what_is_uncertain(document, found, job, look)
+
+
+def _unsuppressed(
+    findings: Sequence[Finding], jobs: Sequence[Job], unknown: Sequence[Unchecked], plugins: Plugins, policy: Policy
+) -> list[Finding]:
+    """The findings that no comment of the jobs' documents covers, and those about comments."""
+    commented = {id(d.comments): d for job in jobs for d in job.documents if d.comments}  # runs of a script share them
+    found = (suppression for document in commented.values() for suppression in suppressions(document))
+    comments = {(comment.span.path, comment.span.start): comment for comment in found}
+    unsure = {(u.rule, u.path) for u in unknown}
+    return unsuppressed(findings, tuple(comments.values()), policy.chosen, unsure, lambda: _every_id(plugins))
+
+
+def _every_id(plugins: Plugins) -> set[str]:
+    return {rule.id for rule in plugins.rules(None)}
+
+
+def _fired(findings: Iterable[Finding], jobs: Iterable[Job], plugins: Plugins) -> tuple[Checkable, ...]:
+    ids = {finding.rule for finding in findings}
+    if not ids:
+        return ()
+    found = {rule.id: rule for job in jobs for rule in plugins.rules(job.versions) if rule.id in ids}
+    return tuple(found[id] for id in sorted(found))
+
+
+def order(finding: Finding) -> tuple[object, ...]:
+    """Findings sort by place, then severity, then rule."""
+    assert finding.severity is not None
+    return (finding.path, finding.span.start, -finding.severity.rank, finding.rule, finding.message)
+
+
+def _distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding where several runs of a script say the same about the same place."""
+    return list({(f.rule, f.path, f.span.start, f.message): f for f in findings}.values())

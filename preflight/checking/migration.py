@@ -1,0 +1,93 @@
+"""What a move to another release of its framework changes for a run: findings that come and go, values, defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
+from preflight.job import Job
+from preflight.loaders.document import Unknown
+from preflight.run.request import Target
+from preflight.run.value import Value
+from preflight.source.finding import Finding, Severity
+from preflight.source.record import NamedTuple
+from preflight.source.text import InputError, Source
+
+
+class Changed(NamedTuple):
+    """An argument whose value is another one in the other release. typed: somebody writes it, else its default changes."""
+
+    name: str
+    before: object
+    after: object
+    value: Value
+    typed: bool
+
+
+class Migration(NamedTuple):
+    """One run as its own release and as the other one read it: findings that are new there, those that are gone, values."""
+
+    before: Job
+    after: Job
+    new: tuple[Finding, ...]
+    gone: tuple[Finding, ...]
+    changed: tuple[Changed, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the other release refuses nothing that this one takes."""
+        return not any(finding.severity is Severity.ERROR for finding in self.new)
+
+
+def migrations(checker: Checker, source: Source, to: Target) -> list[Migration]:
+    """Each run of a source beside itself in another release. Raises InputError where the source cannot be read as that."""
+    workspace = checker.workspace([source])
+    before = workspace.check()
+    there = workspace.request._replace(target=to)
+    after = type(workspace)(workspace.sources, workspace.plugins, there, workspace.policy).check()
+    runs = {job.documents[0].run: job for job in after.jobs}
+    for job in before.jobs:
+        other = runs.get(job.documents[0].run)
+        if other is None or other.target.framework != job.target.framework:
+            raise InputError(f"is a run of {job.target}, not of {to.framework}", source.name)
+    return [_migration(job, runs[job.documents[0].run], before, after) for job in before.jobs]
+
+
+def _migration(before: Job, after: Job, was: Report, now: Report) -> Migration:
+    run = before.documents[0].run
+    old, new = _of_run(was, run), _of_run(now, run)
+    return Migration(
+        before,
+        after,
+        tuple(finding for place, finding in new.items() if place not in old),
+        tuple(finding for place, finding in old.items() if place not in new),
+        (*_typed(before, after), *_defaults(before, after)),
+    )
+
+
+def _of_run(report: Report, run: int) -> dict[tuple[object, ...], Finding]:
+    """Errors and warnings by rule, place and severity; a script with several runs tells of all of them in each."""
+    told = (finding for finding in report.findings if finding.severity is not Severity.NOTE)
+    return {(finding.rule, finding.span.start, finding.severity): finding for finding in told}
+
+
+def _typed(before: Job, after: Job) -> Iterator[Changed]:
+    """Arguments that somebody writes and that the two releases make different things of."""
+    for name, value in before.arguments.written.items():
+        old, new = before.arguments.get(name), after.arguments.get(name)
+        if name in after.arguments.written and _differ(old, new):
+            yield Changed(name, old.raw, new.raw, value, typed=True)
+
+
+def _defaults(before: Job, after: Job) -> Iterator[Changed]:
+    """Arguments that nobody writes and whose defaults differ."""
+    written = before.arguments.written
+    for name in sorted(set(before.arguments.names()) & set(after.arguments.names())):
+        old, new = before.arguments.default(name), after.arguments.default(name)
+        if name not in written and _differ(old, new):
+            yield Changed(name, old.raw, new.raw, new, typed=False)
+
+
+def _differ(old: Value, new: Value) -> bool:
+    return not isinstance(old.raw, Unknown) and not isinstance(new.raw, Unknown) and old.raw != new.raw

@@ -1,0 +1,81 @@
+"""The files of one call: as they are on disk, or as edited in memory while a fix is tried."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from preflight.checking.engine import Policy, Report, check_documents
+from preflight.dialects import folders
+from preflight.loaders import load
+from preflight.loaders.document import Document
+from preflight.plugins.manager import Plugins
+from preflight.run.request import Request
+from preflight.source.record import replace
+from preflight.source.text import Source
+
+LONGEST = 4096
+"""Characters of a path: no system opens a longer one."""
+
+
+class Workspace:
+    """Sources to check, and the files they name; `edited` replaces the text of files by name."""
+
+    def __init__(self, sources: Iterable[Source], plugins: Plugins, request: Request, policy: Policy = Policy()) -> None:
+        self.sources = tuple(sources)
+        self.plugins, self.request, self.policy = plugins, request, policy
+        self._opened: dict[Path, tuple[Document, ...]] = {}
+        self._looked: dict[str, None] = {}
+
+    def check(self, edited: Mapping[str, Source] | None = None) -> Report:
+        """Check every source. Raises InputError where one cannot be read."""
+        edited = edited or {}
+        return self.judge([document for source in self.sources for document in load(edited.get(source.name, source))], edited)
+
+    def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
+        """Check documents of the sources, as they were loaded or as they would be. Raises InputError where what they name cannot be read."""
+        edited = edited or {}
+
+        def read(document: Document, name: str) -> Document | None:
+            return self._read(document, name, edited)
+
+        report = check_documents(documents, self.plugins, self.request, self.policy, read)
+        looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
+        return replace(report, looked=tuple(looked)) if looked else report
+
+    def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
+        """Another file that a document names; None when it is missing or must not be opened."""
+        path = self._found(document, name) if self.request.follow and 0 < len(name) <= LONGEST else None
+        if path is None:
+            return None
+        shown = display(path)
+        if shown in edited:
+            return next(iter(load(edited[shown])), None)
+        if path not in self._opened:
+            self._opened[path] = load(Source.read(path, shown))
+        return next(iter(self._opened[path]), None)
+
+    def _found(self, document: Document, name: str) -> Path | None:
+        """The first file of that name in the folders of a document; all of them were looked into."""
+        for folder in folders(document):
+            self._looked[os.path.join(folder, name)] = None
+            if (path := _file(folder / name)) is not None:
+                return path
+        return None
+
+
+def _file(path: Path) -> Path | None:
+    try:
+        resolved = path.resolve()
+        return resolved if resolved.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # a name too long, a loop of links, a NUL
+        return None
+
+
+def display(path: Path) -> str:
+    """How a path is shown: relative to the working directory where it lies below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

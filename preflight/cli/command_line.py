@@ -1,0 +1,91 @@
+"""Reads ordinary command lines of the commands that hooks run, without typer, whose loading takes longer than a check.
+
+What the table of options does not settle alone, from `--help` to a misspelt option, is left to typer.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from preflight.cli.option_table import TABLES
+from preflight.cli.options import Entry, Table
+from preflight.cli.words import split
+from preflight.source.record import NamedTuple
+
+COMPLETION = "_PREFLIGHT_COMPLETE"
+"""The variable by which a shell asks typer what completes a line."""
+
+
+class Call(NamedTuple):
+    """A command, its values by parameter, and the command after a bare `--`."""
+
+    name: str
+    values: dict[str, Any]
+    started: list[str] | None = None
+
+
+def read(argv: list[str]) -> Call | None:
+    """The call that a command line stands for; None where typer is to read it, or to refuse it."""
+    table = TABLES.get(argv[0]) if argv else None
+    if table is None or COMPLETION in os.environ:
+        return None
+    words, started = split(argv)
+    values = _values(words[1:], table)
+    return None if values is None else Call(argv[0], values, started)
+
+
+def _values(words: list[str], table: Table) -> dict[str, Any] | None:
+    values: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        if word[:1] != "-" or word == "-":
+            if not table.words:
+                return None
+            values.setdefault(table.words, []).append(word)
+            continue
+        name, given = _option(word)
+        entry = table.options.get(name)
+        if entry is None or (entry.flag is not None and given is not None):
+            return None
+        value: Any = entry.flag
+        if value is None:
+            given = next(rest, None) if given is None else given
+            value = None if given is None else _number(given, entry)
+        if value is None:
+            return None
+        if entry.repeats:
+            values.setdefault(entry.name, []).append(value)
+        else:
+            values[entry.name] = value
+    return values
+
+
+def _option(word: str) -> tuple[str, str | None]:
+    """An option and the value that is written in the same word, as in `--target=mindformers` and `-j4`."""
+    if word.startswith("--"):
+        name, sign, value = word.partition("=")
+        return name, value if sign else None
+    return word[:2], word[2:] or None
+
+
+def _number(text: str, entry: Entry) -> Any:
+    """A value as its option wants it; None for one that typer refuses."""
+    try:
+        value = entry.kind(text)
+    except ValueError:
+        return None
+    return None if entry.least is not None and value < entry.least else value  # type: ignore[operator]
+
+
+def run(call: Call) -> int:
+    """Call the function of a command."""
+    from importlib import import_module
+
+    function = getattr(import_module(f"preflight.cli.{call.name}"), call.name)
+    values = dict(call.values)
+    groups = getattr(function, "groups", ())
+    packed = [group(**{name: values.pop(name) for name in group._fields if name in values}) for group in groups]
+    if call.started is not None:
+        values["command"] = call.started
+    return int(function(*packed, **values))

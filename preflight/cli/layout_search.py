@@ -1,0 +1,155 @@
+"""What `preflight layouts` does once its options are read: searches layouts for every run, prints them, writes one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from preflight.checking.checker import Checker, merge
+from preflight.checking.engine import Report
+from preflight.checking.failure import attempted, unreadable
+from preflight.checking.workspace import Workspace
+from preflight.cli import output, session
+from preflight.cli.codes import FOUND, OK, USAGE
+from preflight.cli.delivery import deliver, read_for
+from preflight.cli.options import Inputs, JobFacts, Printed, Rules, listed
+from preflight.fix.apply import apply as apply_fix
+from preflight.fix.boundary import Boundary
+from preflight.layouts import Limits, Result
+from preflight.layouts.grid import COLUMNS
+from preflight.layouts.sweep import NO_CONFIG, every_run
+from preflight.report.dump import dumped
+from preflight.report.escapes import plain
+from preflight.report.layouts import layouts_dict, layouts_text
+from preflight.source import atomic
+from preflight.source.finding import Finding, Fix
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import InputError, Source
+
+Searched = tuple[Source, tuple[Result, ...]]
+"""A file, and the layouts of each of its runs."""
+
+
+class Wanted(NamedTuple):
+    """What is searched for, and what becomes of it: sizes that are kept and bounded, and the layout that is written."""
+
+    fixed: list[str] | None = None
+    most: list[str] | None = None
+    show: int = 10
+    explain: bool = False
+    apply: int = 0
+    run: int = 1
+
+
+def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: Wanted) -> int:
+    """Search, and print what was found. Raises InputError."""
+    output.printed(out)
+    limits = Limits(_sizes(wanted.fixed), _sizes(wanted.most), max(wanted.show, wanted.apply))
+    checker = session.checker(facts, rules)
+    results, report = _searched(checker, inputs, limits)
+    inside = Boundary(inputs.paths or [])
+    edited = [_applied(checker.workspace([source]), found, wanted.apply, wanted.run) for source, found in results if wanted.apply]
+    output.complain(output.problems(report))
+    wrong = output.exit_code(report, "never")
+    if not results:
+        return wrong or output.nothing("searched", report.skipped, checker)
+    text = _json(results) if out.output_format == "json" else _text(results, wanted.explain)
+    deliver(text, out.output_file, (*read_for(report), *(source.name for source, _ in results)))
+    for old, new in edited:
+        _write(old, new, wanted.apply, inside)
+    found = [one for _, every in results for one in every]
+    if wrong or any(one.unknown for one in found):
+        return wrong or USAGE
+    return OK if all(one.layouts for one in found) else FOUND
+
+
+def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
+    """Write a layout into its file, and print that. Raises InputError for a link to a file elsewhere."""
+    if new.text == old.text:
+        done = f"has layout {number} already; nothing is written"
+    elif inside(old):
+        atomic.write(old, new)
+        done = f"layout {number} is written"
+    else:
+        raise InputError("is a link to a file elsewhere: name that file to have it changed", old.name)
+    print(f"preflight: {plain(old.name)}: {done}", file=sys.stderr)
+
+
+def _json(results: Sequence[Searched]) -> str:
+    data = [
+        layouts_dict(source.name, found, number) for source, every in results for number, found in enumerate(every, 1)
+    ]
+    return dumped({"schema": 1, "files": data})
+
+
+def _text(results: Sequence[Searched], explain: bool) -> str:
+    """A table for each run; those of a script with several are numbered."""
+    named = [
+        (f"{source.name}, run {n}" if len(every) > 1 else source.name, found)
+        for source, every in results
+        for n, found in enumerate(every, 1)
+    ]
+    return "".join(layouts_text(name, found, explain) for name, found in named)
+
+
+def _sizes(given: list[str] | None) -> dict[str, int]:
+    """ "tensor=8" → {"tensor": 8}. Raises InputError."""
+    found = {}
+    for item in listed(given):
+        name, _, number = item.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in COLUMNS:
+            raise InputError(f"there is no size {name!r}{did_you_mean(name, COLUMNS)}")
+        if not number.strip().isdigit():
+            raise InputError(f"{item!r} needs a whole number, as in tensor=8")
+        found[name] = int(number)
+    return found
+
+
+def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Searched], Report]:
+    """The layouts of every run of every file; a report of what is no config, and of what went wrong."""
+    results, errors, reports = list[Searched](), list[InputError](), list[Report]()
+    progress = _progress if sys.stderr.isatty() else None
+
+    def search(source: Source, asked: bool) -> Report:
+        try:
+            found = every_run(checker.workspace([source]), limits, progress)
+        except InputError as error:
+            return unreadable(error) if checker.ours(source, error, asked=asked) else Report()
+        if found[0].unknown == NO_CONFIG:
+            return Report(skipped=(source.name,))
+        results.append((source, found))
+        return Report()
+
+    for source, asked in session.sources(checker, inputs, errors):
+        reports.append(attempted(source.name, partial(search, source, asked)))
+    return results, merge([*reports, *map(unreadable, errors)])
+
+
+def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: int) -> tuple[Source, Source]:
+    """A file, and the same with a layout written into it. Raises InputError where there is no such layout."""
+    name = workspace.sources[0].name
+    if not 0 < run <= len(found):
+        raise InputError(f"there are {len(found)} runs, not {run}", name)
+    result = found[run - 1]
+    if wanted > len(result.layouts):
+        raise InputError(f"there are {len(result.layouts)} layouts, not {wanted}", name)
+    edits = result.layouts[wanted - 1].edits
+    if not edits:
+        return workspace.sources[0], workspace.sources[0]
+    report = workspace.check()
+    fix = Fix("another layout", edits)
+    finding = Finding("another layout", report.jobs[run - 1].start, fix=fix)
+    edited = apply_fix([finding], report, {source.name: source for source in workspace.sources})[0]
+    return workspace.sources[0], edited.get(name, workspace.sources[0])
+
+
+def _progress(done: int, wanted: int) -> None:
+    """A bar on a terminal; wiped when all are there."""
+    filled = round(30 * done / max(wanted, 1))
+    sys.stderr.write(
+        "\r\x1b[K" if done >= wanted else f"\rproving layouts [{'=' * filled}{' ' * (30 - filled)}] {done}/{wanted}"
+    )
+    sys.stderr.flush()

@@ -1,0 +1,190 @@
+"""What `preflight new-rule` writes: a rule function and its fixture, or a declared check, its runs and its pair."""
+
+from __future__ import annotations
+
+from preflight.source.record import NamedTuple
+
+FUNCTION = '''"""One sentence that says what is wrong.
+
+## What it does
+Compares this with that.
+
+## Why is this bad?
+What breaks, and when: at launch, at the first step, or silently.
+
+## Example
+
+    pipeline_stage: 4
+
+Use instead:
+
+    pipeline_stage: 2
+
+## References
+Framework and version, path/in/repository.py:LINE, function
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    """Look at the plan; where a value is unknown, report why and find nothing."""
+    layers, pipeline = job.plan.model.layers, job.plan.layout.pipeline
+    if (values := known(layers, pipeline)) is None:
+        yield Unverified(layers.because or pipeline.because)
+        return
+    if values[1] > values[0]:
+        template = "{stages} pipeline stages are more than {layers} layers"
+        yield Finding(Message(template, stages=values[1], layers=values[0]), job.place(pipeline, layers))
+'''
+FIXTURE = """- name: the fault
+  file: run.yaml
+  text: |
+    use_parallel: True
+    parallel_config: {pipeline_stage: 4}
+    model: {model_config: {type: LlamaConfig, num_layers: 2}}
+  found: |
+    run.yaml:2:35: warning: 4 pipeline stages are more than 2 layers [{id}]
+- name: silent
+  file: run.yaml
+  text: |
+    use_parallel: True
+    parallel_config: {pipeline_stage: 2}
+    model: {model_config: {type: LlamaConfig, num_layers: 2}}
+  found: ""
+- name: silent where a value is unknown
+  file: run.sh
+  text: |
+    torchrun --nproc-per-node $GPUS pretrain_gpt.py --num-layers 2 --pipeline-model-parallel-size $PP
+  found: ""
+  unknown: |
+    $PP [{id}]
+"""
+DECLARED = '''"""One sentence about what the checks of this file have in common."""
+
+{imports}
+
+{name} = ConstraintSet("{framework}")
+
+{name}.add(
+    refuse(
+        "{id}",
+        all_of({layers} > 1000, {batch} > {limit}),
+        message="{message}",
+        why="what breaks, and when; dies at launch",
+        upstream="path/of/{id}.py:1",
+        at=({batch},),
+        fixes=(put({batch}, {limit}),),
+    ),
+)
+'''
+EDGES = """table: {table}
+
+{framework}/{id}:
+- run: {found}
+  silent:
+  - {silent}
+  - {other}
+"""
+_LAYERS, _BATCH = "model.model_config.num_layers", "parallel_config.micro_batch_num"
+
+
+class Declared(NamedTuple):
+    """What differs between the frameworks: the folder of the rules, the table of the pairs, the example."""
+
+    folder: str
+    table: str
+    imports: str
+    layers: str
+    batch: str
+    limit: int
+    message: str
+    found: str
+    silent: str
+    accepted: str
+    other: str
+    sides: tuple[str, str] = ("rejected", "accepted")
+    prefix: str = ""
+
+
+def _command(folder: str, table: str, names: str, sides: tuple[str, str], *, whole: bool) -> Declared:
+    more = "" if whole else "from preflight.lint.expressions import all_of\n"
+    imports = (
+        f"{more}from preflight.lint.shapes import ConstraintSet, put, refuse\nfrom preflight.rules.{folder}.{names}"
+    )
+    found, silent = "--num-layers 1001 --micro-batch-size 2", "--micro-batch-size 1"
+    message = "{num_layers} layers take micro-batches of 1, not {micro_batch_size}"
+    layers, batch, accepted, other = (
+        "a.num_layers",
+        "a.micro_batch_size",
+        f"--num-layers 1001 {silent}",
+        "--num-layers 1000",
+    )
+    return Declared(folder, table, imports, layers, batch, 1, message, found, silent, accepted, other, sides)
+
+
+def _config(table: str, imports: str, names: tuple[str, str, str], limit: int, prefix: str = "") -> Declared:
+    handle, layers, batch = names
+    found, accepted = (f"{{{layers}: 1001, {batch}: {value}}}" for value in (limit * 2, limit))
+    message = f"{{{handle}}} layers take {batch.rpartition('.')[2]} {limit}, not {{{batch}}}"
+    silent, other = f"{{{batch}: {limit}}}", f"{{{layers}: 1000}}"
+    return Declared(
+        "mindformers",
+        table,
+        imports,
+        f'a["{handle}"]',
+        f'a["{batch}"]',
+        limit,
+        message,
+        found,
+        silent,
+        accepted,
+        other,
+        prefix=prefix,
+    )
+
+
+_GRAPH = "from preflight.lint.expressions import all_of\nfrom preflight.lint.shapes import ConstraintSet, put, refuse\n"
+_GRAPH += "from preflight.rules.mindformers.names import a"
+_PYNATIVE = "from preflight.dialects.mindformers.pynative_names import names\n"
+_PYNATIVE += "from preflight.lint.expressions import Handles, all_of\n"
+_PYNATIVE += "from preflight.lint.shapes import ConstraintSet, put, refuse\n\na = Handles(names())"
+_SPEAKS = ("speaks", "silent")
+FRAMEWORKS = {
+    "megatron": _command(
+        "megatron", "megatron-training", "core_names import a, all_of", ("rejected", "accepted"), whole=True
+    ),
+    "mindspeed": _command("mindspeed", "mindspeed", "shorthand import a", _SPEAKS, whole=False),
+    "mindspeed-llm": _command("mindspeed", "mindspeed", "shorthand import a", _SPEAKS, whole=False),
+    "mindformers": _config("mindformers-graph", _GRAPH, (_LAYERS, _LAYERS, _BATCH), 2),
+    "pynative": _config(
+        "mindformers-pynative",
+        _PYNATIVE,
+        ("net.num_layers", "model.num_hidden_layers", "training.local_batch_size"),
+        1,
+        "pynative_",
+    ),
+}
+"""The frameworks whose checks are declared."""
+
+
+def declared(framework: str, id: str) -> tuple[str, str, str]:
+    """A declared check as three texts: its module, its runs near the edge, the row with its pair."""
+    d = FRAMEWORKS[framework]
+    values = {
+        "imports": d.imports,
+        "name": framework.upper().replace("-", "_"),
+        "framework": framework,
+        "id": id,
+        "table": d.table,
+    }
+    values |= {"layers": d.layers, "batch": d.batch, "limit": str(d.limit), "message": d.message}
+    values |= {"found": d.found, "silent": d.silent, "other": d.other}
+    module, edges = DECLARED, EDGES
+    for name, value in values.items():
+        module, edges = module.replace(f"{{{name}}}", value), edges.replace(f"{{{name}}}", value)
+    rule = f"{framework}/{id}" if d.table == "mindspeed" else id
+    return module, edges, f"- {{rule: {rule}, {d.sides[0]}: {d.found}, {d.sides[1]}: {d.accepted}}}\n"

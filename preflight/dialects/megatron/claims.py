@@ -1,0 +1,25 @@
+"""Which documents are Megatron's; the reader itself loads when one is to be read."""
+
+from __future__ import annotations
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron.targets import TARGETS, claims
+from preflight.loaders.document import Document
+from preflight.run.request import Request, Target
+
+
+class Megatron:
+    """The dialect as the engine first meets it."""
+
+    name = "megatron"
+    targets: tuple[Target, ...] = TARGETS
+
+    def claims(self, document: Document, request: Request) -> bool:
+        """Judged by the entry script, the options, the sections."""
+        return claims(document, request)
+
+    def read(self, document: Document, surroundings: Surroundings) -> Reading:
+        """Translate."""
+        from preflight.dialects.megatron.dialect import MegatronDialect
+
+        return MegatronDialect().read(document, surroundings)

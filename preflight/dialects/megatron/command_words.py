@@ -1,0 +1,154 @@
+"""From a document to the words that the parser gets, the environment of the job, and the keys of settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from preflight.loaders.document import Document, Entry, Node, Unknown, Word
+from preflight.run.value import Origin, Value
+from preflight.source.finding import Key
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import dataclass, field
+from preflight.source.text import Span
+
+WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads"])
+"""What a file has that says a whole run: the sizes of the model."""
+
+MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
+RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
+"""What Megatron's own test runner sets where a model_config.yaml does not."""
+
+OTHER_FAMILIES = frozenset(["bert", "t5", "mimo", "multimodal-llava", "nemo", "ray"])
+"""Folders of functional tests whose entry scripts have options of their own."""
+
+_VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set.
+
+    plain: a YAML file of a pretraining run, whose entry script adds no options of its own.
+    """
+
+    words: tuple[Word, ...]
+    key: Callable[[str], Key]
+    environment: Mapping[str, Value] = field(default_factory=dict)
+    entry: str = ""
+    open: bool = False
+    closed: bool = False
+    yaml: bool = False
+    plain: bool = True
+
+
+class Inherited(Mapping[str, Value]):
+    """The environment of a job that also inherits variables from whoever starts it: those are unknown, not absent."""
+
+    def __init__(self, known: Mapping[str, Value]) -> None:
+        self.known = known
+
+    def __getitem__(self, name: str) -> Value:
+        found = self.known.get(name)
+        return found if found is not None else Value(Unknown(f"${name} may be set by whoever starts the job"), Origin.UNKNOWN)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = False) -> Spelled:
+    """The words of a command, a script's launch or a functional-test YAML.
+
+    stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did before 0.13.
+    """
+    known = spell_environment(stated)
+    if document.launch is not None:
+        launch = document.launch
+        known.update({name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN) for name, word in launch.environment.items()})
+        entry = (launch.entry.text or "").rpartition("/")[2]
+        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, document.kind == "command")
+    assert document.tree is not None
+    for name, text in RUNNER_ENVIRONMENT.items():
+        known.setdefault(name, Value(text))
+    variables = document.tree.get(ENV_VARS)
+    for entry_ in _live(variables):
+        value = _text(entry_.value, stated)
+        known[str(entry_.key.value)] = Value(value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
+    words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated, old_runner))
+    mode = _mode(document)
+    return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, open=_partial(document, words), yaml=True, plain=mode == "")
+
+
+def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
+    """Environment variables that the caller stated, as values."""
+    return {name: Value(text, Origin.WRITTEN, note="stated by the caller") for name, text in stated.items()}
+
+
+def _mode(document: Document) -> str:
+    """What a functional test runs instead of GPT pretraining: "inference", "rl", the folder of another family; "" for pretraining."""
+    mode = document.tree.get("MODE") if document.tree is not None else None
+    if mode is not None and mode.value != "pretraining":
+        return str(mode.value)
+    folders = document.source.path.parts[-3:-2] if document.source.path is not None else ()
+    return next((folder for folder in folders if folder in OTHER_FAMILIES), "")
+
+
+def _partial(document: Document, words: Iterable[Word]) -> bool:
+    """Whether a file is one of several that a test puts together: it is not named as a whole one is, and lacks what every run needs."""
+    name = document.source.path.name if document.source.path is not None else ""
+    return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
+
+
+def _live(node: Node | None) -> list[Entry]:
+    return [entry for entry in node.entries if not entry.shadowed] if node is not None else []
+
+
+def _text(node: Node, stated: Mapping[str, str]) -> str | None:
+    """The text that the test runner takes from a YAML scalar; None when it holds a variable that is not known."""
+    text = node.span.text if node.style == "" else str(node.value)
+    if node.kind != "scalar":
+        text = node.span.text
+    if not all(match[1] in stated for match in _VARIABLE.finditer(text)):
+        return None
+    return _VARIABLE.sub(lambda match: stated[match[1]], text).strip()
+
+
+def _entry_words(entry: Entry, stated: Mapping[str, str], old_runner: bool) -> Iterator[Word]:
+    """The words of one "--option: value" entry: true is a bare option, "[a b]" several words, "" nothing at all."""
+    flag = Word(str(entry.key.value), entry.key.span)
+    span = entry.value.span
+    text = _text(entry.value, stated)
+    if text is None:
+        yield from (flag, Word(None, span, because=span.text.strip("\"'"), editable=False))
+    elif "\\" in text:
+        yield from (flag, Word(None, span, because="releases of the test runner read backslashes in different ways", editable=False))
+    elif text == "true":
+        yield flag
+    elif text != "":
+        yield flag
+        yield from _values(text, span, entry.value.style == "", old_runner)
+
+
+def _values(text: str, span: Span, plain: bool, old_runner: bool) -> Iterator[Word]:
+    """The words of one value: several where it is a list in brackets, or for an old runner where it has spaces."""
+    if old_runner and len(text.split()) > 1:
+        yield from (Word(part, span, editable=False) for part in text.split())
+    elif not old_runner and re.fullmatch(r"\[[^\]]+\]", text):
+        yield from (Word(part, span, editable=False) for part in text[1:-1].split())
+    else:
+        yield Word(text, span, editable=plain)
+
+
+def split_by_old_runners(tree: Node) -> dict[int, str]:
+    """Where a test's options stand with several values in one text: older runners make several words of it."""
+    node = tree.get(MODEL_ARGS)
+    because = "releases of the test runner before 0.13 make several words of it"
+    spaced = [
+        entry
+        for entry in (node.entries if node is not None else ())
+        if isinstance(entry.value.value, str) and len(entry.value.value.split()) > 1
+    ]
+    return {node.span.start: because for entry in spaced for node in (entry.key, entry.value)}

@@ -1,0 +1,85 @@
+"""From the text of an option's value to what the parser stores, as upstream's type functions do it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from preflight.dialects.megatron.option_table import Flag
+
+GRAPH_MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference")
+LIST = "a whole number or a list such as [0]*1+[1]*3"
+WORDS = {"int": "a whole number", "float": "a number", "ints": "whole numbers with commas", "truth": "true or false", "json": "JSON", "pattern": LIST}
+
+
+class BadValue(ValueError):
+    """The text is refused; the message says what is wanted. choices: what it could have been. crash: as in Problem."""
+
+    def __init__(self, wanted: str, choices: tuple[Any, ...] = (), crash: str = "") -> None:
+        super().__init__(wanted)
+        self.wanted, self.choices, self.crash = wanted, choices, crash
+
+
+def convert(flag: Flag, text: str) -> Any:
+    """One value. Raises BadValue."""
+    if flag.kind == "enum":
+        if text not in (flag.choices or ()):
+            raise BadValue("one of the names", flag.choices or (), "enum")
+        return text
+    try:
+        value = _READ[flag.kind](text)
+    except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError) as error:
+        choices = GRAPH_MODULES if flag.kind == "graph" else ()
+        crash = "pattern" if isinstance(error, SyntaxError) else ""  # argparse does not catch it
+        raise BadValue(WORDS.get(flag.kind, "another value"), choices, crash) from None
+    if flag.choices is not None and value not in flag.choices:
+        raise BadValue("one of the choices", flag.choices)
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > 4000:
+        raise ValueError
+    return int(text)
+
+
+def pattern(text: str) -> Any:
+    """A whole number, or a list written with digits, brackets, commas, + and *."""
+    if "[" not in text:
+        return _int(text)
+    from preflight.dialects.megatron.layer_list import written
+
+    return written(text)
+
+
+def _ints(text: str) -> tuple[int, ...]:
+    return tuple(_int(part) for part in text.strip("()").split(","))
+
+
+def _graph(text: str) -> str:
+    if text not in GRAPH_MODULES:
+        raise ValueError(text)
+    return text
+
+
+def _truth(text: str) -> bool | None:
+    return {"true": True, "false": False, "none": None}[text.lower()]
+
+
+def _swap(text: str) -> float:
+    return 65.0 if text == "all" else float(text)
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "int": _int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "pattern": pattern,
+    "ints": _ints,
+    "graph": _graph,
+    "truth": _truth,
+    "json": json.loads,
+    "swap": _swap,
+}

@@ -1,0 +1,85 @@
+"""Another parallel layout in Megatron's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from preflight.run.arguments import REMOVE, Arguments
+from preflight.run.sizes import Sizes
+from preflight.source.finding import Edit
+
+_DEGREES = {
+    "tensor_model_parallel_size": "tensor",
+    "pipeline_model_parallel_size": "pipeline",
+    "context_parallel_size": "context",
+    "expert_model_parallel_size": "expert",
+    "micro_batch_size": "micro",
+}
+_VIRTUAL = ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank", "pipeline_model_parallel_layout")
+_UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+
+
+def relayout(arguments: Arguments) -> Callable[[Sizes], tuple[Edit, ...]]:
+    """The function that writes Sizes as edits of the options that differ from what the run has."""
+    return partial(_edits, arguments)
+
+
+def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
+    wanted: dict[str, object] = {name: getattr(sizes, field) for name, field in _DEGREES.items()}
+    chosen = arguments.given("expert_tensor_parallel_size") is not None
+    if arguments.given("num_experts") is not None and (chosen or sizes.expert_tensor != sizes.tensor):
+        wanted["expert_tensor_parallel_size"] = sizes.expert_tensor
+    if sizes.micro_batches > 1 and arguments.given("global_batch_size") is None:
+        wanted["global_batch_size"] = sizes.micro * sizes.data * sizes.micro_batches
+    wanted |= _virtual(arguments, sizes) | _recompute(arguments, sizes)
+    if sizes.sequence_parallel and arguments.given("tp_2d") is None:
+        wanted["sequence_parallel"] = True
+    if sizes.sharded:
+        wanted["use_distributed_optimizer"] = True
+    edits: list[Edit] = []
+    for name, value in wanted.items():
+        if _differs(arguments, name, value):
+            edits += arguments.put(name, value)
+    return tuple(edits)
+
+
+def _differs(arguments: Arguments, name: str, value: object) -> bool:
+    if value is REMOVE:
+        return arguments.given(name) is not None
+    given = arguments.given(name)
+    now = given if given is not None else arguments.get(name)
+    return not now.known or now.raw != value
+
+
+def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """Virtual stages by their number a rank; whatever else splits the layers is taken away when the split changes."""
+    now = arguments.get("virtual_pipeline_model_parallel_size")
+    same_stages = arguments.get("pipeline_model_parallel_size").raw == sizes.pipeline
+    if same_stages and now.known and (now.raw or 1) == sizes.virtual:
+        return _ends(sizes.stages) if sizes.stages else {}
+    gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
+    return gone | _ends(sizes.stages) | ({"num_virtual_stages_per_pipeline_rank": sizes.virtual} if sizes.virtual > 1 else {})
+
+
+def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
+    """Layers of the first and the last stage where they differ from those between; of two stages one says it all."""
+    first, last = _UNEVEN
+    if not stages or len(set(stages)) == 1:
+        return {first: REMOVE, last: REMOVE}
+    if len(stages) == 2:
+        return {first: stages[0], last: REMOVE}
+    return {first: stages[0] if stages[0] != stages[1] else REMOVE, last: stages[-1] if stages[-1] != stages[1] else REMOVE}
+
+
+def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    granularity = None if sizes.recompute == "none" else sizes.recompute
+    now = arguments.get("recompute_granularity")
+    if now.known and now.raw == granularity:
+        return {}
+    gone: dict[str, object] = dict.fromkeys(("recompute_activations", "recompute_method", "recompute_num_layers", "recompute_modules"), REMOVE)
+    if granularity is None:
+        return {**gone, "recompute_granularity": REMOVE}
+    if granularity == "full":
+        return {**gone, "recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+    return {**gone, "recompute_granularity": "selective"}

@@ -1,0 +1,101 @@
+"""The namespace of one run while the framework derives its values: read attributes, derive, switch.
+
+A step reads attributes as upstream does (`run.tensor_model_parallel_size`). Reading one that is unknown ends the step,
+and everything that the step was to derive becomes unknown for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from preflight.dialects.megatron.option_table import Table, destinations
+from preflight.loaders.document import Unknown
+from preflight.run.arguments import Switch
+from preflight.run.value import Origin, Value, default, derived, unknown
+from preflight.run.versions import matches
+
+ARGUMENTS = "megatron/training/arguments.py"
+
+
+class NotKnown(Exception):
+    """A value that a step needs is not known."""
+
+
+class Run:
+    """Values by name: derived or switched, else written, else the default of the framework's version."""
+
+    def __init__(self, table: Table, versions: Mapping[str, str], written: Mapping[str, Value]) -> None:
+        self.table, self.versions, self.written = table, versions, written
+        self.core = versions["megatron"]
+        self.effective: dict[str, Value] = {}
+        self.switches: list[Switch] = []
+
+    def is_core(self, releases: str) -> bool:
+        """Whether the release of Megatron-LM lies in a range."""
+        return matches(self.core, releases)
+
+    def value(self, name: str) -> Value:
+        """The value as it stands now."""
+        found = self.effective.get(name) or self.written.get(name)
+        return found if found is not None else self.default(name)
+
+    def default(self, name: str) -> Value:
+        """The default; an argument that only other versions have is off, any other name is unknown."""
+        found = self.table.values.get(name)
+        if found is not None:
+            return found
+        if name in destinations():
+            return default(None, f"{self.table.label} has no such option")
+        return unknown(f"{name} is not known")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raw = self.value(name).raw
+        if isinstance(raw, Unknown):
+            raise NotKnown(raw.because or f"{name} is not known")
+        return raw
+
+    def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
+        """Set a derived value; it points at the place of the argument `of`, or of its own name."""
+        base = self.written.get(of or name)
+        if base is None:
+            self.effective[name] = derived(raw, note)
+        else:
+            self.effective[name] = Value(raw, Origin.DERIVED, base.setting, note, base.edits if of in ("", name) else None)
+
+    def lose(self, name: str, because: str) -> None:
+        """Make a value unknown; one that was typed keeps its place."""
+        base = self.written.get(name)
+        lost = Unknown(because)
+        self.effective[name] = base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+
+    def switch(self, name: str, after: object, cause: str, upstream: str, site: str = "") -> None:
+        """The framework changes an argument without asking. site: the statement, where evidence knows its place in each release."""
+        before = self.value(name)
+        if before.known and before.raw == after:
+            return
+        self.switches.append(Switch(name, before.raw, after, cause, upstream, site))
+        self.derive(name, after, cause)
+
+
+Step = Callable[[Run], None]
+
+
+def derives(*names: str) -> Callable[[Step], tuple[Step, tuple[str, ...]]]:
+    """Make a step of a function: what it derives becomes unknown when something it needs is."""
+    return lambda function: (function, names)
+
+
+def perform(run: Run, steps: Sequence[tuple[Step, tuple[str, ...]]]) -> None:
+    """Run steps in order."""
+    for step, names in steps:
+        before = {name: run.effective.get(name) for name in names}
+        try:
+            step(run)
+        except (NotKnown, TypeError, ValueError, ArithmeticError, IndexError) as error:
+            because = str(error) if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
+            for name in names:
+                if run.effective.get(name) is before[name]:
+                    run.lose(name, because)

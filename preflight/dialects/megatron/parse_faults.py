@@ -1,0 +1,204 @@
+"""Faults of parsing as values: what argparse would exit on, worded from what was typed. Rules report them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from preflight.dialects.megatron.conversions import BadValue
+from preflight.dialects.megatron.option_table import ASKED, MEGATRON, UNASKED, Flag, Table, releases_with, table
+from preflight.dialects.megatron.retired_options import choice_before, option_before
+from preflight.loaders.document import Problem, Word
+from preflight.source.message import Message
+from preflight.source.spelling import nearest
+from preflight.source.text import Span
+
+UNKNOWN_FLAG, BAD_VALUE, BAD_CHOICE, MISSING_VALUE, STRAY_WORD = (
+    "unknown-flag",
+    "bad-value",
+    "bad-choice",
+    "missing-value",
+    "stray-word",
+)
+
+REMOVED = {
+    "--DDP-impl": "",
+    "--activations-checkpoint-method": "--recompute-method",
+    "--checkpoint-num-layers": "--recompute-num-layers",
+    "--activations-checkpoint-num-layers": "--recompute-num-layers",
+    "--pipeline-model-parallel-split-rank": "",
+    "--standalone-embedding-stage": "--account-for-embedding-in-pipeline-split",
+    "--encoder-tensor-model-parallel-size": "",
+    "--encoder-pipeline-model-parallel-size": "",
+    "--no-async-tensor-model-parallel-allreduce": "",
+    "--mamba-headdim": "--mamba-head-dim",
+    "--mamba-d-state": "--mamba-state-dim",
+    "--mamba-ngroups": "--mamba-num-groups",
+    "--layernorm-epsilon": "--norm-epsilon",
+    "--distribute-checkpointed-activations": "--distribute-saved-activations",
+    "--use-nanopipe": "",
+    "--ampipe-degree": "",
+    "--use-pipe-experts": "",
+    "--moe-model-type": "",
+    "--fp8": "--fp8-format",
+    "--fp8-e4m3": "--fp8-format",
+    "--fp8-hybrid": "--fp8-format",
+    "--use-fp16": "--fp16",
+    "--use-bf16": "--bf16",
+    "--gradient-clipping": "--clip-grad",
+    "--expert-parallel-size": "--expert-model-parallel-size",
+    "--tensor-parallel-size": "--tensor-model-parallel-size",
+    "--pipeline-parallel-size": "--pipeline-model-parallel-size",
+}
+"""Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
+
+_IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
+_IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
+CLOSE = 0.93
+"""From here on a name is a slip of another one; below it may be an option of another release."""
+
+
+def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
+    """An option that the parser does not know: says where it exists, and the option that it may be a slip of."""
+    text = word.text or ""
+    if (opposite := _opposite(options, text)) is not None:
+        template = _IS_ON if opposite.kind == "false" else _IS_OFF
+        message = Message(template, parser=options.label, option=text, opposite=opposite.option)
+        return Problem(UNKNOWN_FLAG, message, word.span, word.uses, unknown_option=True), opposite
+    near = _near(options, text)
+    elsewhere = _elsewhere(options, text)
+    before, in_use = option_before(text)
+    hint: str = ""
+    if text in REMOVED:
+        near = REMOVED[text]
+        hint = Message("; it is {near} now", near=near) if near else "; it was removed"
+    elif elsewhere:
+        hint = _had(elsewhere)
+        near = ""
+    elif before:
+        hint = Message("; {before} had it", before=before)
+        near = ""
+    elif near:
+        hint = Message("; did you mean {near}", near=near)
+    message = Message("{parser} has no option {option}{hint}", parser=options.label, option=text, hint=hint)
+    close = text in REMOVED or _close(text.replace("_", "-").lower(), near.lower())
+    fix = (f"write {near}", word.span, near) if near and close and word.editable else None
+    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use, unknown_option=True), options.options.get(
+        near
+    )
+
+
+def _elsewhere(options: Table, text: str) -> list[str]:
+    """Where an option exists: the other releases of Megatron-LM, the next release of the framework itself, and any other."""
+    own = [known for known in (*UNASKED, *ASKED) if known[0] == options.framework != "megatron"]
+    newer = own[: own.index((options.framework, options.version))] if own else []
+    first = [known for known in reversed(newer) if text in table(*known).options][:1]
+    others = [known for known in UNASKED if known not in newer and known[0] != "megatron" and text in table(*known).options]
+    return [*_spans(releases_with(text)), *(table(*known).label for known in (*first, *others))]
+
+
+def _spans(releases: tuple[str, ...]) -> list[str]:
+    """Releases of Megatron-LM as people say them: from one on, or from one to another."""
+    if not releases:
+        return []
+    first, last = releases[0], releases[-1]
+    if last == MEGATRON[0]:
+        return [f"megatron {first} and later"] if first != last else [f"megatron {first}"]
+    return [f"megatron {first} to {last}" if first != last else f"megatron {first}"]
+
+
+def _close(typed: str, near: str) -> bool:
+    """Whether a name is a slip of another one, and not that name with another short word in it: gpu is no slip of cpu."""
+    from difflib import SequenceMatcher
+
+    words, others = typed.split("-"), near.split("-")
+    swapped = [(a, b) for a, b in zip(words, others, strict=False) if a != b] if len(words) == len(others) else []
+    return SequenceMatcher(None, typed, near).ratio() >= CLOSE and not any(
+        len(a) <= 3 and len(a) == len(b) and sorted(a) != sorted(b) for a, b in swapped
+    )
+
+
+def _opposite(options: Table, text: str) -> Flag | None:
+    """The switch that says the contrary of an option of which only one of the two spellings exists: the nearest name means the opposite."""
+    positive = text.startswith("--no-")
+    flag = options.options.get(f"--{text[5:]}" if positive else f"--no-{text[2:]}")
+    return flag if flag is not None and flag.kind == ("true" if positive else "false") and text not in REMOVED else None
+
+
+@lru_cache(maxsize=4096)
+def _near(options: Table, text: str) -> str:
+    """The option that a misspelt one may be, "" when none is like it."""
+    hyphens = text.replace("_", "-")
+    if hyphens in options.options:
+        return hyphens
+    if (same := options.lower.get(hyphens.lower())) is not None:
+        return same
+    return nearest(hyphens, options.alike(hyphens), 0.8) or ""
+
+
+def _had(parsers: list[str]) -> Message:
+    *first, last = parsers
+    return Message("; {first} and {last} have it" if first else "; {last} has it", first=tuple(first), last=last)
+
+
+def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
+    """A value that the type or the choices of an option refuse."""
+    if not fault.choices:
+        fix = None
+        if flag.kind == "int" and (whole := _whole(word.text or "")) is not None:
+            fix = _replacing(word, whole)
+        message = Message(
+            "{option} takes {wanted}, not {value!r}", option=name.text, wanted=fault.wanted, value=word.text
+        )
+        return Problem(BAD_VALUE, message, word.span, word.uses, fix, crash=fault.crash)
+    names = [str(choice) for choice in fault.choices]
+    shown = tuple(names) if len(names) <= 12 else (*names[:12], "…")
+    lower = {choice.lower(): choice for choice in names}
+    near = lower.get((word.text or "").lower()) or nearest(word.text or "", names, 0.78) or ""
+    before, in_use = choice_before(flag.option, word.text or "")
+    hint = (
+        Message("; {before} took it", before=before)
+        if before
+        else Message("; did you mean {near}", near=near)
+        if near
+        else ""
+    )
+    fix = _replacing(word, near) if near else None
+    message = Message(
+        "{option} is one of {choices}, not {value!r}{hint}", option=name.text, choices=shown, value=word.text, hint=hint
+    )
+    return Problem(BAD_CHOICE, message, word.span, word.uses, fix, crash=fault.crash, before=before, in_use=in_use)
+
+
+def _whole(text: str) -> str | None:
+    """The whole number that a text such as "50.0" or "1e3" means, if it means one."""
+    try:
+        number = float(text)
+        return str(int(number)) if number == int(number) and abs(number) < 2**53 else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _replacing(word: Word, text: str) -> tuple[str, Span, str] | None:
+    return (f"write {text}", word.span, text) if word.editable else None
+
+
+def missing_value(flag: Flag, name: Word, given: int) -> Problem:
+    """An option at the end, or before another option, that needs a value."""
+    some = "at least one value" if flag.nargs == "+" else "a value"
+    wanted = Message("{count} values", count=flag.nargs) if isinstance(flag.nargs, int) else some
+    template = "{option} needs {wanted}, {given} given" if given else "{option} needs {wanted}, none is given"
+    message = Message(template, option=name.text, wanted=wanted, given=given)
+    return Problem(MISSING_VALUE, message, name.span, name.uses)
+
+
+def unwanted_value(name: Word, value: Word) -> Problem:
+    """A switch with "=value"."""
+    message = Message("{option} is a switch and takes no value, not even {value!r}", option=name.text, value=value.text)
+    return Problem(STRAY_WORD, message, name.span, name.uses)
+
+
+def stray_word(word: Word, previous: Word | None) -> Problem:
+    """A word that belongs to no option."""
+    before = previous.text if previous is not None else ""
+    template = "{word!r} after {before} belongs to no option" if before else "{word!r} belongs to no option"
+    return Problem(STRAY_WORD, Message(template, word=word.text, before=before), word.span, word.uses)

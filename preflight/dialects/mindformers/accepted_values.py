@@ -1,0 +1,117 @@
+"""The kinds of values that graph-mode MindFormers, and MindSpore below it, take for their settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from preflight.lint.scalar_kinds import TEXT, Number, OneOf, Text, one_of, whole
+from preflight.lint.value_kinds import MAPPING, NULL, SWITCH, ValueKind
+from preflight.source.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAsWhole(ValueKind):
+    """What Python's `int` makes a whole number of: "8", 8.5, True. minimum: the least that it may become."""
+
+    minimum: int | None = None
+
+    @property
+    def words(self) -> str:
+        return whole(self.minimum).words
+
+    def takes(self, value: Any) -> bool:
+        try:
+            return whole(self.minimum).takes(int(value))
+        except (TypeError, ValueError, OverflowError):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Falsy(ValueKind):
+    """What Python takes for false: null, 0, False, an empty text, list or mapping."""
+
+    @property
+    def words(self) -> str:
+        return "nothing"
+
+    def takes(self, value: Any) -> bool:
+        return not value
+
+
+POSITIVE = whole(1)
+COUNT = whole(0)
+POSITIVE_OR_ALL = whole(1, also=(-1,))
+WHOLE = Number(whole=True, booleans=True)
+WHOLE_FROM_MINUS_1 = Number(-1, whole=True, booleans=True)
+WHOLE_FROM_0 = Number(0, whole=True, booleans=True)
+WHOLE_FROM_1 = Number(1, whole=True, booleans=True)
+DIVIDED = WHOLE_FROM_0.worded(POSITIVE.words)
+"""0 is taken, and refused later by what divides by it."""
+SEED = (Falsy() | COUNT).worded(COUNT.words)
+DEPTH = ReadAsWhole(1)
+REAL = Number(booleans=True)
+ABOVE_0 = Number(above=0, booleans=True)
+POINTED_ABOVE_0 = Number(above=0.0, pointed=True)
+BELOW_1 = Number(0, below=1, booleans=True)
+POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded(
+    "a number with a decimal point, at least 0.0 and below 1.0"
+)
+SINK = Number(above=0, booleans=True, also=(-1,)).worded(POSITIVE_OR_ALL.words)
+YARN_BASE = (~REAL | Number(above=0, below=1) | Number(above=1)).worded("a number above 0, and not 1")
+GIVEN = (~NULL).worded(REAL.words)
+COUNTED_WITH = (~(NULL | TEXT)).worded(REAL.words)
+
+SWITCH_OR_NAME = (SWITCH | TEXT).or_null().worded("True, False or a name")
+NAME_OR_SWITCH = (TEXT | SWITCH).worded("a name, or True or False")
+GRAPHS = (SWITCH | whole(maximum=3)).worded("True, False or a number up to 3")
+FILE = TEXT.worded("the name of a file")
+FOLDER = Text(r"[\s\S]+").worded("the name of a folder")
+TYPE_NAME = TEXT.worded("the name of a type such as bfloat16")
+SECTION = MAPPING
+SCALING = MAPPING.worded("a mapping for this extend_method")
+MEMORY = Text(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB").worded("a size such as 58GB")
+
+FLOAT_TYPE = one_of("float16", "float32", "bfloat16")
+FLOAT_TYPE_OR_INT8 = one_of("float16", "float32", "bfloat16", any_case=True, also=("int8",))
+NO_INT8 = (~one_of("int8", any_case=True)).worded(FLOAT_TYPE.words)
+NO_FLOAT16 = (~one_of("float16", "fp16")).worded("float32 or bfloat16")
+DTYPE = OneOf(
+    (
+        *(
+            "float64",
+            "fp64",
+            "float32",
+            "fp32",
+            "bfloat16",
+            "bf16",
+            "float16",
+            "fp16",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+        ),
+        *("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"),
+    )
+).worded(TYPE_NAME.words)
+ON_OFF = one_of("ON", "OFF")
+DEVICE = one_of("Ascend", "GPU", "CPU")
+OLD_DEVICE = one_of("Ascend", "GPU", "CPU", also=("Davinci",))
+JIT_LEVEL = one_of("O0", "O1", "O2")
+MEMORY_LEVEL = one_of("O0", "O1")
+MEMORY_LEVEL_OR_EMPTY = one_of("O0", "O1", also=("",)).or_null()
+OPTIMIZER_LEVEL = one_of("level1", "level2", "level3")
+SEARCH_MODE = one_of("recursive_programming", "dynamic_programming", "sharding_propagation")
+SCHEDULER = one_of("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
+FORMAT = one_of("ckpt", "safetensors")
+ACTIVATION = one_of("silu", "swiglu", "fusedswiglu", "gelu", any_case=True)
+SERVED_ACTIVATION = one_of("silu", any_case=True)
+NORM = one_of("LayerNorm", "RMSNorm")
+SCORE = one_of("softmax", "sigmoid", "sqrtsoftplus").worded("softmax or sigmoid")
+BALANCING = one_of("sub_seq_aux_loss", "seq_aux_loss", "gbs_aux_loss")
+PRECISION_MODE = OneOf(
+    (
+        *("force_fp16", "allow_fp32_to_fp16", "allow_mix_precision", "must_keep_origin_dtype", "force_fp32"),
+        *("allow_fp32_to_bf16", "allow_mix_precision_fp16", "allow_mix_precision_bf16"),
+    )
+).worded("must_keep_origin_dtype or another mode of that list")

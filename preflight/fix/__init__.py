@@ -1,0 +1,1 @@
+"""Fixes as edits: applied to text, proven, written."""

@@ -1,0 +1,107 @@
+"""The text that fixes make of files: edits by meaning become splices at places, none of which overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from preflight.checking.engine import Report
+from preflight.fix.prove_yaml import prove
+from preflight.loaders import load
+from preflight.loaders.document import Document
+from preflight.loaders.yaml_edit import CannotEdit, Splice, splice
+from preflight.source.finding import Edit, Finding, Fix
+from preflight.source.text import Source
+
+Sources = dict[str, Source]
+
+
+def apply(
+    findings: Sequence[Finding], report: Report, sources: Sources, *, partial: bool = False, proven: bool = True
+) -> tuple[Sources, list[Finding]]:
+    """The edited sources of the fixes of findings, each proven by itself to change only what it means to.
+
+    partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
+    proven: False where the texts are only looked at, and proven later if anybody wants them.
+    """
+    documents = _documents(report)
+    planned: dict[str, list[Splice]] = {}
+    edits: dict[str, list[Edit]] = {}
+    taken = []
+    for finding in findings:
+        assert finding.fix is not None
+        try:
+            wanted = _splices(finding, finding.fix, documents)
+        except CannotEdit:
+            if not partial:
+                raise
+            continue
+        if any(_overlap(s, t) for name, part in wanted.items() for s in part for t in planned.get(name, [])):
+            if not partial:
+                raise CannotEdit("its edits overlap each other")
+            continue
+        taken.append(finding)
+        for name, part in wanted.items():
+            planned.setdefault(name, []).extend(part)
+            edits.setdefault(name, []).extend(e for e in finding.fix.edits if _file(e, finding) == name)
+    if not planned:
+        raise CannotEdit("nothing can be edited")
+    edited = {}
+    for name, part in planned.items():
+        old = part[0][0].source
+        new = Source(splice(old.text, part), name, path=old.path, bom=old.bom)
+        if proven:
+            prove(load(old), edits[name], new)
+        edited[name] = new
+    return edited, taken
+
+
+def edited_source(edit: Edit, finding: Finding) -> Source:
+    """The file that an edit of a finding's fix changes."""
+    return edit.span.source if edit.span is not None else finding.span.source
+
+
+def _file(edit: Edit, finding: Finding) -> str:
+    return edited_source(edit, finding).name
+
+
+def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -> dict[str, list[Splice]]:
+    """The text changes of a fix by file. Raises CannotEdit."""
+    by_document: dict[tuple[str, int], list[Edit]] = {}
+    for edit in fix.edits:
+        by_document.setdefault((_file(edit, finding), edit.run), []).append(edit)
+    found: dict[str, list[Splice]] = {}
+    for (name, run), edits in by_document.items():
+        document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
+        if document is None:
+            raise CannotEdit("there is no file to write it to")
+        editor = "shell" if document.kind == "script" else document.kind
+        changes: list[Splice] = import_module(f"preflight.loaders.{editor}_edit").splices(document, tuple(edits))
+        found.setdefault(name, []).extend(changes)
+    return found
+
+
+def _overlap(one: Splice, other: Splice) -> bool:
+    a, b = one[0], other[0]
+    if a.start == a.end and b.start == b.end:
+        return False
+    return (a.start < b.end and b.start < a.end) or a.start == b.start
+
+
+def text_edits(report: Report, finding: Finding, fix: Fix) -> dict[str, list[Splice]]:
+    """The text changes of a fix by file, for reports; empty when it has no unambiguous place."""
+    try:
+        return _splices(finding, fix, _documents(report))
+    except CannotEdit:
+        return {}
+
+
+def _documents(report: Report) -> dict[str, list[Document]]:
+    """The documents of a report by file, each run once."""
+    documents: dict[str, list[Document]] = {}
+    for job in report.jobs:
+        for document in job.documents:
+            known = documents.setdefault(document.source.name, [])
+            if all(d.run != document.run or d.source is not document.source for d in known):
+                known.append(document)
+    return documents

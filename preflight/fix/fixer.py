@@ -1,0 +1,233 @@
+"""Applies fixes: edits → text, proven by reading and checking again, in rounds, written atomically."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from preflight.checking.checker import Checker, Suggest
+from preflight.checking.engine import Report
+from preflight.checking.failure import attempted
+from preflight.checking.workspace import Workspace
+from preflight.fix.apply import apply, edited_source
+from preflight.loaders.yaml_edit import CannotEdit
+from preflight.source.finding import Finding, Kind, Safety, Severity
+from preflight.source.record import NamedTuple, replace
+from preflight.source.refusal import NotProven
+from preflight.source.text import InputError, Source
+
+MAX_ROUNDS = 10
+MAX_WORK = 2_000_000
+ATTEMPT = 10_000
+"""Characters that take as long as the rest of an attempt."""
+State = Literal["fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "advice only"]
+Inside = Callable[[Source], bool]
+
+
+class Allowed(NamedTuple):
+    """Which fixes may be applied. inside: whether a file may be written."""
+
+    unsafe: bool
+    inside: Inside | None
+
+    def takes(self, finding: Finding) -> bool:
+        """Whether the finding's own fix may be."""
+        fix = finding.fix
+        wanted = fix is not None and (fix.safety is Safety.SAFE or (self.unsafe and fix.safety is Safety.UNSAFE))
+        return wanted and not self.outside(finding)
+
+    def outside(self, finding: Finding) -> tuple[str, ...]:
+        """The files that the fix would write and may not."""
+        if finding.fix is None or self.inside is None:
+            return ()
+        sources = {source.name: source for edit in finding.fix.edits for source in [edited_source(edit, finding)]}
+        return tuple(name for name, source in sources.items() if not self.inside(source))
+
+
+class Outcome(NamedTuple):
+    """What became of one finding."""
+
+    finding: Finding
+    state: State
+    detail: str = ""
+
+
+class Fixed:
+    """The new sources by name, those they replace, what became of each finding, and the report after the last round."""
+
+    def __init__(self, report: Report = Report()) -> None:
+        self.edited: dict[str, Source] = {}
+        self.before: dict[str, Source] = {}
+        self.outcomes: list[Outcome] = []
+        self.report = report
+        self.work = 0
+        """Characters that were edited, read and proven, with what each attempt costs beside them."""
+
+
+def fix(
+    workspace: Workspace,
+    *,
+    unsafe: bool = False,
+    wanted: Callable[[str, str], bool] = lambda rule, path: True,
+    suggest: Suggest | None = None,
+    inside: Inside | None = None,
+) -> Fixed:
+    """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
+
+    wanted: whether findings of a rule on a path are to be fixed; the proof looks at all of them.
+    suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done, and again
+    when one of its own is: each run of a file has its layout.
+    inside: whether a file may be written; None where all may.
+    """
+    result, allowed = Fixed(workspace.check()), Allowed(unsafe, inside)
+    refused: dict[tuple[str, ...], str] = {}
+    asked: tuple[Finding, ...] | None = None
+    for number in range(MAX_ROUNDS):
+        fixable = [f for f in result.report.findings if allowed.takes(f) and wanted(f.rule, f.path)]
+        pending = [f for f in fixable if _identity(f) not in refused]
+        if pending and _round(workspace, result, pending, refused, allowed):
+            continue
+        if suggest is None or result.report.findings == asked or number + 1 == MAX_ROUNDS:
+            break
+        suggested = suggest(_edited(workspace, result), result.report)
+        if suggested.findings == result.report.findings:
+            break
+        result.report, asked = suggested, suggested.findings
+        refused.clear()
+    for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
+        result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), allowed))
+    return result
+
+
+def fix_source(
+    checker: Checker,
+    source: Source,
+    *,
+    unsafe: bool = False,
+    suggest: Suggest | None = None,
+    inside: Inside | None = None,
+) -> Fixed:
+    """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read."""
+    result = Fixed()
+
+    def run() -> Report:
+        nonlocal result
+        wanted = checker.policy.chosen
+        result = fix(checker.whole(source), unsafe=unsafe, wanted=wanted, suggest=suggest, inside=inside)
+        return result.report
+
+    report = attempted(source.name, run)
+    return result if report is result.report else Fixed(report=report)
+
+
+def _edited(workspace: Workspace, result: Fixed) -> Workspace:
+    """The same workspace over the texts as they are now."""
+    sources = [result.edited.get(source.name, source) for source in workspace.sources]
+    return Workspace(sources, workspace.plugins, workspace.request, workspace.policy)
+
+
+def _identity(finding: Finding) -> tuple[str, ...]:
+    return (finding.rule, finding.path, *map(str, finding.key), finding.message)
+
+
+def _left(finding: Finding, why: str, allowed: Allowed) -> Outcome:
+    if why:
+        return Outcome(finding, "not proven", why)
+    if finding.fix is None:
+        return Outcome(finding, "no mechanical fix")
+    if finding.fix.safety is Safety.SHOW:
+        return Outcome(finding, "advice only", finding.fix.title)
+    if allowed.unsafe or finding.fix.safety is Safety.SAFE:
+        if outside := ", ".join(allowed.outside(finding)):
+            return Outcome(finding, "needs --follow", f"{outside} lies elsewhere")
+        return Outcome(finding, "not proven", finding.fix.title)
+    return Outcome(finding, "needs --unsafe", finding.fix.title)
+
+
+def _round(
+    workspace: Workspace,
+    result: Fixed,
+    pending: Sequence[Finding],
+    refused: dict[tuple[str, ...], str],
+    allowed: Allowed,
+) -> bool:
+    """Try all safe fixes that do not overlap at once; unsafe ones one by one, errors first.
+
+    Gives whether anything changed.
+    """
+    safe = [f for f in pending if f.fix is not None and f.fix.safety is Safety.SAFE]
+    if len(safe) > 1 and _try(workspace, result, safe, partial=True) is None:
+        return True
+    changed = False
+    for finding in sorted(pending, key=lambda f: -(f.severity.rank if f.severity else 0)):
+        same = (f for f in result.report.findings if _identity(f) == _identity(finding))
+        current = next((f for f in same if f.fix is not None), None)
+        if current is None:
+            continue
+        why = _one(workspace, result, current, allowed)
+        if why is None:
+            changed = True
+        else:
+            refused[_identity(finding)] = why
+    return changed
+
+
+def _one(workspace: Workspace, result: Fixed, finding: Finding, allowed: Allowed) -> str | None:
+    """Apply the first of a finding's fixes that can be proven; None when one was, else why the first was not."""
+    whys = []
+    for candidate in (finding.fix, *finding.alternatives):
+        chosen = replace(finding, fix=candidate)
+        if allowed.takes(chosen):
+            why = _try(workspace, result, [chosen], partial=False)
+            if why is None:
+                return None
+            whys.append(why)
+    return whys[0] if whys else "there is only advice"
+
+
+def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, partial: bool) -> str | None:
+    """Apply the fixes of findings; None when proven (result is updated), else why not."""
+    sources = {source.name: source for source in workspace.sources} | result.edited
+    result.work += ATTEMPT + sum(len(source.text) for source in sources.values())
+    if result.work > MAX_WORK:
+        return "this file is too long for so many attempts in one call"
+    try:
+        edited, taken = apply(findings, result.report, sources, partial=partial)
+        report = workspace.check({**result.edited, **edited})
+        _better(result.report, report, taken)
+    except (CannotEdit, NotProven, InputError) as error:
+        return str(error)
+    sources_of = (source for job in result.report.jobs for d in job.documents for source in (d.source, *d.also))
+    for old in (source for source in sources_of if source.name in edited):
+        result.before.setdefault(old.name, old)
+    result.edited.update(edited)
+    result.outcomes += [Outcome(f, "fixed", f.fix.title if f.fix else "") for f in taken]
+    result.report = report
+    return None
+
+
+def _better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
+    """Raises NotProven unless the fixed findings are gone and no error is new."""
+    for finding in fixed:
+        was = sum(
+            f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in before.findings
+        )
+        now = sum(
+            f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in after.findings
+        )
+        if now >= was:
+            raise NotProven("the finding would still be there")
+    seen = {
+        job.documents[0].source.name for job in before.jobs if job.memory.verdict == "unknown"
+    }  # a layout that can be read now may turn out too large
+    had = Counter((f.rule, f.path) for f in before.findings if f.severity is Severity.ERROR)
+    have = Counter(
+        (f.rule, f.path)
+        for f in after.findings
+        if f.severity is Severity.ERROR and not (f.kind is Kind.MEMORY and f.path in seen)
+    )
+    if new := have - had:
+        raise NotProven(f"it would bring a new error: {', '.join(sorted(rule for rule, _ in new))}")
+    if len(after.jobs) < len(before.jobs):
+        raise NotProven("the file would no longer be recognised")

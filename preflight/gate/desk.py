@@ -1,0 +1,139 @@
+"""Answers every question of a resident checker in time and audits it, whatever becomes of the check."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from preflight.gate import audit
+from preflight.gate.budget import FAIR, Budget, Leave
+from preflight.gate.question import Question
+from preflight.gate.reply import Reply
+from preflight.gate.verdict import FAILED, USAGE, Policies, judge, without_verdict
+from preflight.gate.warm import warm
+from preflight.gate.workers import Work, Workers
+from preflight.plugins.manager import load
+from preflight.source.text import InputError
+
+SLOW = 2
+"""A busy machine takes longer for the processor seconds of a check: what is innocent should not suffer from it."""
+BUSY = "the checker is busy: too many submissions wait"
+
+
+def make_work(policies: Policies, recorded: bool) -> Work:
+    """What a worker does, with all rules loaded."""
+    plugins = load()
+    warm(plugins, policies)
+
+    def work(data: bytes) -> tuple[bytes, bool]:
+        question, seconds, advice = Question.decode(data)
+        verdict = judge(question.submission(), plugins, replace(policies, seconds=seconds, advice=advice))
+        return Reply.of(verdict, recorded=recorded).encode(), not verdict.failed
+
+    return work
+
+
+class Desk:
+    """Asks the budget, then a worker, and writes down what came of it. tell gets lines for the log of the service."""
+
+    def __init__(self, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]) -> None:
+        self._policies = policies
+        self._trail = audit.Trail(log, tell) if log is not None else None
+        if self._trail is not None:
+            self._trail.open()
+        self._budget = Budget(policies.seconds, tell)
+        self._turns = threading.Semaphore(number)
+        self._waiting = threading.Semaphore(
+            number + max(number, round(number * policies.seconds / FAIR))
+        )  # more would wait in vain
+        self._lock = threading.Lock()
+        self.counts: Counter[str] = Counter()
+        self._workers = Workers(number, make_work(policies, self._trail is not None), tell)
+
+    def answer(self, question: Question) -> Reply:
+        """The reply to a question. Never raises."""
+        self._note_unasked(question)
+        try:
+            question.submission()
+            if not question.body:
+                raise InputError("is empty: there is no job to check", question.bare().name)
+        except InputError as error:
+            return self.refuse(question, str(error))
+        if (leave := self._budget.leave(question.user, question.key)).why:
+            return self._without(question, leave.why, busy=True, pause=leave.pause)
+        if not self._waiting.acquire(blocking=False):
+            return self._without(question, BUSY, busy=True)
+        try:
+            return self._in_turn(question)
+        finally:
+            self._waiting.release()
+
+    def refuse(self, question: Question, problem: str) -> Reply:
+        """The reply to what cannot be read."""
+        verdict = without_verdict(question.bare(), problem, USAGE, self._policies)
+        return self._recorded(question, Reply.of(verdict, recorded=self._trail is not None))
+
+    def _in_turn(self, question: Question) -> Reply:
+        """Wait for a turn, and look again then what may be spent."""
+        if not self._turns.acquire(timeout=self._policies.seconds):
+            return self._without(question, BUSY, busy=True)
+        try:
+            leave = self._budget.leave(question.user, question.key)
+            if leave.why:
+                return self._without(question, leave.why, busy=True, pause=leave.pause)
+            return self._asked(question, leave)
+        finally:
+            self._turns.release()
+
+    def _asked(self, question: Question, leave: Leave) -> Reply:
+        seconds = SLOW * self._policies.seconds
+        data = question.encode(seconds, self._policies.advice if leave.rich else 0.0)
+        outcome = self._workers.ask(data, seconds, processor=leave.processor, patience=FAIR)
+        if outcome.busy:
+            return self._without(question, outcome.why, busy=True)
+        if outcome.answer is None:
+            self._budget.without(question.user, question.key, leave, outcome.seconds, worked=outcome.worked)
+            return self._without(question, outcome.why, outcome.seconds)
+        reply = Reply.decode(outcome.answer)
+        if outcome.fit and reply.verdict["exit"] == USAGE:
+            self._budget.unreadable(question.user, outcome.seconds)
+        elif outcome.fit:
+            self._budget.judged(question.user, outcome.seconds)
+        else:
+            waited = reply.verdict["elapsed_ms"] / 1000
+            self._budget.without(question.user, question.key, leave, waited, worked=outcome.seconds > waited / 2)
+        return self._recorded(question, reply)
+
+    def _without(
+        self, question: Question, why: str, seconds: float = 0.0, *, busy: bool = False, pause: str = ""
+    ) -> Reply:
+        verdict = without_verdict(question.bare(), why, FAILED, self._policies, seconds)
+        return self._recorded(question, Reply.of(verdict, recorded=self._trail is not None, busy=busy, pause=pause))
+
+    def _recorded(self, question: Question, reply: Reply) -> Reply:
+        if self._trail is not None and (why := self._trail.write(audit.line(reply.verdict, question.user))):
+            reply = reply.unrecorded(why)
+        with self._lock:
+            self.counts["submissions"] += 1
+            self.counts["without a verdict"] += reply.verdict["problem"] is not None
+            self.counts["answered at once, unchecked"] += reply.busy
+        return reply
+
+    def _note_unasked(self, question: Question) -> None:
+        """Submissions about which the caller did not ask: it was to pause, or there was no answer."""
+        for user, count in question.unasked():
+            with self._lock:
+                self.counts["not asked about"] += count
+            if self._trail is not None:
+                self._trail.write(audit.lost(count, "not asked about: the checker was busy or did not answer", user))
+
+    def look(self) -> None:
+        """What is due now and then."""
+        self._budget.look()
+
+    def stop(self) -> None:
+        """End the workers."""
+        self._workers.stop()

@@ -1,0 +1,113 @@
+"""Memory of all candidates at once: the memory model's own functions per distinct layer layout, arithmetic over columns.
+
+First and last pipeline rank are evaluated, where embeddings, warm-up and loss sit; the few layouts that are offered are
+estimated again rank by rank by the memory model itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from preflight.layouts.counts import modules
+from preflight.layouts.grid import LISTED, RECOMPUTE, Columns, Space
+from preflight.memory import activations, device_need, leftovers, loss, parameters, peak, states
+from preflight.memory.parameters import Parameters
+from preflight.memory.shape import Shape
+from preflight.run.cluster import Cluster
+
+_KEYS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel")
+
+
+def required(space: Space, columns: Columns, cluster: Cluster) -> Any:
+    """Bytes the worst of the first and last rank needs on the device, per candidate."""
+    facts = _facts(space, columns)
+    first = _rank(space, columns, facts, first=True)
+    last = _rank(space, columns, facts, first=False)
+    allocated = np.maximum(first, last)
+    margin = device_need.MARGIN_EXPERTS if space.shape.experts else device_need.MARGIN_DENSE
+    lone = replace(space.shape, tensor=1, pipeline=1, context=1, data=1, expert=1, expert_tensor=1)
+    context = sum(term.high for term in device_need.device_terms(lone, cluster, 0.0))
+    pair = sum(term.high for term in device_need.device_terms(replace(lone, data=2), cluster, 0.0))
+    degrees = ("tensor", "pipeline", "context", "data", "expert", *(("expert_tensor",) if space.shape.experts else ()))
+    groups = sum((columns[name] > 1).astype(np.int64) for name in degrees)
+    return allocated * device_need.SLACK * margin + context + groups * (pair - context)
+
+
+def listed_bytes(space: Space, columns: Columns) -> Any:
+    """Bytes of cheap outputs that one layer keeps for a micro-batch."""
+    return _facts(space, columns)["cheap"] * columns["micro"]
+
+
+def _facts(space: Space, columns: Columns) -> dict[str, Any]:
+    """Per candidate: what depends only on how a layer is split, for a micro-batch of one sample."""
+    code = np.zeros(len(columns["tensor"]), dtype=np.int64)
+    for name in _KEYS:
+        code = code * (int(columns[name].max(initial=0)) + 1) + columns[name]
+    _, first, index = np.unique(code, return_index=True, return_inverse=True)
+    found = [_layer_facts(space, tuple(int(columns[name][row]) for name in _KEYS)) for row in first]
+    return {name: np.array([fact[name] for fact in found])[index.reshape(-1)] for name in found[0]}
+
+
+def _layer_facts(space: Space, key: tuple[int, ...]) -> dict[str, float]:
+    tensor, context, expert, expert_tensor, sequence_parallel = key
+    s = replace(
+        space.shape, tensor=tensor, context=context, expert=expert, expert_tensor=expert_tensor, sequence_parallel=bool(sequence_parallel), micro=1
+    )  # fmt: skip
+    layers = sum(map(sum, s.stages))
+    routed = sum(s.experts.layers[:layers]) / layers if s.experts and layers else 0.0
+    dense, expert_parameters = parameters.layers(replace(s, pipeline=1, stages=((layers,),)), 0, layers)
+    facts = {"dense": dense / layers, "experts": expert_parameters / layers, "table": s.vocab * s.hidden / tensor}
+    for mode in RECOMPUTE[:2]:
+        gone = space.selected if mode == "selective" else frozenset()
+        one = replace(s, recompute=mode, modules=modules(s, gone) if mode == "selective" else frozenset())
+        facts[mode] = sum(activations.layer(one, False, gone).values()) * (1 - routed)
+        facts[mode] += sum(activations.layer(one, True, gone).values()) * routed if routed else 0.0
+    facts["full"] = activations.layer_input(s)
+    facts["cheap"] = sum(size for name, size in activations.layer(replace(s, recompute="none"), False).items() if name in space.cheap)
+    facts["listed"] = facts["none"] - facts["cheap"]
+    facts["head"] = sum(term.high for term in peak.loss_terms(s))
+    facts["output backward"] = loss.logits_gradient(s)
+    facts["backward"] = peak.backward(replace(s, recompute="none", full_layers=None, pipeline=1, stages=((layers,),)), 0)
+    return facts
+
+
+def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool) -> Any:
+    """Allocated bytes at the peak of the first or last rank."""
+    s = space.shape
+    layers = sum(map(sum, s.stages))
+    p, v, micro = columns["pipeline"], columns["virtual"], columns["micro"]
+    per_rank = np.ceil(layers / p)
+    tables = np.where(p == 1, 1 if s.tied else 2, 1)
+    steady = _steady(s, columns, facts["dense"] * per_rank, facts["experts"] * per_rank, facts["table"] * tables)
+    rank = 0 if first else p - 1
+    warm_up = np.minimum(columns["micro_batches"] * v, np.where(v > 1, 2 * (p - rank - 1) + (v - 1) * p + 1, p - rank))
+    if s.splits > 1:  # parts of a sequence
+        warm_up = np.minimum(columns["micro_batches"], (s.splits + p - rank - 1) / s.splits) * v
+    kept = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], [facts[name] for name in ("none", "selective", "listed")], facts["full"])
+    alive = warm_up * (per_rank / v) * kept * micro
+    again = [np.zeros_like(facts["none"]), facts["none"] - facts["selective"], facts["cheap"]]
+    whole = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], again, facts["none"])
+    backward = (facts["backward"] + whole) * micro
+    moment = backward if first else np.maximum(facts["head"] * micro, backward)
+    moment = np.where(p == 1, np.maximum(facts["head"] * micro, backward), moment)
+    return steady + alive + moment + leftovers.fixed(s)
+
+
+def _steady(s: Shape, columns: Columns, dense: Any, experts: Any, tables: Any) -> Any:
+    """Weights, gradients and optimizer states, sharded as the plan says but over the candidate's ranks."""
+    shards = columns["data"] * columns["context"] if s.zero else np.ones_like(columns["data"])
+    grid = columns["expert_tensor"] * columns["expert"] * columns["pipeline"]
+    world = columns["data"] * columns["tensor"] * columns["pipeline"] * columns["context"]
+    expert_shards = np.maximum(world // grid, 1) if s.zero else np.ones_like(shards)
+    n = Parameters(1.0, 0.0, 0.0, 0.0)
+    one = replace(s, shards=1, expert_shards=1)
+    whole = {term.name: term.high for term in states.steady_terms(one, n)}
+    level = {"weights": 1 if s.weights_sharded else 3, "gradients": 2, "master weights": 1, "optimizer states": 1}
+    total = np.zeros(len(shards))
+    for name, size in whole.items():
+        sharded = s.zero >= level[name]
+        total = total + size * ((dense + tables) / (shards if sharded else 1) + experts / (expert_shards if sharded else 1))
+    return total

@@ -1,0 +1,196 @@
+"""Every combination of parallel sizes that is arithmetically possible, as columns of numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from preflight.memory.shape import Shape
+from preflight.run.sizes import Sizes
+
+COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro", "micro_batches", "recompute")
+RECOMPUTE = ("none", "selective", "full")
+COUNTED = len(RECOMPUTE)
+"""Only so many layers of each stage as memory asks for: first cheap operators alone, where the framework can be told, then in full."""
+LISTED = COUNTED + 1
+"""Cheap operators in every layer: no candidate, but the edge between the two."""
+Columns = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
+
+    stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written ("any",
+    "ends", "" for not at all); fixed, most: the user's limits by name; near: the layout to stay close to.
+    batch 0: it follows from the layout. measured: the shape is enough to estimate memory. even: stages are to be written even
+    where they are not split, because what is written is faulty.
+    """
+
+    shape: Shape
+    world: int
+    per_node: int
+    batch: int
+    stated: bool = False
+    split: str = ""
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
+    near: Sizes | None = None
+    measured: bool = True
+    even: bool = False
+    selected: frozenset[str] = frozenset()  # outputs that the operators named for every layer free in selective recomputation
+    cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be told to make again
+
+    def kept(self, pipeline: int, virtual: int) -> bool:
+        """Whether the layers lie as they do now, so that nothing is to be written."""
+        return not self.even and pipeline == len(self.shape.stages[0]) and virtual == len(self.shape.stages)
+
+    def allowed(self, name: str, value: int) -> bool:
+        return self.fixed.get(name, value) == value and value <= self.most.get(name, value)
+
+
+@cache
+def divisors(number: int) -> list[int]:
+    """Every divisor of a number, ascending."""
+    low = [d for d in range(1, isqrt(max(number, 0)) + 1) if number % d == 0]
+    return sorted({*low, *(number // d for d in low)})
+
+
+def grid(space: Space) -> tuple[dict[str, Any], Counter[str]]:
+    """Columns of all candidates, and how many combinations each law of arithmetic left out."""
+    out: Counter[str] = Counter()
+    rows = [(*layout, *rest) for layout in _layouts(space, out) for rest in _schedules(space, layout, out)]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMNS))
+    return {name: table[:, index] for index, name in enumerate(COLUMNS)}, out
+
+
+def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
+    """One candidate as Sizes; of a space, with the layers of each stage where they have to be written."""
+    values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
+    values["sequence_parallel"] = bool(values["sequence_parallel"])
+    values["recompute"] = RECOMPUTE[min(values["recompute"], COUNTED - 1)]
+    if space is not None and not space.kept(values["pipeline"], values["virtual"]):
+        values |= _spread(space, values["pipeline"], values["virtual"])
+    return Sizes(**values)
+
+
+def present(space: Space) -> Sizes:
+    """The layout as it stands, nothing recomputed."""
+    s = space.shape
+    return Sizes(
+        tensor=s.tensor, pipeline=s.pipeline, context=s.context, expert=s.expert, expert_tensor=s.expert_tensor, data=s.data, virtual=s.virtual,
+        sequence_parallel=s.sequence_parallel, micro=s.micro, micro_batches=s.count,
+    )  # fmt: skip
+
+
+def _spread(space: Space, pipeline: int, virtual: int) -> dict[str, Any]:
+    """The layers of each stage, or of each chunk of each stage, where they have to be written."""
+    layers = sum(map(sum, space.shape.stages))
+    even = layers % (pipeline * virtual) == 0
+    if even and not space.even:
+        return {}
+    if virtual == 1:
+        return {"stages": stages(layers, pipeline, space.split)}
+    flat = stages(layers, pipeline * virtual, space.split)
+    return {} if even else {"chunks": tuple(flat[v * pipeline : (v + 1) * pipeline] for v in range(virtual))}
+
+
+def stages(layers: int, pipeline: int, split: str) -> tuple[int, ...]:
+    """Layers of each stage, as even as the framework can write it; the ends, with embedding and loss, get less."""
+    each, rest = divmod(layers, pipeline)
+    if not rest or pipeline == 1:
+        return (each,) * pipeline
+    if split == "any" or pipeline == 2:
+        first = (pipeline - rest) // 2
+        return tuple(each + (first <= rank < first + rest) for rank in range(pipeline))
+    middle = each + 1 if layers - (pipeline - 2) * (each + 1) >= 2 else each
+    ends = layers - (pipeline - 2) * middle
+    return (ends - ends // 2, *[middle] * (pipeline - 2), ends // 2)
+
+
+def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Tensor, pipeline, context, expert, expert tensor, data."""
+    s = space.shape
+    layers = sum(map(sum, s.stages))
+    for tensor in divisors(space.world):
+        if not space.allowed("tensor", tensor) or tensor > max(space.per_node, s.tensor):
+            continue
+        if s.heads % tensor or (s.groups % tensor and tensor % s.groups) or s.ffn % tensor:
+            out["heads, query groups or FFN do not divide over tensor parallel"] += 1
+            continue
+        for pipeline in divisors(space.world // tensor):
+            if not space.allowed("pipeline", pipeline):
+                continue
+            if pipeline > layers or (layers % pipeline and not space.split and not space.kept(pipeline, 1)):
+                out["layers do not divide over pipeline stages"] += 1
+                continue
+            for context in divisors(space.world // tensor // pipeline):
+                data = space.world // (tensor * pipeline * context)
+                if not space.allowed("context", context) or not space.allowed("data", data):
+                    continue
+                if context > 1 and s.sequence % (2 * context):
+                    out["the sequence does not divide over context parallel"] += 1
+                    continue
+                for expert, expert_tensor in _experts(space, tensor, pipeline, data, out):
+                    yield tensor, pipeline, context, expert, expert_tensor, data
+
+
+def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[str]) -> Iterator[tuple[int, int]]:
+    experts = space.shape.experts
+    if experts is None:
+        yield 1, tensor
+        return
+    for expert in divisors(experts.count):
+        if not space.allowed("expert", expert):
+            continue
+        for expert_tensor in {tensor} if space.stated else {1, tensor}:
+            fits = data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
+            if not fits:
+                out["the expert grid does not divide the devices"] += 1
+            elif space.allowed("expert_tensor", expert_tensor):
+                yield expert, expert_tensor
+
+
+def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iterator[tuple[int, ...]]:
+    """Virtual stages, sequence parallel, micro-batch, their count, recomputation."""
+    tensor, pipeline, _, _, _, data = layout
+    if space.batch % data:
+        out["the global batch does not divide over data parallel"] += 1
+        return
+    layers = sum(map(sum, space.shape.stages))
+    free = (space.near.micro if space.near is not None else 1,)
+    for micro in divisors(space.batch // data) if space.batch else free:
+        if micro > 16 or not space.allowed("micro", micro):
+            continue
+        count = space.batch // data // micro
+        if space.stated and pipeline > 1 and count < pipeline and space.batch:
+            out["there are fewer micro-batches than pipeline stages"] += 1
+            continue
+        for virtual in _virtual(space, pipeline, layers, count):
+            for sequence_parallel in _sequence_parallel(space, tensor):
+                for recompute in range(COUNTED + int(space.split == "any" and virtual == 1 and space.near is None and space.allowed("recompute", COUNTED))):
+                    yield virtual, sequence_parallel, micro, count, recompute
+
+
+def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
+    """With tensor parallel it costs nothing; a change as small as possible leaves it as it is."""
+    return (0, 1) if tensor > 1 and space.near is not None and not space.near.sequence_parallel else (int(tensor > 1),)
+
+
+def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:
+    yield from (1,) if space.allowed("virtual", 1) else ()
+    if pipeline > 1 and count % pipeline == 0:
+        yield from (v for v in range(2, 9) if _chunks(space, layers, pipeline, v) and space.allowed("virtual", v))
+
+
+def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:
+    """Whether the layers can lie so: alike, as they do now, or, where every chunk can have its own number, in 2 chunks or as many as now."""
+    if layers % (pipeline * virtual) == 0 or space.kept(pipeline, virtual):
+        return True
+    return space.split == "any" and layers > pipeline * virtual and virtual in (2, len(space.shape.stages))

@@ -1,0 +1,120 @@
+"""What a search keeps fixed: the model, the devices, the global batch; and what stands in for what a faulty layout leaves unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from preflight.job import Job
+from preflight.layouts.grid import Space
+from preflight.memory.shape import Missing, Shape, shape
+from preflight.run.plan import Model, Plan
+from preflight.run.sizes import Sizes
+from preflight.run.value import Value, derived, known
+from preflight.source.record import NamedTuple
+
+STANDS_IN = "replaced by the search"
+ANYTHING = 2**20 * 3 * 5 * 7
+"""A size that divides by every degree of parallelism: where the model does not say its size, the rules decide."""
+ANY_LAYERS = 5040
+
+
+class Limits(NamedTuple):
+    """What the user wants kept: exact sizes, upper bounds, and how many layouts to show.
+
+    near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer states.
+    free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout is to cure.
+    """
+
+    fixed: Mapping[str, int] = {}
+    most: Mapping[str, int] = {}
+    show: int = 10
+    near: Sizes | None = None
+    sharded: bool = False
+    free: bool = False
+    others: frozenset[tuple[str, str]] = frozenset()
+
+
+def space(job: Job, limits: Limits) -> Space:
+    """What is fixed for a job. Raises Missing when the model, the devices or the global batch are not known."""
+    layout, batch = job.plan.layout, None if limits.free else known(job.plan.batch.total)
+    world = known(layout.world)
+    if world is None or world[0] < 1:
+        raise Missing("the number of devices is not known; say --world-size")
+    if batch is None and not limits.free and limits.near is None:
+        raise Missing("the global batch is not known")
+    numbers, measured = _shape(job, limits)
+    if limits.sharded:
+        numbers = replace(numbers, zero=max(numbers.zero, 1))
+    per_node = job.cluster.device.per_node if job.cluster.device else 8
+    return Space(
+        numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated, split=layout.split,
+        fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
+        selected=everywhere(job.plan),
+    )  # fmt: skip
+
+
+def everywhere(plan: Plan) -> frozenset[str]:
+    """Outputs that are made again in every layer by operators that are named, and so in any layout."""
+    listed, stages = plan.recompute.operators, plan.layout.stages
+    if not listed.known or not listed.raw or not stages.known:
+        return frozenset()
+    return frozenset(name for names, counts in listed.raw if counts == stages.raw for name in names)
+
+
+def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
+    """The numbers of the model, and whether they are enough to estimate what training needs; the memory of serving is left to the proof."""
+    serving = job.plan.inference.enabled.raw is True and limits.near is not None
+    architecture = job.cluster.device.architecture if job.cluster.device else 0
+    try:
+        return replace(shape(_solid(job.plan), architecture), full_layers=None, operators=(), repeated=()), not serving
+    except Missing:
+        if limits.near is None:
+            raise
+        return shape(_sketch(job.plan), architecture), False
+
+
+def _solid(plan: Plan) -> Plan:
+    """The plan with what the present layout leaves unknown filled in: the search replaces it."""
+    layout = plan.layout
+    changes: dict[str, Any] = {}
+    if known(layout.data) is None:
+        changes["data"] = derived(1, STANDS_IN)
+    if known(layout.stages) is None and (layers := known(plan.model.layers)):
+        changes |= {"stages": derived(((layers[0],),), STANDS_IN), "pipeline": derived(1, STANDS_IN)}
+    for name in ("tensor", "pipeline", "context", "expert", "expert_tensor"):
+        size = changes.get(name) or getattr(layout, name)
+        if not _is_size(size) and (size.raw is not None or name != "expert"):
+            changes[name] = derived(1, STANDS_IN)
+    batch = plan.batch
+    for name in ("micro", "count"):
+        if not _is_size(getattr(batch, name)):
+            batch = replace(batch, **{name: derived(1, STANDS_IN)})
+    full = plan.recompute.full_layers
+    recompute = replace(plan.recompute, full_layers=derived(None, STANDS_IN)) if not full.known or "stages" in changes else plan.recompute
+    return replace(plan, layout=replace(layout, **changes), batch=batch, recompute=recompute)
+
+
+def _sketch(plan: Plan) -> Plan:
+    """A plan for arithmetic only: sizes that are known, and for others sizes that divide by everything."""
+    model = plan.model
+    fallbacks: dict[str, Any] = {"layers": ANY_LAYERS, "hidden": ANYTHING, "heads": ANYTHING, "ffn": ANYTHING, "vocab": ANYTHING, "sequence": ANYTHING}
+    sizes = {name: value if _is_size(value := getattr(model, name)) else derived(fallback, STANDS_IN) for name, fallback in fallbacks.items()}
+    sizes["query_groups"] = model.query_groups if _is_size(model.query_groups) else sizes["heads"]
+    if _is_size(model.experts) and model.experts.raw > 1:
+        routed = derived((True,) * sizes["layers"].raw, STANDS_IN)
+        sizes |= {"experts": model.experts, "top_k": derived(1, STANDS_IN), "expert_ffn": derived(ANYTHING, STANDS_IN), "expert_layers": routed}
+    one = derived(1, STANDS_IN)
+    stages = derived(((sizes["layers"].raw,),), STANDS_IN)
+    layout = replace(plan.layout, stages=stages, pipeline=one, tensor=one, context=one, data=one, expert=one, expert_tensor=one, virtual=one)
+    layout = replace(layout, schedule=derived("1f1b", STANDS_IN), group=one, sequence_splits=one, sequence_parallel=derived(False, STANDS_IN))
+    plain = Plan(target=plan.target)
+    precision = replace(plain.precision, parameters=derived("bf16", STANDS_IN))
+    optimizer = replace(plain.optimizer, name=derived("adam", STANDS_IN))
+    batch = replace(plan.batch, micro=one, count=one)
+    return replace(plain, model=replace(Model(), **sizes), layout=layout, batch=batch, precision=precision, optimizer=optimizer)
+
+
+def _is_size(value: Value) -> bool:
+    return value.known and isinstance(value.raw, int) and not isinstance(value.raw, bool) and value.raw >= 1

@@ -1,0 +1,110 @@
+"""Fixes from the search: the smallest change of the layout that cures a finding, attached after the rules have run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import takewhile
+
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
+from preflight.job import Job
+from preflight.layouts.attempt import Attempts
+from preflight.layouts.distance import distance
+from preflight.layouts.search import Found, search
+from preflight.layouts.space import Limits
+from preflight.run.sizes import Sizes
+from preflight.run.value import Value, known
+from preflight.source.finding import Edit, Finding, Fix, Key, Kind, Safety, Severity
+
+ALTERNATIVES = 3
+
+
+def suggest(workspace: Workspace, report: Report) -> Report:
+    """The report with layout fixes on every error that another layout would cure, after a fix of its own."""
+    findings = list(report.findings)
+    for job in report.jobs:
+        _without(workspace, report, job, findings)
+        mine = [i for i, f in enumerate(findings) if f.layout and f.severity is Severity.ERROR and f.path == job.documents[0].source.name]
+        if not mine or job.arguments.relayout is None:
+            continue
+        others = frozenset((f.rule, f.message) for f in findings if not f.layout)
+        fixes = [_fix(layout) for layout in nearest(workspace, report, job, others)]
+        for i in mine:
+            own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
+            every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
+            findings[i] = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
+    return replace(report, findings=tuple(findings))
+
+
+def _without(workspace: Workspace, report: Report, job: Job, findings: list[Finding]) -> None:
+    """Where a setting is refused and says nothing of what is trained, its default is a way out."""
+    attempt = Attempts(workspace, report, job)
+    was = Counter((f.rule, f.message) for f in report.findings if f.severity is Severity.ERROR)
+    for i, finding in enumerate(findings):
+        key = tuple(takewhile(lambda part: isinstance(part, str), finding.key))
+        if finding.fix is not None or finding.layout or finding.severity is not Severity.ERROR or finding.path != job.documents[0].source.name:
+            continue
+        if not key or key[-1] == "" or job.arguments.keeps(_name(key)):
+            continue
+        edits = (Edit("remove", key, run=job.documents[0].run),)
+        tried = attempt(edits)
+        tried = tried if isinstance(tried, str) else attempt.proven(edits)
+        now = Counter() if isinstance(tried, str) else Counter((f.rule, f.message) for f in tried[1] if f.severity is Severity.ERROR)
+        if not isinstance(tried, str) and not now - was and now[finding.rule, finding.message] < was[finding.rule, finding.message]:
+            findings[i] = replace(finding, fix=Fix(f"remove {key[-1]}, so that its default holds", edits))
+
+
+def _name(key: Key) -> str:
+    """The name of the argument that a setting writes."""
+    last = str(key[-1])
+    return last.strip("-").replace("-", "_") if last.startswith("--") else ".".join(map(str, key))
+
+
+def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tuple[str, str]]) -> list[Found]:
+    """Layouts that work, the smallest change first; where the optimizer states are whole, also with them sharded."""
+    relayout, now = job.arguments.relayout, current(job)
+    assert relayout is not None
+    limits = Limits(show=1 + ALTERNATIVES, near=now, others=others)
+    attempt = Attempts(workspace, report, job)
+    found = search(job, relayout, attempt, limits).layouts
+    if not found and not job.plan.batch.total.written and not job.plan.layout.data_stated:
+        found = search(job, relayout, attempt, limits._replace(free=True)).layouts
+    if job.plan.optimizer.zero.raw == 0 and any(f.kind is Kind.MEMORY for f in report.findings):
+        sharded = search(job, relayout, attempt, limits._replace(sharded=True)).layouts
+        found = sorted([*sharded, *found], key=lambda layout: distance(layout.sizes, now))
+    return found[: 1 + ALTERNATIVES]
+
+
+def current(job: Job) -> Sizes:
+    """The layout as it stands; what is unknown counts as 1."""
+    layout, batch, recompute = job.plan.layout, job.plan.batch, job.plan.recompute
+
+    def number(value: Value) -> int:
+        found = known(value)
+        return int(found[0]) if found else 1
+
+    mode = recompute.mode.raw if recompute.mode.known else "none"
+    return Sizes(
+        tensor=number(layout.tensor),
+        pipeline=number(layout.pipeline),
+        context=number(layout.context),
+        expert=number(layout.expert),
+        expert_tensor=number(layout.expert_tensor),
+        data=number(layout.data),
+        virtual=number(layout.virtual),
+        sequence_parallel=bool(known(layout.sequence_parallel) and layout.sequence_parallel.raw),
+        micro=number(batch.micro),
+        micro_batches=number(batch.count),
+        recompute=str(mode),
+    )
+
+
+def _fix(found: Found) -> Fix:
+    """The change in the words of the document."""
+    words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
+    return Fix(f"change the layout: {', '.join(words)}", found.edits, Safety.UNSAFE)
+
+
+def _shown(edit: Edit) -> str:
+    return f" {edit.value}" if edit.action == "set" and edit.value is not None else ""

@@ -1,0 +1,162 @@
+"""What is not certain: errors of one release only, where another between two was asked for; errors of a script's default number of nodes only."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from preflight.job import Job
+from preflight.loaders.document import Document, Launch, Unknown
+from preflight.run.request import Request, Target
+from preflight.run.versions import numbers
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import replace
+
+OPTION = lazy_pattern(r"--[A-Za-z][\w-]*")
+"""What is written like an option, and no slip of the keyboard around one."""
+
+MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
+"""Numbers of nodes to try in place of one."""
+
+
+def missed(asked: Target | None, read_as: Target) -> Target | None:
+    """What was asked for, where it is read as another release."""
+    wanted = numbers(asked.version) if asked is not None else ()
+    return asked if numbers(read_as.version)[: len(wanted)] != wanted else None
+
+
+def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
+    """The described releases just below and just above the one that was asked for; the two oldest, or the only one, where it is older than all.
+
+    () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases count as one where
+    their first two numbers are the same; a first number alone means all that begin with it.
+    """
+    if asked is None or not (wanted := numbers(asked.version)[:2]):
+        return ()
+    releases = {numbers(target.version)[:2]: target for target in known if target.framework == asked.framework}
+    order = sorted(releases)
+    if begun := [version for version in order if version[: len(wanted)] == wanted]:
+        return (releases[begun[0]], releases[begun[-1]]) if len(begun) > 1 else ()
+    above = bisect(order, wanted)
+    if above == len(order):
+        return ()
+    return tuple(releases[version] for version in order[max(0, above - 1) : max(0, above - 1) + 2])
+
+
+def older(asked: Target, near: Sequence[Target]) -> bool:
+    """Whether a release is older than those around it."""
+    wanted = numbers(asked.version)[:2]
+    return all(wanted < numbers(target.version)[: len(wanted)] for target in near)
+
+
+def beneath(versions: Mapping[str, str], target: Target) -> dict[str, str]:
+    """The releases of other frameworks that one is built on. Where two releases are built on the same, they do not tell what an older one was built on."""
+    return {name: version for name, version in versions.items() if version != target.version}
+
+
+def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
+    """What was found as one of the releases around; where the other one has no error at the place of an error, it is a warning."""
+    places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
+    because = Message(
+        "read as {there} it is no error, and {version} is not described", there=str(there), version=asked.version
+    )
+    return [
+        f if f.severity is not Severity.ERROR or (f.path, f.span.start) in places else lowered(f, because)
+        for f in found
+    ]
+
+
+def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
+    """What was found as the release that alone tells of an older one: what its own rules and options refuse is a warning."""
+    because = Message("so it is in {there}, and {version} is not described", there=str(there), version=asked.version)
+    return [
+        lowered(f, because) if f.severity is Severity.ERROR and (f.kind.parses or f.kind.of_release) else f
+        for f in found
+    ]
+
+
+def strange(job: Job) -> tuple[str, bool]:
+    """An option or a choice which shows that the parser is none of those that are described, where nobody said the target; "" where all are known
+    or slips. And whether an earlier release has it.
+
+    An entry script may have options of its own; only what an earlier release has tells there.
+    """
+    if job.arguments.certainty.stated:
+        return "", False
+    known = job.arguments.certainty.entry_known
+    told = [
+        p
+        for p in job.arguments.problems
+        if p.in_use or (p.unknown_option and p.fix is None and (known or p.before))
+    ]
+    named = [(p.span.text.partition("=")[0], bool(p.before)) for p in sorted(told, key=lambda p: not p.before)]
+    return next((one for one in named if one[1] or OPTION.fullmatch(one[0])), ("", False))
+
+
+def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, option: str) -> list[Finding]:
+    """What was found as a described release in a command for another one, or for a fork: what its options refuse is a warning, and what
+    its own rules refuse, where the oldest release that is described does not refuse it there, too."""
+    because = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
+    everywhere = {
+        (f.rule, f.path, f.span.start)
+        for f in oldest
+        if f.severity is Severity.ERROR and not f.kind.parses and f.kind is not Kind.ABSENCE
+    }
+    return [
+        lowered(f, because) if _of_release(f) and (f.rule, f.path, f.span.start) not in everywhere else f
+        for f in found
+    ]
+
+
+def _of_release(finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR and (finding.kind is Kind.OPTIONS or finding.kind.of_release)
+
+
+def split(found: Sequence[Finding], job: Job) -> list[Finding]:
+    """What was found; a fault of parsing in words that another release may read as other words is a warning."""
+    doubted = job.arguments.certainty.doubted
+    return [
+        lowered(f, doubted[f.span.start])
+        if f.kind.parses and f.severity is Severity.ERROR and f.span.start in doubted
+        else f
+        for f in found
+    ]
+
+
+def assumed(document: Document, request: Request) -> str:
+    """The variable that gives the number of nodes which a script has only a default for; "" where nothing is assumed."""
+    world = document.launch.world if document.launch is not None else ()
+    return world[0].assumed if world and request.devices is None and request.nodes is None else ""
+
+
+def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
+    """A launch as it is on nodes that nobody knows, and then on some multiples of the default."""
+    first = launch.world[0]
+    yield replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
+    for world in [first.value * times for times in MULTIPLES] if isinstance(first.value, int) else []:
+        yield replace(document, launch=launch._replace(world=(first._replace(value=world),), nodes=None))
+
+
+def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name: str) -> list[Finding]:
+    """What was found with a script's default; what another number of nodes cures is a warning, and hides no error that none does."""
+    always = {(f.rule, f.path, f.span.start, f.message): f for f in next(others, ()) if f.severity is Severity.ERROR}
+    said = {(f.rule, f.path, f.span.start, f.message): f for f in found}
+    left = {key[:3] for key, f in said.items() if f.severity is Severity.ERROR and key not in always}
+    cured: set[tuple[str, str, int]] = set()
+    for other in others:
+        cured |= left - {(f.rule, f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
+        if cured == left:
+            break
+    because = Message("{name} is only given a default here, and with another it may be no error", name=name)
+    judged = (
+        lowered(f, because) if f.severity is Severity.ERROR and key[:3] in cured else f for key, f in said.items()
+    )
+    return [*judged, *(f for key, f in always.items() if key not in said)]
+
+
+def lowered(finding: Finding, because: str) -> Finding:
+    """A warning in place of an error, with the reason."""
+    message = Message("{message}; {because}", message=finding.message, because=because)
+    return replace(finding, severity=Severity.WARNING, message=message)

@@ -1,0 +1,160 @@
+"""Three-valued evaluation of expressions: True, False, a number or text, or Unknown. Unknown never decides."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from preflight.lint.expressions import Expression, Handle
+from preflight.loaders.document import UNKNOWN, Unknown
+from preflight.run.arguments import Answers, Arguments
+
+Reader = Callable[[Handle], Any]
+Key = tuple[str, str]
+
+
+class _Asked(dict[Key, Any]):
+    """What a function answers."""
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+
+    def __missing__(self, key: Key) -> Any:
+        return self._read(Handle(*key))
+
+
+Condition = Callable[[dict[Key, Any]], Any]
+
+
+def reader(arguments: Arguments) -> Reader:
+    """Read handles from a run's arguments."""
+    answers = Answers(arguments)
+    return lambda handle: answers[handle.key]
+
+
+def evaluate(node: object, read: Reader) -> Any:
+    """The value of an expression.
+
+    Unknown for an unknown operand; UNKNOWN where the operands are known and cannot be computed with: an option that is
+    not set, a wrong type, division by zero.
+    """
+    return compiled(node)(_Asked(read))
+
+
+def compiled(node: object) -> Condition:
+    """An expression as a function of the answers to its handles."""
+    if isinstance(node, Handle):
+        return operator.itemgetter(node.key)
+    if not isinstance(node, Expression):
+        return lambda answers: node
+    if node.op in ("and", "or"):
+        return _lazy([compiled(part) for part in node.parts], decides=node.op == "or")
+    operate, first, *others = _OPERATORS[node.op], *node.parts
+    if not any(isinstance(part, Expression) for part in others):
+        return _of_one(operate, compiled(first), others)
+    return _strict(operate, [compiled(part) for part in node.parts])
+
+
+def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
+    """`and`, which a false part decides, or `or`, which a true one does; else an unknown part makes it unknown.
+
+    Where one part has nothing to compare and another lacks a value, `and` answers the first and `or` the second.
+    """
+    other = not decides
+
+    def value_of(answers: dict[Key, Any]) -> Any:
+        unknown: Unknown | None = None
+        for part in parts:
+            value = part(answers)
+            if value is other:
+                continue
+            if value is decides:
+                return decides
+            if isinstance(value, Unknown):
+                first = unknown is None or (unknown is UNKNOWN if decides else value is UNKNOWN)
+                unknown = value if first else unknown
+            elif bool(value) is decides:
+                return decides
+        return other if unknown is None else unknown
+
+    return value_of
+
+
+def _of_one(operate: Callable[..., Any], part: Condition, constants: Sequence[object]) -> Condition:
+    """An operator on one value and constants."""
+
+    def value_of(answers: dict[Key, Any]) -> Any:
+        value = part(answers)
+        if isinstance(value, Unknown):
+            return value
+        try:
+            return operate(value, *constants)
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+            return UNKNOWN
+
+    return value_of
+
+
+def _strict(operate: Callable[..., Any], parts: Sequence[Condition]) -> Condition:
+    """An operator that needs all its operands."""
+
+    def value_of(answers: dict[Key, Any]) -> Any:
+        values = [part(answers) for part in parts]
+        for value in values:
+            if isinstance(value, Unknown):
+                return value
+        try:
+            return operate(*values)
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+            return UNKNOWN
+
+    return value_of
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    def ordered(left: Any, right: Any) -> Any:
+        numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+        return compare(left, right) if numbers else UNKNOWN
+
+    return ordered
+
+
+def _bounded_product(left: Any, right: Any) -> Any:
+    numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+    return left * right if numbers and max(abs(left), abs(right)) < 1e18 else UNKNOWN
+
+
+def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
+    """The divisor of a number that is nearest to another one and a multiple of a third; Unknown where there is none."""
+    if not 0 < number < 1_000_000:
+        return UNKNOWN
+    found = [d for d in range(max(multiple, 1), number + 1, max(multiple, 1)) if number % d == 0]
+    return min(found, key=lambda d: (abs(d - near), d)) if found else UNKNOWN
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "not": operator.not_,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le),
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
+    "+": operator.add,
+    "-": operator.sub,
+    "*": _bounded_product,
+    "//": operator.floordiv,
+    "/": operator.truediv,
+    "%": operator.mod,
+    "in": lambda value, *choices: value in choices,
+    "is a": lambda value, kind: kind.accepts(value),
+    "has": lambda value, item: value is not None and item in value,
+    "startswith": lambda value, prefix: isinstance(value, str) and value.startswith(prefix),
+    "is none": lambda value: value is None,
+    "len": lambda value: 0 if value is None else len(value),
+    "count": lambda *values: sum(map(bool, values)),
+    "min": min,
+    "max": max,
+    "nearest divisor": _nearest_divisor,
+}

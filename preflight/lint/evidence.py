@@ -1,0 +1,150 @@
+"""In which releases of a framework the checks stand that a rule repeats, and on which line: written from the frameworks' sources.
+
+`schemas/<framework>/holds.json` numbers the releases and gives each rule the spans in which its checks stand as they were
+read; `evidence.json` has the places, and loads only for a finding. Both are made by the maintainers' tools in `upstream/`.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from preflight.run.arguments import Switch
+from preflight.run.versions import matches, numbers
+
+REFUSALS = ("assert", "raise", "call", "exit")
+"""Kinds of statements at which a run ends."""
+Spans = tuple[tuple[int, int], ...]
+
+
+class Evidence:
+    """What is known of the releases of one framework, oldest first."""
+
+    def __init__(self, folder: Path) -> None:
+        data = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
+        self._folder = folder
+        self.decides: bool = data["decides"]
+        self.releases: tuple[str, ...] = tuple(data["commits"])
+        self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
+        self._spans: dict[str, Any] = {**data["holds"]}
+        self._first = min((first for spans in self._spans.values() for first, _ in spans), default=0)
+
+    def number(self, version: str) -> int:
+        """The release of a version: its own, else the newest before it, else the oldest."""
+        if version in self.releases:
+            return self.releases.index(version)
+        at = bisect(self._numbered, (numbers(version)[:2], len(self.releases))) - 1
+        return self._numbered[max(at, 0)][1]
+
+    def described(self, version: str) -> bool:
+        """Whether the checks of a release are described, and not only its options."""
+        number = self.number(version)
+        return number >= self._first and numbers(version)[:2] == numbers(self.releases[number])[:2]
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The releases whose checks are described."""
+        return self.releases[self._first :]
+
+    def knows(self, rule: str) -> bool:
+        """Whether there is evidence of a rule at all."""
+        return rule in self._spans
+
+    def held(self, rule: str, version: str) -> bool | None:
+        """Whether a release makes the checks of a rule; None where nothing is known of the rule."""
+        spans = self._spans.get(rule)
+        if spans is None:
+            return None
+        number = max(self.number(version), self._first)
+        return any(first <= number <= last for first, last in spans)
+
+    def place(self, rule: str, version: str) -> str | None:
+        """The file and line of the first of a rule's checks in a release, "path:line"; None where it has none there."""
+        number = max(self.number(version), self._first)
+        read = self._stands(rule)
+        sites = sorted(read, key=lambda id: not self._as_read(id, read[id], number))
+        return next((place for id in sites if (place := self._at(id, number)) is not None), None)
+
+    def _stands(self, rule: str) -> Mapping[str, Sequence[str]]:
+        """Site → the releases at which somebody read it for a rule, oldest first."""
+        found: Mapping[str, Sequence[str]] | Sequence[str] = self._sites["rules"].get(rule, ({},))[0]
+        return found if isinstance(found, Mapping) else dict.fromkeys(found, (self.checked[0], self.checked[-1]))
+
+    def _as_read(self, id: str, read: Sequence[str], number: int) -> bool:
+        """Whether a statement is in a release as it was where somebody read it, or that lies between two such releases."""
+        numbers = [self.releases.index(release) for release in read]
+        return numbers[0] <= number <= numbers[-1] or self._hash(id, number) in {self._hash(id, one) for one in numbers}
+
+    def _hash(self, id: str, number: int) -> str | None:
+        runs = self._sites["sites"][id][1]
+        return next((hash for _, _, hash, first, lines in runs if first <= number < first + len(lines)), None)
+
+    def places(self, rule: str) -> Mapping[str, str]:
+        """Place → release, of each statement that a rule stands for, at the newest release at which somebody read it."""
+        read = ((id, self.releases.index(at[-1])) for id, at in self._stands(rule).items())
+        return {place: self.releases[number] for id, number in read if (place := self._at(id, number)) is not None}
+
+    def decided(self) -> Mapping[str, tuple[int, int, int]]:
+        """Release → how many of its checks have a rule, have none for a reason, and are left to decide about."""
+        decisions = json.loads((self._folder / "decisions.json").read_text(encoding="utf-8"))
+        owned = {id for sites, mentioned in self._sites["rules"].values() for id in (*sites, *mentioned)}
+        kinds = (owned, decisions["sites"].keys() - owned, decisions["open sites"].keys() - owned)
+        checks = {id for id, (kind, *_) in self._sites["sites"].items() if kind in REFUSALS}
+
+        def count(ids: Iterable[str], number: int) -> int:
+            return sum(id in checks and self._at(id, number) is not None for id in ids)
+
+        ruled, left_out, open_ = kinds
+        numbers = range(self._first, len(self.releases))
+        return {self.releases[at]: (count(ruled, at), count(left_out, at), count(open_, at)) for at in numbers}
+
+    def site(self, id: str, version: str) -> str | None:
+        """The file and line of one statement in a release."""
+        return self._at(id, max(self.number(version), self._first))
+
+    def _at(self, id: str, number: int) -> str | None:
+        for file, _, _, first, lines in self._sites["sites"].get(id, ("", ()))[1]:
+            if first <= number < first + len(lines):
+                return f"{self._sites['files'][file]}:{lines[number - first]}"
+        return None
+
+    @cached_property
+    def _sites(self) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads((self._folder / "evidence.json").read_text(encoding="utf-8"))
+        return data
+
+
+@cache
+def evidence(framework: str) -> Evidence | None:
+    """The evidence of a framework; None where none was written, or where declarations decide on as they did."""
+    folder = Path(str(import_module("preflight.schemas").__file__)).parent / framework
+    found = Evidence(folder) if (folder / "holds.json").is_file() else None
+    return found if found is not None and found.decides else None
+
+
+def found_places(framework: str, rule: str) -> Mapping[str, str]:
+    """Place → release, of the checks of a framework that a rule stands for; nothing where no evidence was written."""
+    known = evidence(framework)
+    return {} if known is None else known.places(rule)
+
+
+def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
+    """Where a framework changes an argument without asking, at the release of the run."""
+    found = (
+        known.site(switch.site, version)
+        for name, version in versions.items()
+        if switch.site and (known := evidence(name)) is not None
+    )
+    return next((place for place in found if place is not None), switch.upstream)
+
+
+def holds(rule: str, framework: str, version: str, declared: str) -> bool:
+    """Whether a rule holds in a release: as its declaration says where it says so, else by the evidence."""
+    known = evidence(framework)
+    held = known.held(rule, version) if known is not None else None
+    return matches(version, declared) if held is None else held

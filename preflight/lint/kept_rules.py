@@ -1,0 +1,202 @@
+"""Rules whose modules load when they have something to say: a table of all of them is kept between runs.
+
+A constraint's condition is in the table as plain lists and is evaluated by the one evaluator; only where it refuses is
+the module imported, and the real constraint makes the finding. The table is made again when any source file changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import preflight
+from preflight.job import Job
+from preflight.lint.evaluator import Condition, compiled
+from preflight.lint.evidence import holds
+from preflight.lint.expressions import Expression, Handle
+from preflight.lint.rule import Checkable, Said, collect
+from preflight.loaders.document import UNKNOWN, Unknown
+from preflight.source import cache
+from preflight.source.finding import Kind, Severity, Unverified
+
+HERE = os.path.dirname(str(preflight.__file__))
+Silent = Callable[[Job], bool]
+
+
+class Gate:
+    """A constraint's condition as the table has it, compiled when it is first asked for."""
+
+    __slots__ = ("_compiled", "_kept")
+
+    def __init__(self, kept: object) -> None:
+        self._kept = kept
+        self._compiled: Condition | None = None
+
+    def broken(self, job: Job) -> Any:
+        """Whether a run breaks it; Unknown where that is not known."""
+        if self._compiled is None:
+            self._compiled = compiled(tree(self._kept))
+        return self._compiled(job.answers)
+
+    def silent(self, job: Job) -> bool:
+        """Whether it has nothing to say about a run."""
+        broken = self.broken(job)
+        return not isinstance(broken, Unknown) and not broken
+
+
+class KeptRule:
+    """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
+
+    __slots__ = (
+        "_gate",
+        "_module",
+        "_real",
+        "_versions",
+        "after",
+        "beside",
+        "frameworks",
+        "id",
+        "kind",
+        "noticed",
+        "severity",
+        "silent",
+        "triggers",
+    )
+
+    def __init__(self, module: str, row: Sequence[Any]) -> None:
+        id, severity, kind, frameworks, after, beside, noticed, triggers, gate = row
+        self.noticed: bool = noticed
+        self.triggers: frozenset[str] | None = None if triggers is None else frozenset(triggers)
+        self.id: str = id
+        self.severity, self.kind = Severity(severity), Kind(kind)
+        self.frameworks: tuple[str, ...] = tuple(frameworks)
+        self.after: tuple[str, ...] = tuple(after)
+        self.beside: tuple[str, ...] = tuple(beside)
+        self._module = module
+        self._real: Checkable | None = None
+        self._versions: tuple[str, str] | None = None if gate is None else (gate[0], gate[1])
+        self._gate = None if gate is None else Gate(gate[2])
+        self.silent: Silent = _never if self._gate is None else self._gate.silent
+
+    @property
+    def real(self) -> Checkable:
+        """The rule itself."""
+        if self._real is None:
+            self._real = next(rule for rule in collect(import_module(self._module)) if rule.id == self.id)
+        return self._real
+
+    @property
+    def summary(self) -> str:
+        return self.real.summary
+
+    @property
+    def page(self) -> str:
+        return self.real.page
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.real.options
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        return self.real.owned
+
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        """Whether it holds for these versions of frameworks."""
+        if self._versions is None:
+            return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+        wanted, unless = self._versions
+        version = versions.get(self.frameworks[0])
+        return version is not None and unless not in versions and holds(self.id, self.frameworks[0], version, wanted)
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
+        if self._gate is not None:
+            broken = self._gate.broken(job)
+            if isinstance(broken, Unknown):
+                if broken is not UNKNOWN:
+                    yield Unverified(broken.because)
+                return
+            if not broken:
+                return
+        yield from self.real.check(job, options)
+
+
+def _never(job: Job) -> bool:
+    return False
+
+
+def stamp() -> str:
+    """What changes when the code of preflight or of its rules does."""
+    return cache.stamp((HERE, os.path.dirname(str(import_module("preflight.rules").__file__))))
+
+
+def load(package: str) -> tuple[Checkable, ...]:
+    """The rules of a package's modules, from the table where it is still good."""
+    parent = import_module(package)
+    folder = os.path.dirname(str(parent.__file__))
+    good = f"{preflight.__version__}\n{stamp()}"
+    name = f"{package}-{crc32(folder.encode()):08x}.json"
+    kept = cache.read(name)
+    if kept is not None and kept.startswith(json.dumps(good)):
+        try:
+            table = json.loads(kept[kept.index("\n") :])
+            if {module for module, _ in table} == set(_modules(package, folder)):
+                return tuple(KeptRule(module, row) for module, rows in table for row in rows)
+        except (ValueError, TypeError, KeyError):
+            pass
+    return _make(package, folder, name, good)
+
+
+def _modules(package: str, folder: str) -> list[str]:
+    """The modules of a package: a table names these and no others."""
+    files = sorted(file[:-3] for file in os.listdir(folder) if file.endswith(".py"))
+    return [f"{package}.{file}" for file in files if file != "__init__"]
+
+
+def _make(package: str, folder: str, name: str, good: str) -> tuple[Checkable, ...]:
+    modules = _modules(package, folder)
+    rules = {module: tuple(collect(import_module(module))) for module in modules}
+    table = [(module, [_row(rule) for rule in rules[module]]) for module in modules]
+    cache.write(name, f"{json.dumps(good)}\n{json.dumps(table, separators=(',', ':'))}")
+    return tuple(rule for module in modules for rule in rules[module])
+
+
+def _row(rule: Checkable) -> tuple[Any, ...]:
+    triggers = None if rule.triggers is None else sorted(rule.triggers)
+    ids = (rule.frameworks, rule.after, rule.beside)
+    return (rule.id, rule.severity.value, rule.kind.value, *ids, rule.noticed, triggers, _gate(rule))
+
+
+def _gate(rule: Checkable) -> tuple[Any, ...] | None:
+    """The versions and the condition of a declared check; None for what is no such, and must be asked itself."""
+    from preflight.lint.constraint import Constraint
+
+    if not isinstance(rule, Constraint):
+        return None
+    try:
+        return (rule.versions, rule.unless_framework, plain(rule.refuse))
+    except TypeError:  # a constant that JSON does not have: the module loads
+        return None
+
+
+def plain(node: object) -> object:
+    """An expression as lists: [operator, parts…], a handle as {name: view}. Raises TypeError for what JSON would change."""
+    if isinstance(node, Handle):
+        return {node.name: node.view}
+    if isinstance(node, Expression):
+        return [node.op, *(plain(part) for part in node.parts)]
+    if node is None or type(node) in (bool, int, str) or (type(node) is float and node - node == 0):
+        return node
+    raise TypeError(f"{node!r} cannot be kept")
+
+
+def tree(kept: object) -> object:
+    """The expression again."""
+    if isinstance(kept, dict):
+        ((name, view),) = kept.items()
+        return Handle(name, view)
+    return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept

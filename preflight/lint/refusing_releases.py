@@ -1,0 +1,59 @@
+"""Errors of a run whose release is only known to be one of several: what some of these take is a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from preflight.job import Job
+from preflight.lint.certainty import lowered, strange
+from preflight.lint.evidence import Evidence, evidence
+from preflight.source.finding import Finding, Fix, Kind, Safety, Severity
+from preflight.source.message import Message
+from preflight.source.record import replace
+
+
+def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with a warning for each error that not all releases which the run may be of have.
+
+    An option that no release has shows a fork: then the run may be of any of them, and its options may differ.
+    """
+    known = evidence(job.target.framework)
+    if known is None or job.arguments.certainty.stated:
+        return found
+    option, _ = strange(job)
+    releases = known.checked if option else job.arguments.certainty.releases
+    fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
+
+    def judged(finding: Finding) -> Finding:
+        if finding.severity is Severity.NOTE:
+            return finding
+        if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
+            return lowered(finding, fork) if finding.severity is Severity.ERROR else finding
+        because = _not_all(finding, known, releases)
+        return finding if because is None else without_safe_fixes(lowered(finding, because))
+
+    return [judged(finding) for finding in found]
+
+
+def without_safe_fixes(finding: Finding) -> Finding:
+    """The finding with fixes that are only applied when they are asked for: in another release they may change what is trained."""
+    alternatives = tuple(map(_unsafe, finding.alternatives))
+    return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
+
+
+def _unsafe(fix: Fix) -> Fix:
+    return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
+
+
+def _not_all(finding: Finding, known: Evidence, releases: Sequence[str]) -> Message | None:
+    """Which of the releases say what a finding says, where not all do; None where all do, or nothing is known."""
+    if not known.knows(finding.rule):
+        return None
+    alike = [release for release in releases if known.held(finding.rule, release)]
+    if len(alike) == len(releases) or not alike:
+        return None
+    first, last = alike[0], alike[-1]
+    if last == releases[-1]:
+        return Message("so from {first} on, and the options fit {oldest} as well", first=first, oldest=releases[0])
+    template = "so in {first} to {last}, and the options fit {newest} as well"
+    return Message(template, first=first, last=last, newest=releases[-1])

@@ -1,0 +1,94 @@
+"""Fixes of declared constraints: which argument or environment variable gets which value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from preflight.job import Job
+from preflight.lint.evaluator import evaluate, reader
+from preflight.lint.expressions import Handle
+from preflight.loaders.document import Unknown
+from preflight.run.arguments import REMOVE as REMOVE
+from preflight.source.finding import Edit, Fix, Safety
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
+
+
+class Change(NamedTuple):
+    """One argument of a repair: the handle and its new value (a value, an expression, or REMOVE)."""
+
+    handle: Handle
+    value: object
+    optional: bool = False  # a removal that may find nothing to remove
+
+
+class Repair(NamedTuple):
+    """A fix in terms of arguments; title "" is made from the changes."""
+
+    changes: tuple[Change, ...]
+    safety: Safety = Safety.UNSAFE
+    title: str = ""
+
+
+class Nearest(NamedTuple):
+    """The choice that a misspelt text most likely means, as the value of a change."""
+
+    choices: tuple[object, ...]
+
+    def of(self, typed: object) -> str | None:
+        words = tuple(choice for choice in self.choices if isinstance(choice, str))
+        if not isinstance(typed, str):
+            return None
+        return next((word for word in words if word.lower() == typed.strip().lower()), None) or nearest(typed, words, 0.7)
+
+
+def near(handle: Handle, choices: tuple[object, ...]) -> Repair:
+    """Write the choice that was most likely meant; no fix where the value is like none of them."""
+    return Repair((Change(handle, Nearest(choices)),))
+
+
+def put(handle: Handle, value: object = True, *, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
+    """Write a value (True for a switch); an expression is computed from the run."""
+    return Repair((Change(handle, value),), safety, title)
+
+
+def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
+    """Remove what was typed, so that the default holds. also: what goes with it where somebody typed it."""
+    changes = (*(Change(handle, REMOVE) for handle in handles), *(Change(handle, REMOVE, True) for handle in also))
+    return Repair(changes, safety, title)
+
+
+def written(repairs: Sequence[Repair], job: Job) -> Iterator[Fix]:
+    """The repairs that can be written in a job's document."""
+    for repair in repairs:
+        made = _written(repair, job)
+        if made is not None:
+            yield made
+
+
+def _written(repair: Repair, job: Job) -> Fix | None:
+    read = reader(job.arguments)
+    edits: list[Edit] = []
+    titles = []
+    for handle, wanted, optional in repair.changes:
+        given = job.arguments.given(handle.name)
+        value = REMOVE if wanted is REMOVE else wanted.of(given.raw if given else None) if isinstance(wanted, Nearest) else evaluate(wanted, read)
+        if optional and job.arguments.given(handle.name) is None:
+            continue
+        if isinstance(value, Unknown) or (value is None and isinstance(wanted, Nearest)) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
+            return None
+        made, title = _change(job, handle, value)
+        if not made:
+            return None
+        edits += made
+        titles.append(title)
+    return Fix(repair.title or ", ".join(titles), tuple(edits), repair.safety)
+
+
+def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], str]:
+    """The edits that give an argument or an environment variable a value (REMOVE takes it away), and how to call that."""
+    if handle.view == "environment":
+        return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
+    flag = job.arguments.spell(handle.name)
+    gone = value is REMOVE or value is False
+    return job.arguments.put(handle.name, value), f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"

@@ -1,0 +1,186 @@
+"""What a rule is: an id, a severity, a page, and a generator that looks at a Job."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any, Protocol
+
+from preflight.job import Job
+from preflight.lint.evidence import evidence
+from preflight.source.finding import Finding, Kind, Severity, Unverified
+from preflight.source.record import NamedTuple, dataclass, replace
+
+Said = Finding | Unverified
+
+
+class Checkable(Protocol):
+    """Any rule: a function, a declared check, or one that is kept in the table and loads when it has something to say."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def severity(self) -> Severity: ...
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def page(self) -> str: ...
+    @property
+    def frameworks(self) -> tuple[str, ...]: ...
+    @property
+    def after(self) -> tuple[str, ...]: ...
+    @property
+    def beside(self) -> tuple[str, ...]: ...
+    @property
+    def options(self) -> Mapping[str, Any]: ...
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """The checks of the framework that it repeats, as "file:line"."""
+        ...
+
+    @property
+    def noticed(self) -> bool:
+        """It only passes on what loaders noticed under its id."""
+        ...
+
+    @property
+    def triggers(self) -> frozenset[str] | None:
+        """A run that touches none of these arguments cannot break it; None: any run can."""
+        ...
+
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        """Whether it holds for these versions of frameworks."""
+        ...
+
+    def silent(self, job: Job) -> bool:
+        """Whether it is known, before it is asked, to have nothing to say about a run that it concerns."""
+        ...
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]: ...
+
+
+class RulePack(NamedTuple):
+    """Rules that load only when a run targets one of the frameworks (() = any).
+
+    deferred: the same rules for checking a run, where that is cheaper than to load them whole.
+    """
+
+    frameworks: tuple[str, ...]
+    load: Callable[[], Sequence[Checkable]]
+    deferred: Callable[[], Sequence[Checkable]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
+
+    beside: the same, but only where that error stands at the same place.
+    noticed: it only passes on what loaders noticed under its id.
+    reads: it has nothing to say about a run that touches none of these arguments; () if it looks at every run.
+    """
+
+    id: str
+    severity: Severity
+    function: Callable[..., Iterator[Said]]
+    frameworks: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    upstream: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    noticed: bool = False
+    reads: tuple[str, ...] = ()
+    kind: Kind = Kind.GENERAL
+
+    @property
+    def page(self) -> str:
+        """The documentation page: the docstring of the rule's module."""
+        import inspect
+
+        return inspect.cleandoc(sys.modules[self.function.__module__].__doc__ or self.function.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        return self.page.partition("\n")[0]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Option name → default, from the keyword-only parameters."""
+        import inspect
+
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        return self.upstream
+
+    @property
+    def triggers(self) -> frozenset[str] | None:
+        return frozenset(self.reads) or None
+
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+
+    def silent(self, job: Job) -> bool:
+        return False  # only the function knows
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
+        for item in self.function(job, **options):
+            yield item if isinstance(item, Unverified) or item.upstream is not None else self._placed(item, job)
+
+    def _placed(self, finding: Finding, job: Job) -> Finding:
+        """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run."""
+        places = (known.place(self.id, version) for name, version in job.versions.items() if (known := evidence(name)) is not None)
+        place = next((place for place in places if place is not None), None)
+        return finding if place is None else replace(finding, upstream=place)
+
+
+def rule(
+    *,
+    severity: Severity,
+    id: str = "",
+    frameworks: tuple[str, ...] = (),
+    after: tuple[str, ...] = (),
+    upstream: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
+    noticed: bool = False,
+    reads: tuple[str, ...] = (),
+    kind: Kind = Kind.GENERAL,
+) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
+    """Make a rule of a function; its id is the module's name in kebab case unless given.
+
+    frameworks: names as in a target; empty means every dialect.
+    upstream: the checks of the framework that this rule owns, as "file:line".
+    after, beside: ids of rules whose error says it already, on the run or at the same place.
+    noticed: the rule only passes on what loaders noticed under its id.
+    reads: the rule has nothing to say about a run that touches none of these arguments.
+    kind: what its errors rest on.
+    """
+
+    def make(function: Callable[..., Iterator[Said]]) -> Rule:
+        name = id or function.__module__.rpartition(".")[2].replace("_", "-")
+        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed, reads, kind)
+
+    return make
+
+
+class RuleSet:
+    """Rules that a module declares together; `collect` finds them by the name that holds the set."""
+
+    __slots__ = ("rules",)
+
+    def __init__(self) -> None:
+        self.rules: list[Checkable] = []
+
+
+def collect(module: ModuleType) -> Iterator[Checkable]:
+    """The rules of a module: its rule functions, and those of its sets. A function of another module is that one's."""
+    for value in vars(module).values():
+        if isinstance(value, Rule):
+            if value.function.__module__ == module.__name__:
+                yield value
+        elif isinstance(value, RuleSet):
+            yield from value.rules

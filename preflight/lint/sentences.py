@@ -1,0 +1,235 @@
+"""Conditions of declared checks as English: "`--tp-2d` is on and `--ffn-hidden-size` is not a multiple of `--tp-x`"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from preflight.lint.expressions import Expression, Handle
+from preflight.lint.value_kinds import ValueKind
+from preflight.source.record import NamedTuple
+
+
+class Spelled(NamedTuple):
+    """How a page names an argument. on, off: what it says where the argument is true, and where it is false."""
+
+    text: str
+    on: str = ""
+    off: str = ""
+
+
+Spell = Callable[[Handle], Spelled]
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_COMPARED = {"<": "is less than", "<=": "is at most", ">": "is greater than", ">=": "is at least"}
+_PLAIN = {"+": "+", "-": "-", "*": "x", "/": "/", "//": "/"}
+
+
+def as_typed(handle: Handle) -> Spelled:
+    """The name itself, as code."""
+    return Spelled(f"`{handle.name}`")
+
+
+def refusal(condition: Expression, spell: Spell = as_typed) -> str:
+    """What a check refuses, as the end of "Refuses …": two options together, one without the other, or a run where …"""
+    whole = positive(condition)
+    parts = _parts(whole, "and")
+    if len(parts) == 2 and (first := _switch(parts[0], spell)) and isinstance(parts[1], Expression):
+        other, word = parts[1], "together with"
+        if other.op == "not":
+            other, word = other.parts[0], "without"  # type: ignore[assignment]
+        if second := _switch(other, spell):
+            return f"{first} {word} {second}."
+    word = "and" if len(parts) > 1 else "or"
+    parts = list(_needed(parts, spell)) if word == "and" else _parts(whole, "or")
+    joined = f" {word} ".join(_clause(part, spell, word if len(parts) > 1 else "") for part in parts)
+    if len(parts) == 1 or (len(parts) == 2 and len(joined) < 160):
+        return f"a run where {joined}."
+    how_many = "all of these hold" if word == "and" else "at least one of these holds"
+    return f"a run where {how_many}:\n\n" + "\n".join(f"* {clause}" for clause in _grouped(parts, spell, word == "and"))
+
+
+def _grouped(parts: Sequence[object], spell: Spell, every: bool) -> Iterable[str]:
+    """A clause for each part; three and more switches that are all off in one."""
+    off = {
+        id(part): name
+        for part in parts
+        if isinstance(part, Expression) and part.op == "not" and (name := _switch(part.parts[0], spell))
+    }
+    together = every and len(off) > 2
+    for part in parts:
+        if not together or id(part) not in off:
+            yield _clause(part, spell)
+    if together:
+        yield f"{', '.join([*off.values()][:-1])} and {[*off.values()][-1]} are off"
+
+
+def positive(node: object) -> object:
+    """A condition with `not` only in front of what cannot be turned round."""
+    if not isinstance(node, Expression) or node.op not in ("and", "or", "not"):
+        return node
+    if node.op != "not":
+        return Expression(node.op, *(positive(part) for part in node.parts))
+    inner = node.parts[0]
+    if not isinstance(inner, Expression):
+        return node
+    if inner.op == "not":
+        return positive(inner.parts[0])
+    if inner.op in ("and", "or"):
+        turned = (positive(Expression("not", part)) for part in inner.parts)
+        return Expression("or" if inner.op == "and" else "and", *turned)
+    return Expression(_OPPOSITE[inner.op], *inner.parts) if inner.op in _OPPOSITE else node
+
+
+def _parts(node: object, op: str) -> list[object]:
+    """The operands of a chain of `and` or `or`, nested ones too."""
+    if isinstance(node, Expression) and node.op == op:
+        return [part for operand in node.parts for part in _parts(operand, op)]
+    return [node]
+
+
+def _needed(parts: Sequence[object], spell: Spell) -> Iterable[object]:
+    """Without what other parts say already.
+
+    That is "X is set" where X is compared, a part that stands twice, and a choice that another part rules out.
+    """
+    compared = {
+        h.name
+        for part in parts
+        if isinstance(part, Expression) and part.op not in ("not", "or")
+        for h in part.handles()
+    }
+    said = {_clause(part, spell): number for number, part in reversed([*enumerate(parts)])}
+    for number, part in enumerate(parts):
+        if said[_clause(part, spell)] != number:
+            continue
+        choices = _parts(part, "or")
+        left = [choice for choice in choices if _clause(positive(Expression("not", choice)), spell) not in said]
+        if len(choices) > 1 and left and len(left) < len(choices):
+            part = left[0] if len(left) == 1 else Expression("or", *left)
+        if isinstance(part, Expression) and part.op == "not":
+            inner = part.parts[0]
+            if (
+                isinstance(inner, Expression)
+                and inner.op == "is none"
+                and isinstance(h := inner.parts[0], Handle)
+                and h.name in compared
+            ):
+                continue
+        yield part
+
+
+def _switch(node: object, spell: Spell) -> str:
+    """The option of a plain switch; "" for anything else."""
+    if not isinstance(node, Handle) or node.view == "environment":
+        return ""
+    spelled = spell(node)
+    return spelled.text if spelled.on == f"{spelled.text} is on" else ""
+
+
+def _clause(node: object, spell: Spell, inside: str = "") -> str:
+    """A condition that holds, in words. inside: the word that joins it to its neighbours."""
+    if isinstance(node, Handle):
+        return _truth(node, spell, True)
+    if not isinstance(node, Expression):
+        return _constant(node)
+    if node.op in ("and", "or"):
+        parts = _parts(node, node.op)
+        text = f" {node.op} ".join(
+            _clause(part, spell, node.op) for part in (_needed(parts, spell) if node.op == "and" else parts)
+        )
+        return f"({text})" if inside and inside != node.op else text
+    if node.op == "not":
+        return _not(node.parts[0], spell)
+    if node.op in ("==", "!="):
+        return _equal(node, spell)
+    value = _value(node.parts[0], spell) if node.parts else ""
+    if node.op in _COMPARED:
+        return f"{value} {_COMPARED[node.op]} {_value(node.parts[1], spell)}"
+    if node.op == "is none":
+        return f"{value} is not set"
+    if node.op == "in":
+        return f"{value} is {_listed(node.parts[1:], 'or')}"
+    if node.op in ("has", "startswith"):
+        return f"{value} {'contains' if node.op == 'has' else 'starts with'} {_constant(node.parts[1])}"
+    if node.op == "is a":
+        return f"{value} is {_kind(node.parts[1])}"
+    return f"{_value(node, spell)} is not 0"
+
+
+def _kind(kind: object) -> str:
+    """The words of a kind of value."""
+    return kind.words if isinstance(kind, ValueKind) else str(kind)
+
+
+def _not(inner: object, spell: Spell) -> str:
+    if isinstance(inner, Handle):
+        return _truth(inner, spell, False)
+    if not isinstance(inner, Expression):
+        return _constant(inner)
+    value = _value(inner.parts[0], spell)
+    if inner.op == "is none":
+        return f"{value} is set"
+    if inner.op == "in":
+        return f"{value} is {'none of ' if len(inner.parts) > 2 else 'not '}{_listed(inner.parts[1:], 'and')}"
+    if inner.op in ("has", "startswith"):
+        return f"{value} does not {'contain' if inner.op == 'has' else 'start with'} {_constant(inner.parts[1])}"
+    if inner.op == "is a":
+        return f"{value} is not {_kind(inner.parts[1])}"
+    return f"{_value(inner, spell)} is 0"
+
+
+def _truth(handle: Handle, spell: Spell, holds: bool) -> str:
+    spelled = spell(handle)
+    if handle.view in ("given", "written"):
+        return f"{spelled.text} is {'' if holds else 'not '}given"
+    said = spelled.on if holds else spelled.off
+    return said or f"{spelled.text} is {'' if holds else 'not '}set"
+
+
+def _equal(node: Expression, spell: Spell) -> str:
+    left, right = node.parts
+    same = node.op == "=="
+    if isinstance(left, Handle) and isinstance(right, bool):
+        return _truth(left, spell, right is same)
+    if type(right) is int and right == 0 and isinstance(left, Expression) and left.op == "%":
+        number, divisor = (_value(part, spell) for part in left.parts)
+        return f"{number} is {'' if same else 'not '}a multiple of {divisor}"
+    if isinstance(right, str) and right == "":
+        return f"{_value(left, spell)} is {'' if same else 'not '}empty"
+    return f"{_value(left, spell)} is {'' if same else 'not '}{_value(right, spell)}"
+
+
+def _value(node: object, spell: Spell) -> str:
+    """A number or a text, in words."""
+    if isinstance(node, Handle):
+        return spell(node).text + (" as written" if node.view == "written" else "")
+    if not isinstance(node, Expression):
+        return _constant(node)
+    parts = [_value(part, spell) for part in node.parts]
+    if node.op in _PLAIN:
+        bracketed = (
+            f"({p})" if isinstance(n, Expression) and n.op in _PLAIN and n.op != node.op else p
+            for p, n in zip(parts, node.parts, strict=True)
+        )
+        return f" {_PLAIN[node.op]} ".join(bracketed)
+    if node.op == "%":
+        return f"the remainder of {parts[0]} divided by {parts[1]}"
+    if node.op == "len":
+        return f"the number of entries in {parts[0]}"
+    if node.op == "count":
+        return f"the number of true ones among ({'; '.join(_clause(part, spell) for part in node.parts)})"
+    if node.op in ("min", "max"):
+        return f"the {'smallest' if node.op == 'min' else 'largest'} of {', '.join(parts)}"
+    return _clause(node, spell)
+
+
+def _constant(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return "empty" if value == "" else f"`{value}`"
+
+
+def _listed(values: Sequence[object], word: str) -> str:
+    texts = [_constant(value) for value in values]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {word} {texts[-1]}"

@@ -1,0 +1,163 @@
+"""`# preflight: ignore[rule-id] reason` on the line of a finding or the line above."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cached_property
+from itertools import accumulate
+
+from preflight.loaders.document import Document
+from preflight.source.finding import Edit, Finding, Fix, Safety, Severity
+from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
+from preflight.source.text import Span
+
+UNUSED = "unused-suppression"
+_PATTERN = lazy_pattern(r"#\s*preflight:\s*ignore(?:\[([^\]]*)\])?\s*(.*)")
+
+
+MOST_GUESSES = 50
+"""So many ids that no rule has get a suggestion: to find one takes a millisecond."""
+
+
+MOST_IDS = 200
+"""Of one comment."""
+
+
+class Suppression(NamedTuple):
+    """One comment: the ids it names, the reason it gives, the stretch of text it covers."""
+
+    ids: tuple[str, ...]
+    reason: str
+    span: Span
+    covers: Span
+
+    def removal(self) -> Fix:
+        """Take the comment away, with its line where it stands alone."""
+        source, start = self.span.source, self.span.start
+        begin = source.starts[self.span.line - 1]
+        before = source.text[begin:start]
+        alone = not before.strip()
+        end = (
+            min(self.span.end + (2 if source.text.startswith("\r\n", self.span.end) else 1), len(source.text))
+            if alone
+            else self.span.end
+        )
+        gap = Span(source, begin if alone else begin + len(before.rstrip()), end)
+        return Fix("remove the suppression", (Edit("splice", (), "", gap),), Safety.SAFE)
+
+    def renaming(self, id: str, name: str) -> Fix:
+        """Write another id."""
+        text = self.span.text.replace(id, name, 1)
+        return Fix(f"write {name}", (Edit("splice", (), text, self.span),), Safety.SAFE)
+
+
+def suppressions(document: Document) -> tuple[Suppression, ...]:
+    """Every suppression comment of a document; one without ids covers nothing."""
+    found = []
+    for comment in document.comments:
+        if match := _PATTERN.search(comment.span.text):
+            ids = tuple(part.strip() for part in (match[1] or "").split(",") if part.strip())[:MOST_IDS]
+            found.append(Suppression(ids, match[2].strip(), comment.span, comment.covers))
+    return tuple(found)
+
+
+class _Index:
+    """Comments by rule and source in the order of what they cover, each with the furthest end of those up to it: most findings meet one or two."""
+
+    def __init__(self, comments: Sequence[Suppression]) -> None:
+        self._found: dict[tuple[str, int], list[Suppression]] = {}
+        for comment in sorted(comments, key=lambda comment: comment.covers.start):
+            for id in dict.fromkeys(comment.ids):
+                self._found.setdefault((id, _text(comment.covers)), []).append(comment)
+        self._starts = {key: [c.covers.start for c in found] for key, found in self._found.items()}
+        self._ends = {key: list(accumulate((c.covers.end for c in found), max)) for key, found in self._found.items()}
+
+    def covering(self, finding: Finding) -> list[Suppression]:
+        """The comments that hide a finding."""
+        key, at = (finding.rule, _text(finding.span)), finding.span.start
+        if (found := self._found.get(key)) is None:
+            return []
+        covering, index, ends = [], bisect_right(self._starts[key], at) - 1, self._ends[key]
+        while index >= 0 and ends[index] > at:
+            if at < found[index].covers.end:
+                covering.append(found[index])
+            index -= 1
+        return covering
+
+
+def _text(span: Span) -> int:
+    return id(span.source)
+
+
+def unsuppressed(
+    findings: Sequence[Finding],
+    comments: Sequence[Suppression],
+    chosen: Callable[[str, str], bool],
+    unsure: Set[tuple[str, str]],
+    rules: Callable[[], Set[str]],
+) -> list[Finding]:
+    """The findings that no comment covers, and those about comments. chosen: whether a rule runs on a path; unsure: rules and paths
+    where something could not be verified; rules: every id there is."""
+    used: set[tuple[str, int, str]] = set()
+    kept = []
+    index = _Index(comments)
+    for finding in findings:
+        covering = index.covering(finding)
+        used |= {(c.span.path, c.span.start, finding.rule) for c in covering}
+        if not covering:
+            kept.append(finding)
+    known = _Known(rules)
+    for comment in comments:
+        where = comment.span
+        if chosen(UNUSED, where.path):
+            unused = [
+                id for id in comment.ids if (where.path, where.start, id) not in used and (id, where.path) not in unsure
+            ]
+            kept += _faults(comment, [id for id in unused if chosen(id, where.path)], known)
+    return kept
+
+
+class _Known:
+    """The ids of all rules, looked up when they are needed, and what a wrong one may mean."""
+
+    def __init__(self, rules: Callable[[], Set[str]]) -> None:
+        self._rules, self._left = rules, MOST_GUESSES
+
+    @cached_property
+    def ids(self) -> Set[str]:
+        """Every id there is."""
+        return self._rules()
+
+    @cached_property
+    def _sorted(self) -> tuple[str, ...]:
+        return tuple(sorted(self.ids))
+
+    def nearest(self, id: str) -> str | None:
+        """The id that is meant, for the first ones that nobody has."""
+        self._left -= 1
+        return nearest(id, self._sorted) if self._left >= 0 else None
+
+
+def _faults(comment: Suppression, unused: Sequence[str], known: _Known) -> Iterator[Finding]:
+    """A suppression that names no rule, gives no reason, names a rule that does not exist, or hides nothing."""
+
+    def fault(message: str, fix: Fix | None = None) -> Finding:
+        return Finding(message, comment.span, fix=fix, rule=UNUSED, severity=Severity.WARNING)
+
+    if not comment.ids:
+        yield fault("a suppression names its rules: # preflight: ignore[rule-id] reason")
+    elif not comment.reason:
+        yield fault("a suppression gives its reason after the bracket")
+    for id in unused:
+        if id in known.ids:
+            message = Message("nothing here is found by {id!r}; the suppression is not needed", id=id)
+            yield fault(message, comment.removal() if len(comment.ids) == 1 else None)
+        else:
+            close = known.nearest(id)
+            hint = Message("; did you mean {close!r}?", close=close) if close else ""
+            message = Message("there is no rule {id!r}{hint}", id=id, hint=hint)
+            yield fault(message, comment.renaming(id, close) if close else None)

@@ -1,0 +1,208 @@
+"""One shape for YAML files, launch scripts and command lines: what was typed, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from preflight.source.finding import Key
+from preflight.source.record import NamedTuple, dataclass, field
+from preflight.source.text import Source, Span
+from preflight.source.word import UNKNOWN as UNKNOWN
+from preflight.source.word import Piece as Piece
+from preflight.source.word import Unknown as Unknown
+from preflight.source.word import Word as Word
+from preflight.source.word import word_of as word_of
+
+MARK = "preflight:"
+"""What every suppression has in it; a text without it has no comment that counts."""
+
+
+class Node(NamedTuple):
+    """A YAML node. `value`: the scalar as the framework reads it, a tuple of Node, or a tuple of Entry.
+
+    `style` is the quote or block character of a scalar, "" when plain; "flow" or "block" for collections.
+    `span` of an alias's node is the anchored text, where a human typed it.
+    """
+
+    kind: Literal["scalar", "sequence", "mapping"]
+    value: object
+    span: Span
+    style: str = ""
+    anchor: str = ""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.value if self.kind == "mapping" else ()  # type: ignore[return-value]
+
+    @property
+    def items(self) -> tuple[Node, ...]:
+        return self.value if self.kind == "sequence" else ()  # type: ignore[return-value]
+
+    @property
+    def shown(self) -> str:
+        """The text as typed where it stands on one line, else the plain value."""
+        text = self.span.text
+        return str(self.plain()) if "\n" in text else text
+
+    def get(self, *path: str | int) -> Node | None:
+        """The node at a path of keys and indices, as the framework sees it (last duplicate wins), or None."""
+        node: Node | None = self
+        for part in path:
+            if node is None:
+                return None
+            if node.kind == "mapping":
+                for entry in reversed(node.entries):
+                    if entry.key.value == part and not entry.shadowed:
+                        node = entry.value
+                        break
+                else:
+                    return None
+            elif node.kind == "sequence" and isinstance(part, int) and part < len(node.items):
+                node = node.items[part]
+            else:
+                return None
+        return node
+
+    def plain(self) -> object:
+        """The value as plain dicts, lists and scalars."""
+        if self.kind == "mapping":
+            return {_hashable(e.key): e.value.plain() for e in self.entries if not e.shadowed}
+        return [item.plain() for item in self.items] if self.kind == "sequence" else self.value
+
+
+def _hashable(key: Node) -> object:
+    return key.value if key.kind == "scalar" else repr(key.plain())
+
+
+class Entry(NamedTuple):
+    """One key of a mapping. shadowed: a later duplicate (or the child of a merge) wins. merged: came in by `<<`."""
+
+    key: Node
+    value: Node
+    shadowed: bool = False
+    merged: bool = False
+
+
+class Setting(NamedTuple):
+    """A value that somebody typed: its key, what it reads as, where it stands, and the places it flowed through.
+
+    value: plain Python data or Unknown. editable: the text of `span` is exactly this value, so it can be replaced.
+    maybe: set only on one branch of a condition that cannot be decided.
+    """
+
+    key: Key
+    value: object
+    span: Span
+    key_span: Span
+    uses: tuple[Span, ...] = ()
+    editable: bool = True
+    maybe: bool = False
+    run: int = 0
+
+
+class Count(NamedTuple):
+    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be overridden.
+
+    assumed: the variable of the environment that says it at launch, where a script has a default for that.
+    """
+
+    value: int | Unknown
+    span: Span | None
+    source: str
+    placeholder: bool = False
+    assumed: str = ""
+
+
+class Launch(NamedTuple):
+    """A launcher's command taken apart: launcher options, the entry script, the words after it, the environment.
+
+    launcher: "" when only the entry is given, else "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
+    world: every source that states the total number of processes or devices, the one to believe first;
+    nodes, per_node: the same for nodes and devices per node, where somebody says them; device: the word for the accelerator.
+    open: positional parameters such as "$@" may add any flag, so the absence of a flag is not known.
+    """
+
+    launcher: str
+    launcher_words: tuple[Word, ...]
+    entry: Word
+    words: tuple[Word, ...]
+    environment: Mapping[str, Word] = MappingProxyType({})
+    world: tuple[Count, ...] = ()
+    open: bool = False
+    nodes: Count | None = None
+    per_node: Count | None = None
+    device: Word | None = None
+
+
+class Problem(NamedTuple):
+    """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back.
+
+    crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or "pattern".
+    before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of them.
+    harmless: the run is the same without it.
+    unknown_option: the parser has no such option.
+    """
+
+    kind: str
+    message: str
+    span: Span
+    related: tuple[Span, ...] = ()
+    fix: tuple[str, Span, str] | None = None  # title, span, replacement
+    keys: tuple[str, ...] = ()
+    crash: str = ""
+    before: str = ""
+    in_use: bool = False
+    harmless: bool = False
+    unknown_option: bool = False
+
+
+class Comment(NamedTuple):
+    """A comment with its `#`; alone: nothing else stands on its line; covers: the offsets a suppression here covers."""
+
+    span: Span
+    alone: bool
+    covers: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One config as typed: a YAML tree, or one launch of a script, a command line or a Kubernetes manifest (`run` counts them in a file).
+
+    also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
+    texts: every text among the keys and scalars of the tree, once.
+    """
+
+    source: Source
+    kind: Literal["yaml", "script", "command", "manifest"]
+    tree: Node | None = None
+    launch: Launch | None = None
+    comments: tuple[Comment, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    run: int = 0
+    runs: int = 1
+    also: tuple[Source, ...] = field(default=())
+    looked: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()
+
+    @property
+    def start(self) -> Span:
+        """Where to point when a fault is nowhere in particular: the entry script's word, or the first character."""
+        return self.launch.entry.span if self.launch else self.source.span(0)
+
+
+def walk(node: Node, key: Key = ()) -> Iterator[tuple[Key, Node, Entry | None]]:
+    """Every node below a node with its key path, in reading order; shadowed entries are left out. Depth is bounded by the loader."""
+    stack: list[tuple[Key, Node, Entry | None]] = [(key, node, None)]
+    while stack:
+        here, current, entry = stack.pop()
+        yield here, current, entry
+        if current.kind == "mapping":
+            stack += [((*here, _part(e.key)), e.value, e) for e in reversed(current.entries) if not e.shadowed]
+        elif current.kind == "sequence":
+            stack += [((*here, i), item, None) for i, item in reversed(list(enumerate(current.items)))]
+
+
+def _part(key: Node) -> str | int:
+    return key.value if isinstance(key.value, (str, int)) else str(_hashable(key))

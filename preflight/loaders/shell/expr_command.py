@@ -1,0 +1,170 @@
+"""What `expr` prints for its words; None where that cannot be known.
+
+That is so for what it refuses, for the order of two texts, and for patterns beyond the simple ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from preflight.loaders.shell.basic_pattern import match
+from preflight.source.pattern import lazy_pattern
+
+_INTEGER = lazy_pattern(r"-?[0-9]{1,60}")
+_NULL = lazy_pattern(r"-?0+|")
+_MAX_DEPTH = 50
+_LIMIT = 1 << 63
+
+
+class _NotKnown(Exception):
+    """The output cannot be known."""
+
+
+def expr(words: Sequence[str]) -> str | None:
+    """The output of `expr` with these words."""
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words or words in (["--help"], ["--version"]) or not all(map(str.isascii, words)):
+        return None
+    reader = _Reader(words)
+    try:
+        value = reader.operation(0, 0)
+    except _NotKnown:
+        return None
+    return value if reader.at == len(words) else None
+
+
+def _is_true(text: str) -> bool:
+    """Neither empty nor zero."""
+    return _NULL.fullmatch(text) is None
+
+
+def _number(text: str) -> int:
+    if _INTEGER.fullmatch(text) is None:
+        raise _NotKnown
+    return int(text)
+
+
+def _quotient(a: int, b: int) -> int:
+    """Without its fraction: -7 / 2 is -3."""
+    if b == 0:
+        raise _NotKnown
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _computing(operate: Callable[[int, int], int]) -> Callable[[str, str], str]:
+    def computed(a: str, b: str) -> str:
+        result = operate(_number(a), _number(b))
+        if not -_LIMIT <= result < _LIMIT:  # builds of expr differ in what they do beyond 64 bits
+            raise _NotKnown
+        return str(result)
+
+    return computed
+
+
+def _comparing(compare: Callable[[int, int], bool], *, order: bool) -> Callable[[str, str], str]:
+    """Whole numbers by value, else texts; their order depends on the language of the machine."""
+
+    def compared(a: str, b: str) -> str:
+        if _INTEGER.fullmatch(a) and _INTEGER.fullmatch(b):
+            return str(int(compare(int(a), int(b))))
+        if order and a != b:
+            raise _NotKnown
+        return str(int(compare(int(a != b), 0)))
+
+    return compared
+
+
+def _matched(text: str, pattern: str) -> str:
+    found = match(pattern, text)
+    if found is None:
+        raise _NotKnown
+    return found
+
+
+def _first_of(text: str, characters: str) -> str:
+    return str(next((at for at, character in enumerate(text, 1) if character in characters), 0))
+
+
+def _part(text: str, start: str, length: str) -> str:
+    """Counted from 1; nothing where a number is none or lies outside."""
+    if not (_INTEGER.fullmatch(start) and _INTEGER.fullmatch(length)) or int(start) < 1 or int(length) < 1:
+        return ""
+    return text[int(start) - 1 : int(start) - 1 + int(length)]
+
+
+_LEVELS: tuple[dict[str, Callable[[str, str], str]], ...] = (
+    {"|": lambda a, b: a if _is_true(a) else b if _is_true(b) else "0"},
+    {"&": lambda a, b: a if _is_true(a) and _is_true(b) else "0"},
+    {
+        "<": _comparing(lambda a, b: a < b, order=True),
+        "<=": _comparing(lambda a, b: a <= b, order=True),
+        "=": _comparing(lambda a, b: a == b, order=False),
+        "==": _comparing(lambda a, b: a == b, order=False),
+        "!=": _comparing(lambda a, b: a != b, order=False),
+        ">=": _comparing(lambda a, b: a >= b, order=True),
+        ">": _comparing(lambda a, b: a > b, order=True),
+    },
+    {"+": _computing(lambda a, b: a + b), "-": _computing(lambda a, b: a - b)},
+    {
+        "*": _computing(lambda a, b: a * b),
+        "/": _computing(_quotient),
+        "%": _computing(lambda a, b: a - _quotient(a, b) * b),
+    },
+    {":": _matched},
+)
+"""Operators between two values, those that bind loosest first."""
+_FUNCTIONS: dict[str, tuple[int, Callable[..., str]]] = {
+    "match": (2, _matched),
+    "substr": (3, _part),
+    "index": (2, _first_of),
+    "length": (1, lambda text: str(len(text))),
+}
+"""Operators before their values, with how many there are."""
+
+
+class _Reader:
+    """Computes while it reads; live: what is read counts, and is not the side of | or & that decides nothing."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words, self.at, self.live = words, 0, True
+
+    def next(self) -> str | None:
+        return self.words[self.at] if self.at < len(self.words) else None
+
+    def word(self) -> str:
+        word = self.next()
+        if word is None:
+            raise _NotKnown
+        self.at += 1
+        return word
+
+    def operation(self, level: int, depth: int) -> str:
+        if level == len(_LEVELS):
+            return self.operand(depth)
+        value = self.operation(level + 1, depth)
+        while (sign := self.next()) in _LEVELS[level]:
+            self.at += 1
+            before, decided = self.live, (sign == "|" and _is_true(value)) or (sign == "&" and not _is_true(value))
+            self.live = before and not decided
+            other = self.operation(level + 1, depth)
+            self.live = before
+            if before and sign is not None:
+                value = _LEVELS[level][sign](value, other)
+        return value
+
+    def operand(self, depth: int) -> str:
+        word = self.word()
+        if depth > _MAX_DEPTH or word == ")":
+            raise _NotKnown
+        if word == "+":  # the next word is a text, whatever it looks like
+            return self.word()
+        if word in _FUNCTIONS:
+            count, function = _FUNCTIONS[word]
+            values = [self.operand(depth + 1) for _ in range(count)]
+            return function(*values) if self.live else ""
+        if word != "(":
+            return word
+        value = self.operation(0, depth + 1)
+        if self.word() != ")":
+            raise _NotKnown
+        return value

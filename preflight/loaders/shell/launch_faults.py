@@ -1,0 +1,163 @@
+"""Faults of one launch of a script, noted for the rules that report them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from preflight.loaders.document import Problem, Word
+from preflight.loaders.shell.commands import Commands, Found
+from preflight.loaders.shell.faults import MOST_BROKEN, first_three, groups, referenced
+from preflight.source.message import Message
+from preflight.source.spelling import nearest
+from preflight.source.text import Span
+
+_BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
+_PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
+_GIVEN = re.compile(
+    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
+)
+_SPREADS = re.compile(
+    r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|xargs)\b"
+    r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
+)
+"""What starts a command on other nodes, or tells one of several apart."""
+_SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
+_DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
+_NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
+_SET_LATER = "${name} is set only further down; unless the environment sets it, {flag} gets no value{stops}"
+
+
+def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
+    """Faults of one launch."""
+    used = referenced(commands)
+    unused = {name: _stem(name) for name, _ in groups(commands) if name not in used}
+    stops = "; with set -u the script stops here" if commands.nounset else ""
+    for name, span in found.settled.groups[:MOST_BROKEN]:
+        near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
+        meant = next((other for other, stem in unused.items() if near and stem == near), "")
+        hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
+        template = _DEFINED_LATER if commands.state.late(name, span) else _NEVER_DEFINED
+        yield Problem("undefined-group", Message(template, name=name, hint=hint, stops=stops), span)
+    for name, flag, span in found.settled.unset[:MOST_BROKEN]:
+        if not _GIVEN.fullmatch(name):
+            template = _SET_LATER if commands.state.late(name, span) else _NEVER_SET
+            yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
+    yield from _first_words(found.statement, commands)
+    yield from _on_one_node(found, commands)
+    for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
+        yield from _placeholder(word)
+    yield from _split_values(found.taken.launch.words)
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"_?(ARGS?|OPTS?|PARAMS?|FLAGS?|OPTIONS?)$", "", name.upper()) or name
+
+
+def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
+    """Arrays of options of which a launch takes the first word only, for their name stands there without [@]."""
+    for match in _BARE.finditer(statement.text):
+        name = match[1] or match[2]
+        variable = commands.state.variables.get(name)
+        if (
+            variable is None
+            or not variable.array
+            or len(variable.items) < 2
+            or not variable.holds_options
+            or variable.place.start > statement.start
+        ):
+            continue
+        flags = [
+            f for value in variable.items[1:] for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")
+        ]
+        if flags:
+            span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
+            message = Message.plural(
+                len(flags),
+                "${name} is only the first word of an array: {flags} reaches no launch",
+                "${name} is only the first word of an array: {flags} reach no launch",
+                name=name,
+                flags=first_three(flags),
+            )
+            yield Problem(
+                "array-first-word",
+                message,
+                span,
+                (variable.place,),
+                ("take the whole array", span, f"${{{name}[@]}}"),
+                tuple(flags),
+            )
+
+
+def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
+    """A launcher for several nodes that a batch job starts on the first alone. Whatever hints at another way to start it counts."""
+    launch, nodes = found.taken.launch, commands.asked.nodes
+    wanted = launch.nodes
+    if nodes is None or nodes.span is None or wanted is None or found.taken.fronts or "torch" not in launch.launcher:
+        return
+    if (
+        not isinstance(nodes.value, int)
+        or not isinstance(wanted.value, int)
+        or min(nodes.value, wanted.value) < 2
+        or wanted.assumed
+    ):
+        return
+    texts = [source.text for source in (commands.files.source, *commands.files.opened.values())]
+    given = [word.because for word in launch.launcher_words if word.text is None]
+    if (
+        commands.state.foreign
+        or commands.prefix
+        or given
+        or any(_SPREADS.search(_SAID.sub("", text)) for text in texts)
+    ):
+        return
+    message = Message(
+        "sbatch runs this script on one of its {nodes} nodes, and nothing starts torchrun on the others: it waits for them",
+        nodes=nodes.value,
+    )
+    yield Problem("launcher-on-one-node", message, launch.launcher_words[0].span, (nodes.span,))
+
+
+def _placeholder(word: Word) -> Iterator[Problem]:
+    flag, value = word.parts
+    shown = (value or flag).text
+    because = (value or flag).because
+    if because.startswith("the placeholder"):
+        message = Message("{placeholder} was never filled in", placeholder=because)
+        yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
+    elif shown is not None and _PLACEHOLDER.fullmatch(shown):
+        message = Message("the placeholder {shown!r} was never filled in", shown=shown)
+        yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
+
+
+def _split_values(words: tuple[Word, ...]) -> Iterator[Problem]:
+    """A path with a blank in it, assigned in quotes and expanded without."""
+    for one, other in pairwise(words):
+        if (
+            one.text is None
+            or other.text is None
+            or not one.uses
+            or one.uses != other.uses
+            or one.span.source is not other.span.source
+        ):
+            continue
+        source = one.span.source
+        quote = source.text[one.span.start - 1 : one.span.start]
+        between = source.text[one.span.end : other.span.start]
+        whole = (
+            quote in ("'", '"')
+            and bool(between)
+            and not between.strip(" ")
+            and source.text[other.span.end : other.span.end + 1] == quote
+        )
+        if whole and one.text.startswith("/") and re.fullmatch(r"[A-Za-z_][\w./-]*", other.text):
+            name = source.text[: one.span.start - 1].rpartition("\n")[2].strip().rpartition(" ")[2].rstrip("=")
+            message = Message(
+                "{one} {other} falls into two words where ${name} stands without quotes",
+                one=one.text,
+                other=other.text,
+                name=name,
+            )
+            yield Problem("value-splits", message, one.span._replace(end=other.span.end), one.uses)

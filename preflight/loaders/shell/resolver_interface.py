@@ -1,0 +1,27 @@
+"""What the parts of the resolver need of each other; following a script is mutually recursive, imports are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from preflight.loaders.shell.state import State
+from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.word_splitting import Value
+from preflight.source.text import Span
+
+
+class Expands(Protocol):
+    """Gives expansions their values; arithmetic asks it for the variables in an expression."""
+
+    state: State
+    unset: Callable[[str, Span | None], Value]
+    depth: int
+
+    def value(self, tree: Tree, node: Node) -> Value: ...
+
+
+class RunsCommands(Protocol):
+    """Knows what a single command does."""
+
+    def command(self, tree: Tree, node: Node, document: Node | None) -> None: ...

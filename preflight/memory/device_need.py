@@ -1,0 +1,99 @@
+"""From allocated bytes to what the device must have: allocator slack, routing imbalance, communicators, context.
+
+Sources: reserved over allocated in the same run, 12 pairs, median 1.03 and at most 1.11; measured over predicted peak at
+the 95th percentile 1.02 dense and 1.15 mixture of experts; NCCL about 0.6 GB a group of buffers, HCCL 2 x HCCL_BUFFSIZE.
+"""
+
+from __future__ import annotations
+
+from preflight.memory.result import Stage, Term, Verdict
+from preflight.memory.shape import Shape
+from preflight.run.cluster import Cluster
+
+SLACK = 1.03
+MARGIN_DENSE = 1.02
+MARGIN_EXPERTS = 1.15
+NCCL_GROUP = 0.55e9
+HCCL_BUFFER = 200 * 2**20
+HCCL_POINT_TO_POINT = 2 * 20 * 2**20
+GIB = 2**30
+MARGIN = "margin of the estimate"
+
+
+def groups(s: Shape) -> int:
+    """Communicators with more than one rank that a rank takes part in."""
+    grid = (s.tensor_x, s.tensor // s.tensor_x) if s.tensor_x else ()
+    sizes = (*grid, s.tensor, s.pipeline, s.context, s.data, s.expert, s.expert_tensor if s.experts else 1)
+    return sum(size > 1 for size in sizes)
+
+
+def outside(s: Shape, cluster: Cluster) -> float:
+    """HCCL's buffers, outside the memory pool: 2 x HCCL_BUFFSIZE for each communicator that is used, 2 x 20 MB for a pipeline's
+    point-to-point links. Ranks that share tensor, data, context or expert parallelism have one communicator each."""
+    each = 2 * float(cluster.buffer.raw if cluster.buffer.known else HCCL_BUFFER)
+    linked = s.pipeline > 1
+    return (groups(s) - linked) * each + linked * HCCL_POINT_TO_POINT
+
+
+def device_terms(s: Shape, cluster: Cluster, allocated: float) -> list[Term]:
+    """What the device needs beyond allocated bytes."""
+    device = cluster.device
+    ascend = device is not None and device.vendor == "ascend"
+    margin = (
+        MARGIN_EXPERTS if s.experts is not None and s.experts.capacity is None else MARGIN_DENSE
+    )  # beyond its capacity no expert gets tokens
+    pooled = cluster.memory.known and ascend
+    buffers = outside(s, cluster) if ascend else groups(s) * NCCL_GROUP
+    terms = [
+        Term("allocator slack", 0.0, allocated * (SLACK - 1), "allocated x 0.03", "device"),
+        Term(
+            MARGIN,
+            0.0,
+            allocated * SLACK * (margin - 1),
+            f"x {margin:g}, 95th percentile of measured over predicted",
+            "device",
+        ),
+    ]
+    if not pooled:
+        context = device.context if device is not None and not ascend else 0.0
+        terms.append(
+            Term(
+                "communication buffers", 0.0, buffers, f"{groups(s)} groups, together {buffers / 1e6:.0f} MB", "device"
+            )
+        )
+        terms.append(Term("context and libraries", 0.0, context, "driver, CUDA libraries", "device"))
+    if cluster.measured:
+        terms.append(
+            Term(
+                "measured on this cluster",
+                cluster.measured,
+                cluster.measured,
+                "a measured run beyond its estimate",
+                "device",
+            )
+        )
+    return terms
+
+
+def beyond(stage: Stage, measured: float) -> float:
+    """Bytes of a measured run beyond its estimate, the margin for the estimate's error set aside."""
+    margin = sum(term.high for term in stage.terms if term.name == MARGIN)
+    return measured - (stage.required - margin)
+
+
+def budget(cluster: Cluster) -> float | None:
+    """Bytes that a process can get: the limit that the config sets, within what the device gives."""
+    limit = cluster.memory.raw if cluster.memory.known else None
+    device = cluster.device.budget if cluster.device is not None else None
+    if limit is None:
+        return device
+    return float(limit) if device is None else min(float(limit), device)
+
+
+def verdict(low: float, required: float, available: float | None) -> Verdict:
+    """does-not-fit when even the low bound exceeds what there is; at-risk when the need does."""
+    if available is None:
+        return "unknown"
+    if low > available:
+        return "does-not-fit"
+    return "at-risk" if required > available else "fits"

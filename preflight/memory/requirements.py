@@ -1,0 +1,165 @@
+"""What a plan must say before memory can be estimated, and which sizes are usable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from preflight.run.value import Value
+
+BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "none": 0}
+
+
+class Missing(Exception):
+    """A number that the estimate needs is not known; the message names it and why."""
+
+
+_REQUIRED = {
+    "layout.stages": "layers per stage",
+    "model.hidden": "hidden size",
+    "model.heads": "attention heads",
+    "model.vocab": "vocabulary size",
+    "model.sequence": "sequence length",
+    "layout.tensor": "tensor parallel size",
+    "layout.pipeline": "pipeline parallel size",
+    "layout.context": "context parallel size",
+    "layout.data": "data parallel size",
+    "batch.micro": "micro batch size",
+    "precision.parameters": "parameter precision",
+    "optimizer.name": "optimizer",
+}
+
+_DECIDING = {
+    "model.experts": "number of experts",
+    "model.latent": "kind of attention",
+    "model.attention": "attention backend",
+    "model.lora_targets": "set of adapters",
+    "recompute.mode": "recomputation",
+    "recompute.full_layers": "recomputed layers per stage",
+    "layout.sequence_parallel": "use of sequence parallel",
+    "layout.tensor_x": "shape of the 2-D tensor parallel group",
+    "layout.expert": "expert parallel size",
+    "layout.schedule": "pipeline schedule",
+    "batch.count": "number of micro-batches",
+    "optimizer.zero": "sharding of the optimizer",
+    "optimizer.shards": "number of optimizer shards",
+    "model.ffn": "intermediate size",
+    "model.query_groups": "number of query groups",
+    "model.head_dim": "head size",
+    "model.tied": "sharing of the embedding",
+    "batch.pairs": "kind of samples",
+    "batch.varying": "length of the samples",
+    "recompute.method": "method of recomputation",
+    "recompute.layers": "number of recomputed layers",
+    "recompute.shared": "meaning of the recomputed layers",
+    "recompute.modules": "set of recomputed modules",
+    "recompute.operators": "set of recomputed operators",
+    "recompute.doubtful": "set of swapped operators",
+    "recompute.offload": "offloading of activations",
+    "precision.gradients": "precision of the gradients",
+    "precision.master": "precision of the master weights",
+    "precision.states": "precision of the optimizer states",
+    "precision.second": "precision of the second moment",
+    "precision.fp8_parameters": "precision of the gathered weights",
+    "optimizer.offload": "offloading of the optimizer",
+    "optimizer.swapped": "swapping of the optimizer",
+    "optimizer.fsdp": "use of fully sharded data parallelism",
+    "model.cross_entropy": "kernel of the loss",
+}
+"""What a dialect may leave out, but must not be guessed where it says why it does not know."""
+
+_OF_EXPERTS = {
+    "model.top_k": "number of experts per token",
+    "model.expert_ffn": "experts' intermediate size",
+    "model.expert_layers": "place of the expert layers",
+    "model.capacity": "capacity of the experts",
+    "layout.expert_tensor": "expert tensor parallel size",
+    "layout.extended": "layout of the experts",
+    "optimizer.expert_shards": "number of optimizer shards of the experts",
+}
+"""The same where there are experts."""
+
+_WORDS = {
+    **_REQUIRED,
+    "model.query_groups": "number of query groups",
+    "model.head_dim": "head size",
+    "model.ffn": "intermediate size",
+    "layout.expert": "expert parallel size",
+    "layout.expert_tensor": "expert tensor parallel size",
+    "layout.tensor_x": "width of the 2-D tensor parallel group",
+    "model.gate_kept": "number of tensors that the gate keeps",
+    "layout.exchanged": "ranks that exchange heads",
+    "layout.group": "micro-batches per group",
+    "layout.sequence_splits": "parts of a sequence",
+    "batch.count": "number of micro-batches",
+    "optimizer.shards": "optimizer shards",
+    "optimizer.expert_shards": "optimizer shards of the experts",
+    "model.top_k": "experts per token",
+    "model.expert_ffn": "experts' intermediate size",
+    "model.positions": "positions",
+    "model.experts": "number of experts",
+    "model.mtp": "multi-token-prediction layers",
+    "model.shared_ffn": "shared experts' intermediate size",
+    "recompute.layers": "recomputed layers",
+    "model.lora_rank": "rank of the adapters",
+    "layout.deferred": "deferred micro-batches",
+    "model.kv_lora_rank": "rank of the compressed keys and values",
+    "model.q_lora_rank": "rank of the compressed queries",
+    "model.qk_nope_dim": "head size without position",
+    "model.qk_rope_dim": "head size with position",
+    "model.v_dim": "head size of values",
+}
+_PLURAL = ("layers per stage", "attention heads", "recomputed layers per stage")
+_MAY_BE_0 = ("model.gate_kept", "layout.exchanged", "layout.deferred", "model.positions", "model.experts", "model.mtp", "model.shared_ffn", "recompute.layers")
+_NO_SIZE = ("layout.stages", "precision.parameters", "optimizer.name")
+MOST = 1 << 48  # no size of a run is larger; a float stays exact
+MOST_LAYERS = 100_000
+MOST_CHUNKS = 4096
+
+
+def verify(values: Mapping[str, Value]) -> None:
+    """Raises Missing for what is not known, or is no size."""
+    for name, words in _REQUIRED.items():
+        value = values[name]
+        if not value.known or value.raw is None:
+            raise Missing(_not_known(words, value.because))
+    for name, words in {**_DECIDING, **(_OF_EXPERTS if _raw(values, "model.experts") else {})}.items():
+        if why := values[name].because.removeprefix("not given"):
+            raise Missing(_not_known(words, why))
+    _sizes(values)
+    _stages(values)
+
+
+def _not_known(words: str, why: str) -> str:
+    said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
+    return said if not why or why == said else f"{said} ({why})"
+
+
+def _raw(values: Mapping[str, Value], name: str) -> Any:
+    return values[name].raw if values[name].known else None
+
+
+def _sizes(values: Mapping[str, Value]) -> None:
+    """Sizes must be whole numbers of at least 1 (counts of what may be absent at least 0): rules say so, here nothing is estimated."""
+    for name, words in _WORDS.items():
+        size = _raw(values, name)
+        if name in _NO_SIZE or size is None:
+            continue
+        if isinstance(size, bool) or not isinstance(size, int) or not int(name not in _MAY_BE_0) <= size <= MOST:
+            raise Missing(f"the {words} is {size!r}, no usable size")
+    if _raw(values, "precision.parameters") not in BYTES or any(
+        _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states", "second")
+    ):
+        raise Missing("a precision is none that is known")
+
+
+def _stages(values: Mapping[str, Value]) -> None:
+    """Every pipeline rank has a number of layers in every chunk; recomputed layers are said for the same ranks."""
+    stages, pipeline, full = (_raw(values, name) for name in ("layout.stages", "layout.pipeline", "recompute.full_layers"))
+    held = [count for row in stages for count in row]
+    if not held or any(len(row) != pipeline for row in stages) or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in held):
+        raise Missing("the layers per stage do not cover the pipeline stages")
+    if not 0 < sum(held) <= MOST_LAYERS or len(held) > MOST_CHUNKS:
+        raise Missing(f"{sum(held)} layers in {len(held)} parts are no usable model")
+    if full is not None and [len(row) for row in full] != [len(row) for row in stages]:
+        raise Missing("the recomputed layers per stage do not cover the pipeline stages")

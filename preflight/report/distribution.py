@@ -1,0 +1,27 @@
+"""What the installed distribution says of itself."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, metadata
+
+
+def home() -> str | None:
+    """Where preflight lives, as its installed distribution says; None where that names no place."""
+    return _url("homepage", "repository")
+
+
+def address() -> str | None:
+    """Where the pages of docs/ are on the web; None where the distribution does not say."""
+    if (pages := _url("documentation")) is not None:
+        return pages.rstrip("/")
+    place = _url("repository", "source", "homepage")
+    return f"{place.rstrip('/').removesuffix('.git')}/blob/main/docs" if place else None
+
+
+def _url(*labels: str) -> str | None:
+    try:
+        urls = metadata("preflight-llm").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    found = {label.strip().lower(): url.strip() for label, _, url in (line.partition(",") for line in urls)}
+    return next((found[label] for label in labels if label in found), None)

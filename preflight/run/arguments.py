@@ -1,0 +1,142 @@
+"""A framework's own arguments at its version: as written, as effective after its silent switches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from preflight.loaders.document import Node, Problem, Unknown
+from preflight.run.request import Target
+from preflight.run.sizes import Sizes
+from preflight.run.value import Value, unknown
+from preflight.source.finding import Edit
+from preflight.source.record import NamedTuple, dataclass, field
+
+_ADDED, _MAYBE = Unknown("options may be added when the job starts"), Unknown("it is set on one branch of a condition only")
+REMOVE = object()
+"""In place of a value: take away what was typed."""
+
+
+class Switch(NamedTuple):
+    """Something the framework changes without asking: an argument, from what to what, why, and where upstream does it.
+
+    site: the statement by which evidence knows the line in each release; "" where upstream names the line itself.
+    """
+
+    name: str
+    before: object
+    after: object
+    cause: str
+    upstream: str
+    site: str = ""
+
+
+class Certainty(NamedTuple):
+    """How sure a dialect is whose arguments it reads.
+
+    stated: somebody states the release. entry_known: the entry script has no options of its own. doubted: offsets of
+    words that another release may read as other words, each with the reason. releases: those of the target's framework that
+    it may be, oldest first, where nobody states one; () where they are not narrowed down.
+    """
+
+    stated: bool = True
+    entry_known: bool = False
+    doubted: Mapping[int, str] = MappingProxyType({})
+    releases: tuple[str, ...] = ()
+
+
+def _no_default(name: str) -> Value:
+    return unknown(f"{name} is not an argument that is known")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """All arguments of one run by name (argparse destination, or dotted key).
+
+    written: what somebody typed (last one wins). effective: what differs from written or default once the framework
+    has derived and switched; derived names that are no arguments live here too. default: the value of anything else.
+    put: the edits that write a value to a name, in the spelling of the document (flag, negated flag, YAML key).
+    environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: faults of parsing.
+    """
+
+    target: Target
+    written: Mapping[str, Value]
+    effective: Mapping[str, Value]
+    default: Callable[[str], Value] = _no_default
+    put: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
+    environment: Mapping[str, Value] = field(default_factory=dict)
+    switches: tuple[Switch, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    open: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed": …, "mindspeed-llm": …}."""
+
+    export: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
+    """The edits that set an environment variable of the run."""
+
+    keeps: Callable[[str], bool] = lambda name: True
+    """Whether an argument says what is trained, or on what: not to be taken away just because it clashes with another."""
+
+    relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
+    """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
+
+    names: Callable[[], Iterable[str]] = tuple
+    """Every argument that this release knows, where a dialect can list them."""
+
+    variant: str = ""
+    """Which of its ways of building the network the framework takes, where their checks stand in different places."""
+
+    certainty: Certainty = Certainty()
+    """How sure it is that these are the arguments of this release."""
+
+    tree: Node | None = None
+    """A config as the framework loads it, with what it names merged into it; None where there is none."""
+
+    def get(self, name: str) -> Value:
+        """The effective value: derived or switched, else written, else the default."""
+        value = self.effective.get(name)
+        if value is None:
+            value = self.written.get(name)
+        return value if value is not None else self.default(name)
+
+    def given(self, name: str) -> Value | None:
+        """What was typed for a name, or None."""
+        return self.written.get(name)
+
+    def spell(self, name: str) -> str:
+        """How people write this argument: the key that was typed, else the flag or dotted key it would get."""
+        value = self.written.get(name)
+        if value is not None and value.setting is not None and value.setting.key:
+            return str(value.setting.key[-1])
+        edits = self.put(name, None)
+        return str(edits[0].key[-1]) if edits and edits[0].key else name
+
+
+class Answers(dict[tuple[str, str], Any]):
+    """What arguments answer when they are asked for (name, view), each found once.
+
+    view: "effective", "written" (None when nobody typed it), "given" (whether somebody did) or "environment". What may have been
+    given is Unknown.
+    """
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+
+    def __missing__(self, key: tuple[str, str]) -> Any:
+        answer = self[key] = self._answer(*key)
+        return answer
+
+    def _answer(self, name: str, view: str) -> Any:
+        arguments = self._arguments
+        if view == "effective":
+            return arguments.get(name).raw
+        if view == "environment":
+            value = arguments.environment.get(name)
+            return value.raw if value is not None else (_ADDED if arguments.open else None)
+        value = arguments.given(name)
+        if value is not None and value.setting is not None and value.setting.maybe:
+            return _MAYBE
+        if value is None:
+            return _ADDED if arguments.open else (False if view == "given" else None)
+        return True if view == "given" else value.raw

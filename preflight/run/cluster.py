@@ -1,0 +1,53 @@
+"""Devices and how many of them: the machine a job asks for."""
+
+from __future__ import annotations
+
+from preflight.run.value import Value, unknown
+from preflight.source.record import NamedTuple, dataclass, field
+
+GIB = 2**30
+
+
+class Device(NamedTuple):
+    """An accelerator. memory: bytes on the card; usable: bytes a process can really get (None: not measured);
+    flops: dense bf16 FLOP/s; intra, inter: bytes/s per device inside and between nodes; architecture: CUDA major
+    (0 for others); context: bytes of driver and libraries outside the allocator; source: where the figures are from."""
+
+    name: str
+    memory: float
+    usable: float | None = None
+    flops: float | None = None
+    intra: float | None = None
+    inter: float | None = None
+    per_node: int = 8
+    architecture: int = 0
+    vendor: str = "nvidia"
+    context: float = 0.75 * GIB
+    aliases: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def budget(self) -> float:
+        """Bytes a job may plan with."""
+        return self.usable if self.usable is not None else self.memory
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The devices of a job: which, how many in all, how many a node. memory: a limit in bytes that the config sets itself."""
+
+    device: Device | None = None
+    count: Value = field(default_factory=lambda: unknown("the number of devices is not given"))
+    per_node: Value = field(default_factory=lambda: unknown("the devices per node are not given"))
+    memory: Value = field(default_factory=lambda: unknown("no limit set"))
+    buffer: Value = field(default_factory=lambda: unknown("no size of communication buffers is set"))
+    """Bytes of a communicator's buffer, where the environment sets them; a communicator has two."""
+
+    measured: float = 0.0
+    """Bytes that a run on this cluster was measured to need beyond its estimate."""
+
+    named: Value = field(default_factory=lambda: unknown("the device is not named"))
+    """Where the job itself names the device, if that is how it is known."""
+
+    said: tuple[Value, ...] = ()
+    """Every source that states the number of devices, for the rule that compares them."""

@@ -1,0 +1,200 @@
+"""A training run in neutral terms. Every field is a Value: known or unknown, with its origin and place.
+
+Sizes are counts, lengths tokens. A dialect fills what it can; what it leaves out stays unknown, and nothing is guessed.
+Fields that may legitimately be absent hold the raw value None (no experts, no virtual stages, no query groups).
+"""
+
+from __future__ import annotations
+
+from preflight.run.request import Target
+from preflight.run.value import Value, unknown
+from preflight.source.record import dataclass, field, fields
+
+_NOT_GIVEN = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The network's shape."""
+
+    family: Value = _NOT_GIVEN  # "gpt", "llama", "glm", "deepseek", "hybrid", "bert", … as the dialect knows it
+    layers: Value = _NOT_GIVEN  # decoder layers, without multi-token-prediction layers
+    hidden: Value = _NOT_GIVEN
+    heads: Value = _NOT_GIVEN
+    query_groups: Value = _NOT_GIVEN  # key/value heads; equals heads for plain multi-head attention
+    head_dim: Value = _NOT_GIVEN
+    ffn: Value = _NOT_GIVEN  # intermediate size of a dense layer
+    gated: Value = _NOT_GIVEN  # True: two input projections (SwiGLU and kin)
+    gate_kept: Value = _NOT_GIVEN  # tensors of the intermediate size that the gate's activation keeps, where no kernel fuses it; None or 0
+    vocab: Value = _NOT_GIVEN  # rows of the embedding as built, padding included
+    sequence: Value = _NOT_GIVEN  # tokens per sample
+    positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 when positions are not learned
+    tied: Value = _NOT_GIVEN  # input and output embedding share weights
+    bias: Value = _NOT_GIVEN  # biases in attention output and MLP linears
+    qkv_bias: Value = _NOT_GIVEN
+    norm: Value = _NOT_GIVEN  # "rms" or "layer"
+    qk_norm: Value = _NOT_GIVEN
+    post_norm: Value = _NOT_GIVEN  # True: attention's and the MLP's output pass a norm of their own
+    hidden_dropout: Value = _NOT_GIVEN
+    attention_dropout: Value = _NOT_GIVEN
+    attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
+    kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
+    cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
+    capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
+    # multi-head latent attention; None when not latent
+    latent: Value = _NOT_GIVEN  # True / False
+    q_lora_rank: Value = _NOT_GIVEN
+    kv_lora_rank: Value = _NOT_GIVEN
+    qk_nope_dim: Value = _NOT_GIVEN
+    qk_rope_dim: Value = _NOT_GIVEN
+    v_dim: Value = _NOT_GIVEN
+    padded_dims: Value = _NOT_GIVEN  # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
+    # mixture of experts; experts None or 0 when dense
+    experts: Value = _NOT_GIVEN
+    top_k: Value = _NOT_GIVEN
+    expert_ffn: Value = _NOT_GIVEN
+    shared_ffn: Value = _NOT_GIVEN  # intermediate size of all shared experts of a layer together; 0 or None without
+    expert_layers: Value = _NOT_GIVEN  # tuple of bool per layer: True where the MLP is a mixture
+    capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
+    dispatcher: Value = _NOT_GIVEN  # how tokens travel to their experts: "alltoall", "allgather", "flex" …
+    grouped_gemm: Value = _NOT_GIVEN  # True: the experts of a rank are one parameter
+    mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
+    lora_rank: Value = _NOT_GIVEN  # None without
+    lora_targets: Value = _NOT_GIVEN  # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
+    gate_apart: Value = _NOT_GIVEN  # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How the run is spread over devices."""
+
+    world: Value = _NOT_GIVEN  # ranks
+    data: Value = _NOT_GIVEN
+    tensor: Value = _NOT_GIVEN
+    pipeline: Value = _NOT_GIVEN
+    context: Value = _NOT_GIVEN
+    expert: Value = _NOT_GIVEN
+    expert_tensor: Value = _NOT_GIVEN
+    extended: Value = _NOT_GIVEN  # tensor-parallel ranks hold experts of their own instead of parts of each expert
+    replica: Value = _NOT_GIVEN  # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
+    virtual: Value = _NOT_GIVEN  # virtual stages per pipeline rank; None when there are none
+    sequence_parallel: Value = _NOT_GIVEN  # effective
+    tensor_x: Value = _NOT_GIVEN  # ranks of the first direction of 2-D tensor parallelism; None without
+    stages: Value = _NOT_GIVEN  # tuple over virtual chunks of tuples over pipeline ranks: decoder layers held; layers[v][s]
+    schedule: Value = _NOT_GIVEN  # "1f1b", "interleaved", "all-forward" (interleaved), "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", …
+    group: Value = _NOT_GIVEN  # micro-batches per virtual-stage group of the interleaved schedule
+    sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
+    deferred: Value = _NOT_GIVEN  # micro-batches whose output-layer weight gradient is put off; 0 without
+    exchanged: Value = _NOT_GIVEN  # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
+    weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
+    expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
+    heads_split: bool = True  # tensor parallelism divides attention by its heads
+    data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
+    split: str = ""  # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Samples per step."""
+
+    micro: Value = _NOT_GIVEN  # samples per micro-batch and data-parallel rank
+    count: Value = _NOT_GIVEN  # micro-batches per step and data-parallel rank
+    total: Value = _NOT_GIVEN  # samples per step
+    varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
+    pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
+    mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompute:
+    """Activation recomputation."""
+
+    mode: Value = _NOT_GIVEN  # "none", "full", "selective"
+    method: Value = _NOT_GIVEN  # Megatron's "uniform" or "block"; None
+    layers: Value = _NOT_GIVEN  # recompute_num_layers; None
+    shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
+    modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
+    full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
+    operators: Value = _NOT_GIVEN  # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
+    repeated: Value = _NOT_GIVEN  # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
+    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
+    offload: Value = _NOT_GIVEN  # activation offloading or swap is on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Bytes per element are derived from these names: "fp32", "bf16", "fp16", "fp8", and "none" (gradients that are not kept)."""
+
+    parameters: Value = _NOT_GIVEN
+    compute: Value = _NOT_GIVEN
+    gradients: Value = _NOT_GIVEN
+    master: Value = _NOT_GIVEN  # master copy in the optimizer; None when there is none
+    states: Value = _NOT_GIVEN  # Adam moments
+    second: Value = _NOT_GIVEN  # the second moment, where it differs; None as the first
+    fp8: Value = _NOT_GIVEN  # fp8 recipe or None
+    fp8_parameters: Value = _NOT_GIVEN
+    gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a buffer of their own at full precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """The optimizer and how its states are sharded."""
+
+    name: Value = _NOT_GIVEN  # "adam", "sgd", "muon", "adam8bit", "lomo", "came" …
+    zero: Value = _NOT_GIVEN  # 0 none, 1 optimizer states, 2 and gradients, 3 and weights
+    shards: Value = _NOT_GIVEN  # ranks over which dense states are sharded
+    expert_shards: Value = _NOT_GIVEN  # the same for expert weights
+    weights_sharded: Value = _NOT_GIVEN  # True: the stored weights are sharded with the states (MindSpore optimizer parallel)
+    offload: Value = _NOT_GIVEN  # fraction of states on the host
+    fsdp: Value = _NOT_GIVEN  # the name of what shards fully; None without
+    double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
+    owned: Value = _NOT_GIVEN  # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
+    in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter
+    gradient_fusion: Value = _NOT_GIVEN  # weight gradients accumulate straight into the main gradient buffer
+    swapped: Value = _NOT_GIVEN  # states lie on the host and visit the device in so many parts during a step; 0 or None when they stay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """What a predict or inference config adds."""
+
+    enabled: Value = _NOT_GIVEN
+    batch: Value = _NOT_GIVEN
+    length: Value = _NOT_GIVEN
+    block_size: Value = _NOT_GIVEN
+    blocks: Value = _NOT_GIVEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such features that
+    may be on. architecture: compute capability of the device that the run was checked for; 0 where none is known."""
+
+    target: Target
+    model: Model = field(default_factory=Model)
+    layout: Layout = field(default_factory=Layout)
+    batch: Batch = field(default_factory=Batch)
+    recompute: Recompute = field(default_factory=Recompute)
+    precision: Precision = field(default_factory=Precision)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    inference: Inference = field(default_factory=Inference)
+    unmodelled: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
+    architecture: int = 0
+
+    def values(self) -> dict[str, Value]:
+        """Every Value by dotted name, in the order of the classes above."""
+        found = {}
+        for part, names in _PARTS.items():
+            of = getattr(self, part)
+            found.update({full: value for full, name in names if isinstance(value := getattr(of, name), Value)})
+        return found
+
+
+_PARTS = {
+    part: tuple((f"{part}.{f.name}", f.name) for f in fields(cls))
+    for part, cls in (
+        *(("model", Model), ("layout", Layout), ("batch", Batch), ("recompute", Recompute)),
+        *(("precision", Precision), ("optimizer", Optimizer), ("inference", Inference)),
+    )
+}

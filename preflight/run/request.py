@@ -1,0 +1,50 @@
+"""What the caller says beside the files: devices, target framework, environment, how far to look around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from preflight.source.record import NamedTuple
+
+
+class Target(NamedTuple):
+    """A framework and its version; version "" means: not said."""
+
+    framework: str
+    version: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read "megatron@0.12.1" or "mindformers"; a leading v in the version is dropped."""
+        framework, _, version = text.partition("@")
+        return cls(framework.strip().lower(), version.strip().lstrip("v"))
+
+    def __str__(self) -> str:
+        return f"{self.framework}@{self.version}" if self.version else self.framework
+
+
+class Request(NamedTuple):
+    """Facts from the command line, the settings or the scheduler; None means not said.
+
+    measured: bytes that a measured run needed beyond what was estimated for it.
+    follow: whether other files that a config names may be opened (the gate says no).
+    environment: variables of the job, not of this process.
+    """
+
+    world_size: int | None = None
+    nodes: int | None = None
+    devices_per_node: int | None = None
+    device: str | None = None
+    target: Target | None = None
+    environment: Mapping[str, str] = {}
+    follow: bool = True
+    measured: float = 0.0
+
+    @property
+    def devices(self) -> int | None:
+        """The stated number of devices in all."""
+        if self.world_size is not None:
+            return self.world_size
+        if self.nodes is not None and self.devices_per_node is not None:
+            return self.nodes * self.devices_per_node
+        return None

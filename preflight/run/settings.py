@@ -1,0 +1,176 @@
+"""What a project says once for all: preflight.toml, or [tool.preflight] in pyproject.toml. Files are not merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from preflight.run.cluster import GIB, Device
+from preflight.run.settings_schema import verify
+from preflight.run.toml import MAX_SETTINGS, parse, read_any
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source
+
+FILE = "preflight.toml"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Facts(NamedTuple):
+    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0"."""
+
+    world_size: int | None = None
+    nodes: int | None = None
+    devices_per_node: int | None = None
+    device: str | None = None
+    target: str | None = None
+
+    def over(self, weaker: Facts) -> Facts:
+        """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
+        merged = weaker._replace(**{name: value for name, value in self._asdict().items() if value is not None})
+        if self.world_size is not None and self.nodes is None:
+            return merged._replace(nodes=None)
+        return merged._replace(world_size=self.world_size) if self.nodes is not None else merged
+
+
+class Choice(NamedTuple):
+    """Rules by id; `*` stands for any part of an id. Empty `select` means all."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def takes(self, rule: str) -> bool:
+        """Whether a rule is to run."""
+        selected = not self.select or any(fnmatchcase(rule, pattern) for pattern in self.select)
+        return selected and not any(fnmatchcase(rule, pattern) for pattern in self.ignore)
+
+
+class PerFile(NamedTuple):
+    """What holds for the files that a pattern matches."""
+
+    pattern: str
+    choice: Choice
+    facts: Facts
+
+
+class Measured(NamedTuple):
+    """A run whose memory was measured: config, bytes that the device tool showed at the peak, facts it ran with."""
+
+    config: str
+    peak: float
+    facts: Facts
+
+
+class Settings(NamedTuple):
+    """All settings. root: the folder that patterns are relative to. raw: what the file says."""
+
+    path: Path | None = None
+    root: Path = Path()
+    choice: Choice = Choice()
+    facts: Facts = Facts()
+    fail_on: str = "error"
+    exclude: tuple[str, ...] = ()
+    per_file: tuple[PerFile, ...] = ()
+    options: Mapping[str, Mapping[str, Any]] = _NOTHING
+    devices: tuple[Device, ...] = ()
+    required_version: str = ""
+    measured: Measured | None = None
+    raw: Mapping[str, Any] = _NOTHING
+
+    def matching(self, path: Path) -> tuple[PerFile, ...]:
+        """The per-file settings of a path, in the order of the file."""
+        return tuple(part for part in self.per_file if path_matches(self.relative(path), part.pattern))
+
+    def relative(self, path: Path) -> str:
+        """A path as patterns see it."""
+        try:
+            return path.absolute().relative_to(self.root.absolute()).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+
+def path_matches(path: str, pattern: str) -> bool:
+    """Whether a pattern matches a path, a folder above it, or (a pattern without `/`) any part of it."""
+    pattern = pattern.rstrip("/").removeprefix("./")
+    parts = path.split("/")
+    if "/" not in pattern:
+        return any(fnmatchcase(part, pattern) for part in parts)
+    return any(fnmatchcase("/".join(parts[:end]), pattern) for end in range(1, len(parts) + 1))
+
+
+def find(start: Path) -> Path | None:
+    """The nearest settings file in a folder or above it. Raises InputError or OSError for one that cannot be read."""
+    for folder in (start, *start.parents):
+        if (own := folder / FILE).is_file():
+            return own
+        project = folder / "pyproject.toml"
+        text = read_any(project) if project.is_file() else ""
+        if "preflight" in text:
+            tool = parse(project, text).get("tool")
+            if isinstance(tool, dict) and "preflight" in tool:
+                return project
+    return None
+
+
+def load(path: Path) -> Settings:
+    """The settings of a file. Raises InputError for anything that is not a setting."""
+    text = Source.read(path, limit=MAX_SETTINGS).text
+    data = parse(path, text)
+    if path.name == "pyproject.toml":
+        data = data.get("tool", {}).get("preflight", {})
+    verify(data, path, text)
+    return _settings(path, data)
+
+
+
+
+def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
+    rules = data.get("rules", {})
+    options = {rule: {name.replace("-", "_"): value for name, value in given.items()} for rule, given in rules.items()}
+    return Settings(
+        path=path,
+        root=path.parent,
+        choice=_choice(data),
+        facts=_facts(data),
+        fail_on=data.get("fail-on", "error"),
+        exclude=tuple(data.get("exclude", ())),
+        per_file=tuple(PerFile(name, _choice(part), _facts(part)) for name, part in data.get("per-file", {}).items()),
+        options=options,
+        devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
+        required_version=data.get("required-version", ""),
+        measured=_measured(data["measured"]) if "measured" in data else None,
+        raw=data,
+    )
+
+
+def _measured(data: Mapping[str, Any]) -> Measured:
+    return Measured(data["config"], data["peak-gib"] * GIB, _facts(data))
+
+
+def _choice(data: Mapping[str, Any]) -> Choice:
+    return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())))
+
+
+def _facts(data: Mapping[str, Any]) -> Facts:
+    return Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+
+
+def _device(data: Mapping[str, Any], path: Path) -> Device:
+    def scaled(name: str, unit: float) -> float | None:
+        return data[name] * unit if name in data else None
+
+    return Device(
+        name=data["name"],
+        memory=data["memory-gib"] * GIB,
+        usable=scaled("usable-gib", GIB),
+        flops=scaled("tflops", 1e12),
+        intra=scaled("intra-gb-per-s", 1e9),
+        inter=scaled("inter-gb-per-s", 1e9),
+        per_node=data.get("per-node", 8),
+        architecture=data.get("architecture", 0),
+        vendor=data.get("vendor", ""),
+        aliases=tuple(data.get("aliases", ())),
+        source=str(path),
+    )

@@ -1,0 +1,183 @@
+"""A folder of the user for what can be made again: safe to delete, never needed, replaced in one step.
+
+What lies there is believed only where this user wrote it on this machine. The folder may lie in a checkout, which
+others fill: so it is never reached through a link, belongs to the user and to nobody else to write, and every text in
+it carries a hash under a secret. The secret lies beside it and counts only with the number and time of its own file,
+which nobody knows before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from functools import cache as once
+
+try:  # hashlib loads OpenSSL first, which takes longer than all of this
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
+VARIABLE = "PREFLIGHT_CACHE_DIR"
+DAY = 24 * 3600
+SECRET = "secret"
+BYTES = 32
+_OURS = r"[0-9a-f]{32}\.json(\.\d+\.tmp)?"
+_NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+def folder() -> str:
+    """Where the files lie; "" where there is no place, or PREFLIGHT_CACHE_DIR is empty: then nothing is kept."""
+    stated = os.environ.get(VARIABLE)
+    if stated is not None:
+        return stated
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA", "")
+    else:
+        home = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "preflight") if os.path.isabs(home) else ""
+
+
+def digest(text: str, key: bytes = b"") -> str:
+    """A short hash of a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).hexdigest()
+
+
+def read(name: str) -> str | None:
+    """The text kept under a name, None where there is none that this user wrote."""
+    where = folder()
+    if not where or not _owned(where) or not _owned(os.path.dirname(os.path.join(where, name))):
+        return None
+    key, kept = _secret(where), _content(os.path.join(where, name))
+    if key is None or kept is None:
+        return None
+    seal, _, text = kept.partition("\n")
+    return text if seal == digest(f"{name}\n{text}", key) else None
+
+
+def write(name: str, text: str) -> None:
+    """Keep a text under a name, which may have one folder; nothing happens where it cannot be written safely."""
+    where = folder()
+    if not where:
+        return
+    path = os.path.join(where, name)
+    try:
+        os.makedirs(where, mode=0o700, exist_ok=True)
+        if not _owned(where):
+            return
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        key = _secret(where) or _new_secret(where)
+        if key is not None and _owned(os.path.dirname(path)):
+            _replace(path, f"{digest(f'{name}{chr(10)}{text}', key)}\n{text}".encode("utf-8", "surrogatepass"))
+    except OSError:
+        return
+
+
+def sweep(name: str, now: float, days: int = 30) -> None:
+    """Remove the files of a folder that were kept there and not written for a while; looks once a day."""
+    where = os.path.join(folder(), name)
+    mark = os.path.join(where, ".swept")
+    if not folder() or not _owned(folder()) or not _owned(where):
+        return
+    try:
+        if os.path.lexists(mark) and now - os.lstat(mark).st_mtime < DAY:
+            return
+        for entry in os.scandir(where):
+            old = now - entry.stat(follow_symlinks=False).st_mtime > days * DAY
+            if old and re.fullmatch(_OURS, entry.name) and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)
+    except OSError:
+        return
+    write(f"{name}/.swept", "")
+
+
+def _owned(where: str) -> bool:
+    """Whether a path is a real folder of this user, which nobody else may write to."""
+    try:
+        status = os.lstat(where)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(status.st_mode) and _private(status, 0o022)
+
+
+def _private(status: os.stat_result, others: int) -> bool:
+    """Whether a file belongs to this user and gives others none of these rights."""
+    return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & others)
+
+
+def _content(path: str) -> str | None:
+    """The text of a regular file of this user, which others may not write to."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _NO_LINK)
+        with open(handle, encoding="utf-8", errors="surrogatepass", newline="") as stream:
+            status = os.fstat(handle)
+            return stream.read() if stat.S_ISREG(status.st_mode) and _private(status, 0o022) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _secret(where: str) -> bytes | None:
+    """The key of this user's hashes, None where there is none yet."""
+    try:
+        handle = os.open(os.path.join(where, SECRET), os.O_RDONLY | _NO_LINK)
+    except (OSError, ValueError):
+        return None
+    try:
+        status, found = os.fstat(handle), os.read(handle, BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    if not stat.S_ISREG(status.st_mode) or not _private(status, 0o077) or len(found) != BYTES:
+        return None
+    return blake2b(b"%d %d" % (status.st_ino, status.st_ctime_ns), digest_size=BYTES, key=found).digest()
+
+
+def _new_secret(where: str) -> bytes | None:
+    """Make the key; one of another call that comes first is taken."""
+    path = os.path.join(where, SECRET)
+    made = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600), "wb") as stream:
+            stream.write(os.urandom(BYTES))
+        if _secret(where) is None:
+            os.replace(made, path)
+    finally:
+        if os.path.lexists(made):
+            os.unlink(made)
+    return _secret(where)
+
+
+def _replace(path: str, data: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600), "wb") as stream:
+            stream.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+@once
+def stamp(roots: tuple[str, ...]) -> str:
+    """What changes when any Python file below the folders does, or this Python: sizes and times, not contents.
+
+    What is installed is replaced as a whole, so its folder's own time and number stand for it.
+    """
+    found, stack = [sys.version, str(sys.flags.optimize)], list(roots)
+    while stack:
+        where = stack.pop()
+        if "site-packages" in where or "dist-packages" in where:
+            status = os.stat(where)
+            found.append(f"{where} {status.st_ino} {status.st_ctime_ns}")
+            continue
+        for entry in sorted(os.scandir(where), key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith(("__pycache__", ".")):
+                stack.append(entry.path)
+    return "\n".join(found)

@@ -1,0 +1,19 @@
+"""Libraries that only some uses need, and the extra of the package that installs each."""
+
+from __future__ import annotations
+
+EXTRAS = {
+    "numpy": "layouts",
+    "jinja2": "reports",
+    "sarif_om": "reports",
+    "attr": "reports",
+    "junitparser": "reports",
+    "matplotlib": "plot",
+}
+"""Extras of the package by the module that they install."""
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """What to install where a module of an extra is missing; "" where another one is, which is a fault of preflight."""
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    return f"this needs {error.name}, which is not installed: pip install 'preflight-llm[{extra}]'" if extra else ""

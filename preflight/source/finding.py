@@ -1,0 +1,159 @@
+"""What a check says: severities, edits by meaning, fixes, findings. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Literal
+
+from preflight.source.message import template_of, values_of
+from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.source.text import Span
+
+Key = tuple[str | int, ...]
+"""The path of a setting: ("parallel_config", "data_parallel") in YAML, ("--num-layers",) on a command line."""
+
+
+class Severity(str, Enum):
+    """error: it will be rejected or die; warning: it runs, probably not as meant; note: good to know."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        """3 for error, 2 for warning, 1 for note."""
+        return {"error": 3, "warning": 2, "note": 1}[self.value]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Kind(str, Enum):
+    """What a rule's errors rest on, which says how far they hold for a release that is not described.
+
+    general: what all releases have in common. options: the options that a release's parser has. no_value: an option
+    without its value, which no parser takes. release: a check of a release. absence: a check of a release that misses
+    an option; one that is not known may give the same. memory: the estimate of memory.
+    """
+
+    GENERAL = "general"
+    OPTIONS = "options"
+    NO_VALUE = "no-value"
+    RELEASE = "release"
+    ABSENCE = "absence"
+    MEMORY = "memory"
+
+    @property
+    def parses(self) -> bool:
+        """It compares a command with the options of a release."""
+        return self in (Kind.OPTIONS, Kind.NO_VALUE)
+
+    @property
+    def of_release(self) -> bool:
+        """It repeats a check of a release."""
+        return self in (Kind.RELEASE, Kind.ABSENCE)
+
+
+class Safety(str, Enum):
+    """safe: same training result; unsafe: batch, loss curve or speed may change; show: advice, never applied."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    SHOW = "show"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Edit(NamedTuple):
+    """One change to a document, by meaning; the fixer turns it into text at the right place and in the right style.
+
+    set: give the setting `key` the value (`None` for a flag without value); it is added where it is missing.
+    remove: delete the setting. rename: keep the value, the key's last part becomes `value`.
+    splice: replace the text of `span` by the string `value`; settings keep their meaning unless `key` names the one
+    that changes.
+    """
+
+    action: Literal["set", "remove", "rename", "splice"]
+    key: Key
+    value: object = None
+    span: Span | None = None
+    run: int = 0
+
+
+class Fix(NamedTuple):
+    """Edits that belong together, all or none."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    safety: Safety = Safety.UNSAFE
+
+
+class Related(NamedTuple):
+    """Another place that takes part in a finding."""
+
+    span: Span
+    label: str = ""
+
+
+class Unverified(NamedTuple):
+    """What a rule could not check, and because of what ("$NNODES"). Rules yield it beside findings; it never refuses.
+
+    One without a because is not told: nothing is missing but what nobody set.
+    """
+
+    because: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to tell. Rules leave `rule` and `kind` as they are; the engine pairs a finding with the rule that made it.
+
+    severity: None means the rule's own; a finding may lower it, never raise it.
+    message: a Message, which knows its template and values; a plain text is taken as it stands.
+    upstream: where the framework says the same, "path/in/repository.py:LINE", "argparse", or None.
+    layout: the fault is one that another parallel layout would cure.
+    """
+
+    message: str
+    span: Span
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    key: Key = ()
+    upstream: str | None = None
+    severity: Severity | None = None
+    rule: str = ""
+    layout: bool = False
+    alternatives: tuple[Fix, ...] = ()
+    kind: Kind = Kind.GENERAL
+
+    @property
+    def template(self) -> str:
+        """The message without its values; of a plain text, the one that gives the same text."""
+        return template_of(self.message)
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """The values that the template's placeholders stand for."""
+        return values_of(self.message)
+
+    @property
+    def path(self) -> str:
+        return self.span.path
+
+    @property
+    def line(self) -> int:
+        return self.span.line
+
+    @property
+    def column(self) -> int:
+        return self.span.column
+
+    def of(self, rule: str, severity: Severity, more: tuple[Related, ...] = (), kind: Kind = Kind.GENERAL) -> Finding:
+        """This finding as a rule's: its severity unless the finding lowers it, and more places that take part."""
+        lowered = self.severity is not None and self.severity.rank < severity.rank
+        related = (*self.related, *more)
+        return replace(self, rule=rule, severity=self.severity if lowered else severity, related=related, kind=kind)

@@ -1,0 +1,103 @@
+"""What somebody may have meant by a word that is not known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+LONGEST = 200
+"""Characters of a word that may be a known one misspelt."""
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known word that is most like a misspelt one, or None. cutoff: how alike, from 0 to 1."""
+    names = tuple(known)
+    return _nearest(word, names, cutoff) if names and len(word) <= LONGEST else None
+
+
+@lru_cache(maxsize=1024)
+def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, 1, cutoff)
+    return close[0] if close else None
+
+
+def meant_boolean(word: str) -> bool | None:
+    """The boolean that a misspelt word most likely means, or None."""
+    lower = word.strip().lower()
+    for known, value in (("true", True), ("false", False)) if 3 <= len(lower) <= 6 and lower.isalpha() else ():
+        if sorted(lower) == sorted(known) or _one_letter_more(lower, known) or _one_letter_more(known, lower):
+            return value
+    return None
+
+
+def _one_letter_more(longer: str, shorter: str) -> bool:
+    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about a word that is not known: "; did you mean 'select'?", or nothing."""
+    return meant(nearest(word, known))
+
+
+def meant(close: str | None) -> str:
+    """The same, where the nearest known word is looked up already."""
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def slip_of(name: str, known: Iterable[str]) -> str | None:
+    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped, or one of its words a letter off.
+
+    A name with one word more or less, or with another number, is another class.
+    """
+    words = _words(name)
+    tests = (_swapped, _doubled)
+    return next(
+        (other for other in known if _flat(other) == _flat(name) or any(test(name, other) for test in tests) or _one_word_off(words, _words(other))), None
+    )
+
+
+def _flat(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _doubled(longer: str, shorter: str) -> bool:
+    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter and longer[i] == longer[i - 1] for i in range(1, len(longer)))
+
+
+def _words(name: str) -> list[str]:
+    """ "MFLossMonitor" → mf, loss, monitor."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def _one_word_off(words: list[str], known: list[str]) -> bool:
+    odd = [(one, other) for one, other in zip(words, known, strict=False) if one != other]
+    return len(words) == len(known) and len(odd) == 1 and _one_letter_off(*odd[0])
+
+
+def _one_letter_off(word: str, known: str) -> bool:
+    """A letter too many, missing or swapped with the next; in longer words also another one."""
+    if not word.isalpha() or len(known) < 4:
+        return False
+    if _one_letter_more(word, known) or _one_letter_more(known, word):
+        return True
+    return _swapped(word, known) or (len(word) == len(known) > 5 and len(_differ(word, known)) == 1)
+
+
+def _swapped(name: str, known: str) -> bool:
+    at = _differ(name, known)
+    return len(name) == len(known) and len(at) == 2 and at[1] == at[0] + 1 and name[at[0]] == known[at[1]] and name[at[1]] == known[at[0]]
+
+
+def _differ(name: str, known: str) -> list[int]:
+    return [i for i, (one, other) in enumerate(zip(name, known, strict=False)) if one != other]
+
+
+def float_of_yaml(text: str) -> str:
+    """A number in scientific notation as YAML 1.1 reads one: with a decimal point and a signed exponent."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}"

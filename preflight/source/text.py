@@ -1,0 +1,179 @@
+"""Text and places in it: a Source is one file as it was read, a Span is a stretch of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+
+from preflight.source.record import NamedTuple
+
+MAX_BYTES = 16 * 1024 * 1024
+_PIECE = 1024 * 1024
+BOM = b"\xef\xbb\xbf"
+
+
+class InputError(Exception):
+    """Input that cannot be read: says which file, and where in it when that is known (line and column from 1)."""
+
+    def __init__(self, message: str, path: str = "", line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.message, self.path, self.line, self.column = message, path, line, column
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.path, self.line, self.column) if part)
+        return f"{place}: {self.message}" if place else self.message
+
+
+def bounded(data: bytes, name: str) -> bytes:
+    """The same bytes. Raises InputError where they are more than a file may have."""
+    if len(data) > MAX_BYTES:
+        raise InputError(f"is more than {MAX_BYTES} bytes long; so many are not read", name)
+    return data
+
+
+def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
+    """All bytes of stdin or of a special file, which has no size to ask for. Raises InputError at the first that is too many."""
+    return bounded(_pieces(read), name)
+
+
+def _bytes(path: Path) -> bytes:
+    """The bytes of a file that is regular once it is open, too, or a little more than allowed."""
+    with open(path, "rb", buffering=0, opener=_open) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError("is not a regular file")
+        return _pieces(stream.read)
+
+
+def _pieces(read: Callable[[int], bytes | None]) -> bytes:
+    """Everything up to the end, or a little more than allowed."""
+    parts, size = [], 0
+    while size <= MAX_BYTES and (part := read(_PIECE)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _kernel() -> int | None:
+    """The device of /proc, whose files have no size, and some of which wait for news."""
+    try:
+        return os.stat("/proc/self").st_dev
+    except OSError:
+        return None
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+
+
+class Position(NamedTuple):
+    """A place a person can find: line and column, both counted from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
+class Source:
+    """The text of one file, decoded without changing a character (line ends included)."""
+
+    __slots__ = ("_starts", "bom", "name", "path", "text")
+
+    def __init__(self, text: str, name: str, *, path: Path | None = None, bom: bool = False) -> None:
+        self.text, self.name, self.path, self.bom = text, name, path, bom
+        self._starts: list[int] | None = None
+
+    @classmethod
+    def read(cls, path: Path, name: str | None = None, limit: int = MAX_BYTES) -> Source:
+        """Read a regular file of a limited number of bytes. Raises InputError when it is missing, special, too large or not UTF-8."""
+        name = name or str(path)
+        try:
+            found = os.stat(path)
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError("is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file", name)
+            if found.st_size > limit:
+                raise InputError(f"is {found.st_size} bytes long; more than {limit} are not read", name)
+            if not found.st_size and found.st_dev == _kernel():
+                raise InputError("cannot be read: it is no file, the kernel makes it up", name)
+            data = _bytes(path) if found.st_size else b""
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
+            raise InputError("does not exist", name) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", name) from None
+        return cls.decode(bounded(data, name), name, path=path)
+
+    @classmethod
+    def decode(cls, data: bytes, name: str, *, path: Path | None = None) -> Source:
+        """Make a Source of bytes. Raises InputError at the first byte that is not UTF-8, or at a NUL byte."""
+        bom = data.startswith(BOM)
+        try:
+            text = (data[len(BOM) :] if bom else data).decode("utf-8")
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode("utf-8", "replace")
+            line = before.count("\n") + 1
+            column = len(before) - before.rfind("\n")
+            raise InputError(f"is not UTF-8 (byte 0x{error.object[error.start]:02x})", name, line, column) from None
+        if (nul := text.find("\0")) >= 0:
+            line = text.count("\n", 0, nul) + 1
+            raise InputError("is a binary file (it contains a NUL byte)", name, line, nul - text.rfind("\n", 0, nul))
+        return cls(text, name, path=path, bom=bom)
+
+    def encode(self, text: str) -> bytes:
+        """The bytes to write for a new text: same encoding, same byte-order mark."""
+        return (BOM if self.bom else b"") + text.encode("utf-8")
+
+    @property
+    def starts(self) -> list[int]:
+        """Offset of the first character of each line."""
+        if self._starts is None:
+            starts = [0]
+            find, at = self.text.find, 0
+            while (at := find("\n", at) + 1) > 0:
+                starts.append(at)
+            self._starts = starts
+        return self._starts
+
+    def position(self, offset: int) -> Position:
+        line = bisect_right(self.starts, offset)
+        return Position(line, offset - self.starts[line - 1] + 1)
+
+    def offset(self, line: int, column: int = 1) -> int:
+        """Inverse of position; line and column count from 1."""
+        return self.starts[line - 1] + column - 1
+
+    def line(self, number: int) -> str:
+        """The text of a line (from 1) without its line end."""
+        end = self.starts[number] if number < len(self.starts) else len(self.text)
+        return self.text[self.starts[number - 1] : end].rstrip("\r\n")
+
+    def span(self, start: int = 0, end: int | None = None) -> Span:
+        return Span(self, start, start if end is None else end)
+
+
+class Span(NamedTuple):
+    """A stretch of a source: offsets in characters, end not included."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def path(self) -> str:
+        return self.source.name
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    @property
+    def line(self) -> int:
+        return self.source.position(self.start).line
+
+    @property
+    def column(self) -> int:
+        return self.source.position(self.start).column
+
+    @property
+    def end_position(self) -> Position:
+        return self.source.position(self.end)

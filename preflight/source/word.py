@@ -1,0 +1,102 @@
+"""A word of a command as it was resolved: known or not, where it was typed, and the pieces it is made of."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from preflight.source.record import NamedTuple
+from preflight.source.text import Span
+
+
+class Unknown:
+    """A value that cannot be known before the job runs; `because` names the cause ("$NNODES", "$(hostname)")."""
+
+    __slots__ = ("because",)
+
+    def __init__(self, because: str = "") -> None:
+        self.because = because
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.because!r})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("an unknown value is neither true nor false")
+
+
+UNKNOWN = Unknown()
+
+
+class Piece(NamedTuple):
+    """A stretch of a word with one origin. exact: `text` is literally the text of `span`, so it can be cut and replaced."""
+
+    text: str | None
+    span: Span
+    uses: tuple[Span, ...] = ()
+    exact: bool = True
+    because: str = ""
+    maybe: bool = False
+
+    def cut(self, start: int, end: int) -> Piece:
+        """Part of a known text."""
+        assert self.text is not None
+        span = Span(self.span.source, self.span.start + start, self.span.start + end) if self.exact else self.span
+        return self._replace(text=self.text[start:end], span=span)
+
+
+class Word(NamedTuple):
+    """A word of a resolved command. text: None when unknown, `because` then says why.
+
+    span: where a human typed it (the assignment, for a variable); uses: the places it flowed through to the command.
+    pieces: what it is composed of, when that is more than one piece ("--log-dir=${DIR}/a").
+    """
+
+    text: str | None
+    span: Span
+    uses: tuple[Span, ...] = ()
+    because: str = ""
+    editable: bool = True
+    maybe: bool = False
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def value(self) -> object:
+        return self.text if self.text is not None else Unknown(self.because)
+
+    @property
+    def parts(self) -> tuple[Word, Word | None]:
+        """A "--flag=value" word as flag and value, each with its own place and each known or not; any other word and None."""
+        pieces = self.pieces or (Piece(self.text, self.span, self.uses, self.editable, self.because, self.maybe),)
+        for index, piece in enumerate(pieces):
+            if piece.text is None or (not index and not piece.text.startswith("--")):
+                return self, None
+            if (at := piece.text.find("=")) >= 0:
+                flag, value = piece.cut(0, at), piece.cut(at + 1, len(piece.text))
+                rest = pieces[index + 1 :] if value.text == "" and pieces[index + 1 :] else (value, *pieces[index + 1 :])
+                return word_of((*pieces[:index], flag)), word_of(rest)
+        return self, None
+
+
+def word_of(pieces: tuple[Piece, ...]) -> Word:
+    """The word that pieces make together; its span is where the pieces were put together."""
+    if len(pieces) == 1:
+        text, span, uses, exact, because, maybe = pieces[0]
+        return Word(text, span, uses, because, exact and text is not None, maybe)
+    whole = all(p.exact and p.text is not None and p.uses == pieces[0].uses for p in pieces)
+    joined = whole and all(a.span.end == b.span.start and a.span.source is b.span.source for a, b in pairwise(pieces))
+    text = None if any(p.text is None for p in pieces) else "".join(p.text or "" for p in pieces)
+    common = _common(pieces)
+    sites = [p.uses[len(p.uses) - common - 1] if len(p.uses) > common else p.span for p in pieces]
+    first = sites[0]
+    same = [site for site in sites if site.source is first.source]
+    span = Span(first.source, min(site.start for site in same), max(site.end for site in same))
+    uses = pieces[0].uses[len(pieces[0].uses) - common :]
+    because = next((p.because for p in pieces if p.text is None), "")
+    return Word(text, span, uses, because, joined, any(p.maybe for p in pieces), () if joined else pieces)
+
+
+def _common(pieces: tuple[Piece, ...]) -> int:
+    """How many of the last uses all pieces share."""
+    count = min(len(p.uses) for p in pieces)
+    while count and any(p.uses[len(p.uses) - count :] != pieces[0].uses[len(pieces[0].uses) - count :] for p in pieces):
+        count -= 1
+    return count

@@ -1,0 +1,162 @@
+"""What only earlier releases of Megatron refuse in the training arguments."""
+
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+MUON = a.optimizer.written.is_in("muon", "dist_muon")
+LEGACY = a.use_legacy_models
+CHUNKED = a.num_layers_per_virtual_pipeline_stage.is_set
+STAGES = a.pipeline_model_parallel_size
+NOT_FOR_MUON = "these releases build Muon for unsharded states only; " + REFUSED
+
+MEGATRON.add(
+    *(
+        conflicts(
+            id,
+            MUON if "dist" in said else a.optimizer.written == "muon",
+            other,
+            message="the optimizer {optimizer} excludes " + flag,
+            why=NOT_FOR_MUON,
+            at=(other, a.optimizer),
+            fixes=(drop(other),),
+        )
+        for id, said, other, flag in (
+            ("muon-with-gradient-overlap", "muon", a.overlap_grad_reduce, "--overlap-grad-reduce"),
+            ("muon-with-gather-overlap", "muon", a.overlap_param_gather, "--overlap-param-gather"),
+            ("muon-with-distributed-optimizer", "dist", a.use_distributed_optimizer, "--use-distributed-optimizer"),
+            ("muon-with-torch-fsdp", "dist", a.use_torch_fsdp2, "--use-torch-fsdp2"),
+            ("muon-with-megatron-fsdp", "dist", a.use_megatron_fsdp, "--use-megatron-fsdp"),
+        )
+    ),
+    refuse(
+        "muon-checkpoint-format",
+        all_of(MUON, ~a.ckpt_format.is_in("torch", "torch_dist")),
+        message="the optimizer {optimizer} is saved as torch or torch_dist, not as {ckpt_format}",
+        why=REFUSED,
+        at=(a.ckpt_format, a.optimizer),
+        fixes=(put(a.ckpt_format, "torch_dist"),),
+    ),
+    conflicts(
+        "deterministic-with-fused-loss",
+        a.deterministic_mode,
+        a.cross_entropy_loss_fusion,
+        message="--deterministic-mode excludes --cross-entropy-loss-fusion",
+        why="the fused loss adds in another order each time; " + REFUSED,
+        at=(a.cross_entropy_loss_fusion, a.deterministic_mode),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "delayed-wgrad-with-gradient-overlap",
+        all_of(a.delay_wgrad_compute, a.overlap_grad_reduce),
+        message="--delay-wgrad-compute excludes --overlap-grad-reduce",
+        why="gradients would be reduced before they are computed; " + REFUSED,
+        at=(a.delay_wgrad_compute, a.overlap_grad_reduce),
+        fixes=(drop(a.delay_wgrad_compute),),
+    ),
+    refuse(
+        "delayed-wgrad-with-legacy-experts",
+        all_of(a.delay_wgrad_compute, a.moe_use_legacy_grouped_gemm),
+        message="--delay-wgrad-compute excludes --moe-use-legacy-grouped-gemm",
+        why=REFUSED,
+        at=(a.moe_use_legacy_grouped_gemm, a.delay_wgrad_compute),
+    ),
+    refuse(
+        "legacy-models-lack-feature",
+        all_of(
+            LEGACY,
+            any_of(
+                a.decoupled_lr.is_set,
+                a.decoupled_min_lr.is_set,
+                a.rotary_interleaved,
+                a.context_parallel_size > 1,
+                a.use_dist_ckpt,
+                a.overlap_param_gather,
+                a.mtp_num_layers > 0,
+                a.moe_latent_size.is_set,
+            ),
+        ),
+        message="--use-legacy-models has no decoupled learning rate, interleaved rotary embedding, context parallelism, "
+        "distributed checkpoint, overlapped gather, multi-token prediction or latent experts",
+        why="the legacy models were not developed further; " + REFUSED,
+        at=(LEGACY,),
+        fixes=(drop(LEGACY),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "retriever-without-its-samples",
+        all_of(a.retro_add_retriever, any_of(all_of(a.retro_project_dir.is_none, a.train_samples.is_none), a.sequence_parallel, STAGES != 1)),
+        message="--retro-add-retriever needs --retro-project-dir or --train-samples, and takes no sequence parallelism and no pipeline",
+        why=REFUSED,
+        at=(a.retro_add_retriever, a.sequence_parallel, STAGES),
+        fixes=(drop(a.retro_add_retriever),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "fp4-parameters-without-fp4",
+        all_of(a.fp4_param, a.fp4.is_none),
+        message="--fp4-param-gather needs --fp4-format",
+        why=REFUSED,
+        at=(a.fp4_param,),
+        fixes=(drop(a.fp4_param, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "inference-blocks-of-odd-size",
+        all_of(
+            a.inference_dynamic_batching,
+            any_of(a.inference_dynamic_batching_block_size % 256 != 0, a.inference_dynamic_batching_chunk_size % 256 != 0),
+        ),
+        message="dynamic batching needs blocks (0.13 and 0.14: chunks) of a multiple of 256 tokens",
+        why=REFUSED,
+        at=(a.inference_dynamic_batching_block_size, a.inference_dynamic_batching_chunk_size, a.inference_dynamic_batching),
+    ),
+    conflicts(
+        "phases-with-ramp",
+        a.phase_transition_iterations.is_set,
+        a.rampup_batch_size.is_set,
+        message="--phase-transition-iterations excludes --rampup-batch-size",
+        why=REFUSED,
+        at=(a.rampup_batch_size, a.phase_transition_iterations),
+    ),
+    refuse(
+        "fsdp-checkpoint-format-in-old-core",
+        all_of(a.use_torch_fsdp2, a.ckpt_format != "torch_dist"),
+        message="--use-torch-fsdp2 is saved as torch_dist, not as {ckpt_format}",
+        why=REFUSED,
+        at=(a.ckpt_format, a.use_torch_fsdp2),
+        fixes=(put(a.ckpt_format, "torch_dist"),),
+    ),
+    refuse(
+        "interleaving-with-few-stages",
+        all_of(CHUNKED, any_of(all_of(a.overlap_p2p_comm, STAGES <= 1), all_of(~a.overlap_p2p_comm, STAGES <= 2))),
+        message="--num-layers-per-virtual-pipeline-stage needs more than {pipeline_model_parallel_size} pipeline stages",
+        why="more than 1 stage, or more than 2 without overlapped communication; " + REFUSED,
+        at=(a.num_layers_per_virtual_pipeline_stage, STAGES),
+        fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
+        layout=True,
+    ),
+    refuse(
+        "evaluation-batch-of-odd-size",
+        any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % (a.eval_micro_batch_size * a.data_parallel_size) != 0),
+        message="evaluation in batches of {eval_global_batch_size} is not a multiple of {eval_micro_batch_size} x {data_parallel_size} ranks",
+        why=REFUSED,
+        at=(a.eval_global_batch_size, a.eval_micro_batch_size),
+    ),
+    refuse(
+        "kv-cache-offloaded-and-removed",
+        all_of(a.perform_rl_step, a.rl_remove_kv_cache_during_training, any_of(a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts)),
+        message="--rl-remove-kv-cache-during-training excludes --rl-offload-kv-cache-during-training and --rl-partial-rollouts",
+        why="a cache that is thrown away can neither be kept on the host nor continued; " + REFUSED,
+        at=(a.rl_remove_kv_cache_during_training, a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts),
+    ),
+    refuse(
+        "offloaded-kv-cache-in-unified-memory",
+        all_of(a.rl_offload_kv_cache_during_training, a.inference_dynamic_batching_unified_memory_level > 0),
+        message="--rl-offload-kv-cache-during-training excludes a key-value cache in unified memory "
+        "(level {inference_dynamic_batching_unified_memory_level})",
+        why=REFUSED,
+        at=(a.rl_offload_kv_cache_during_training, a.inference_dynamic_batching_unified_memory_level),
+    ),
+)

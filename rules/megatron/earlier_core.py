@@ -1,0 +1,117 @@
+"""What only earlier releases refuse in the configuration of the model."""
+
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.rules.megatron.core_names import a, all_of, any_of, gated
+from preflight.source.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+REFUSED = "the model configuration is refused at start-up"
+CAPACITY = a.moe_expert_capacity_factor
+BALANCING = a.moe_router_load_balancing_type
+DISPATCHER = a.moe_token_dispatcher_type
+RANK_CAPACITY = a.moe_expert_rank_capacity_factor
+NET = a.experimental_attention_variant == "gated_delta_net"
+SPARSE = a.experimental_attention_variant == "dsa"
+
+MEGATRON.add(
+    refuse(
+        "capacity-without-alltoall",
+        all_of(CAPACITY.is_set, ~DISPATCHER.is_in("alltoall", "alltoall_seq")),
+        message="a capacity factor of {moe_expert_capacity_factor} needs the alltoall dispatcher, it is {moe_token_dispatcher_type}",
+        why="only alltoall drops tokens in these releases; " + REFUSED,
+        at=(CAPACITY, DISPATCHER),
+        fixes=(put(DISPATCHER, "alltoall"), drop(CAPACITY)),
+    ),
+    requires(
+        "router-padding-without-fp8",
+        a.moe_router_padding_for_fp8,
+        a.fp8.is_set,
+        message="--moe-router-padding-for-fp8 needs --fp8-format",
+        why=REFUSED,
+        at=(a.moe_router_padding_for_fp8,),
+        fixes=(drop(a.moe_router_padding_for_fp8, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "router-padding-with-dispatcher",
+        all_of(a.moe_router_padding_for_fp8, DISPATCHER.is_in("allgather", "alltoall_seq")),
+        message="--moe-router-padding-for-fp8 does not work with the dispatcher {moe_token_dispatcher_type}",
+        why=REFUSED,
+        at=(DISPATCHER, a.moe_router_padding_for_fp8),
+        fixes=(put(DISPATCHER, "alltoall"),),
+    ),
+    refuse(
+        "rank-capacity-without-fused-hybridep",
+        all_of(RANK_CAPACITY.is_set, any_of(~a.use_transformer_engine_op_fuser, a.moe_flex_dispatcher_backend != "hybridep")),
+        message="--moe-expert-rank-capacity-factor {moe_expert_rank_capacity_factor} needs --use-transformer-engine-op-fuser and "
+        "--moe-flex-dispatcher-backend hybridep",
+        why=REFUSED,
+        at=(RANK_CAPACITY,),
+        fixes=(drop(RANK_CAPACITY),),
+    ),
+    refuse(
+        "grouped-weight-without-mxfp8",
+        all_of(a.moe_single_grouped_weight, any_of(a.fp8.is_none, a.fp4.is_set, a.fp8_recipe != "mxfp8")),
+        message="--moe-single-grouped-weight needs fp8 with the recipe mxfp8",
+        why=REFUSED,
+        at=(a.moe_single_grouped_weight, a.fp8_recipe),
+    ),
+    requires(
+        "grouped-weight-without-fuser",
+        a.moe_single_grouped_weight,
+        a.use_transformer_engine_op_fuser,
+        message="--moe-single-grouped-weight needs --use-transformer-engine-op-fuser",
+        why=REFUSED,
+        at=(a.moe_single_grouped_weight,),
+    ),
+    refuse(
+        "expert-overlap-with-predictions",
+        all_of(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers.is_set, a.mtp_num_layers != 1),
+        message="--overlap-moe-expert-parallel-comm takes 1 prediction layer, not {mtp_num_layers}",
+        why=REFUSED,
+        at=(a.mtp_num_layers, a.overlap_moe_expert_parallel_comm),
+        fixes=(put(a.mtp_num_layers, 1), drop(a.overlap_moe_expert_parallel_comm)),
+    ),
+    refuse(
+        "expert-overlap-with-prediction-on-one-stage",
+        all_of(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers == 1, a.pipeline_model_parallel_size <= 1),
+        message="--overlap-moe-expert-parallel-comm with a prediction layer needs a pipeline of more than 1 stage",
+        why=REFUSED,
+        at=(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers),
+        layout=True,
+    ),
+    refuse(
+        "stage-accounting-with-router-loss",
+        all_of(
+            any_of(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
+            a.num_experts.is_set,
+            any_of(BALANCING != "none", a.moe_z_loss_coeff.is_set),
+        ),
+        message="counting embedding or loss as a layer of the pipeline excludes the router's losses",
+        why="the losses are averaged over equal stages in this release; the run is refused at start-up",
+        at=(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
+    ),
+    refuse(
+        "delta-net-with-context-parallel",
+        all_of(NET, a.context_parallel_size != 1),
+        message="the gated delta net does not work with context parallel {context_parallel_size} in this release",
+        why=REFUSED,
+        at=(a.context_parallel_size, a.experimental_attention_variant),
+        layout=True,
+    ),
+    refuse(
+        "sparse-attention-with-context-parallel",
+        all_of(SPARSE, a.context_parallel_size != 1),
+        message="sparse attention (dsa) does not work with context parallel {context_parallel_size} in this release",
+        why=REFUSED,
+        at=(a.context_parallel_size, a.experimental_attention_variant),
+        layout=True,
+    ),
+    refuse(
+        "gated-experts-for-inference",
+        all_of(a.transformer_impl == "inference_optimized", a.num_experts.is_set, gated),
+        message="--transformer-impl inference_optimized has no gated experts (--swiglu, --quick-geglu) in this release",
+        why=REFUSED,
+        at=(a.transformer_impl, a.swiglu, a.quick_geglu),
+        fixes=(put(a.transformer_impl, "transformer_engine"),),
+    ),
+)

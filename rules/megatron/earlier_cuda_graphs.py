@@ -1,0 +1,130 @@
+"""CUDA graphs in Megatron core 0.11 to 0.17, where --cuda-graph-scope says what is captured."""
+
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+SCOPE = a.cuda_graph_scope
+IMPL = a.cuda_graph_impl
+ASKED = all_of(IMPL.written.is_set, IMPL.written != "none")
+LOCAL = any_of(IMPL.written == "local", all_of(IMPL.is_none, a.enable_cuda_graph))  # before 0.15 there is no --cuda-graph-impl
+ATTENTION = all_of(IMPL == "transformer_engine", SCOPE == "attn")
+ITERATION = any_of(SCOPE == "full_iteration", SCOPE.has("full_iteration"))
+ALLOCATOR = env("PYTORCH_CUDA_ALLOC_CONF")
+
+MEGATRON.add(
+    refuse(
+        "iteration-graph-by-transformer-engine",
+        all_of(IMPL == "transformer_engine", ITERATION),
+        message="--cuda-graph-scope full_iteration needs --cuda-graph-impl local, not {cuda_graph_impl}",
+        why="Transformer Engine captures layers, not iterations; the model configuration is refused",
+        at=(SCOPE, IMPL),
+        fixes=(put(IMPL, "local"), drop(SCOPE)),
+    ),
+    refuse(
+        "graph-scope-full-beside-others",
+        all_of(SCOPE.has("full"), SCOPE.length > 1, SCOPE != "full_iteration", SCOPE != "full"),
+        message="--cuda-graph-scope full captures the whole layer and stands alone",
+        why=REFUSED,
+        at=(SCOPE,),
+    ),
+    refuse(
+        "attention-graph-with-its-recompute",
+        all_of(ATTENTION, a.recompute_granularity == "selective", any_of(a.recompute_modules.has("core_attn"), a.recompute_modules.has("mla_up_proj"))),
+        message="attention is captured as a CUDA graph and cannot be recomputed in parts, --recompute-modules has core_attn or mla_up_proj",
+        why="the graph already contains what would run again; the model configuration is refused",
+        at=(a.recompute_modules, SCOPE, a.recompute_granularity),
+    ),
+    refuse(
+        "graph-with-selective-recompute",
+        all_of(IMPL.is_set, IMPL != "none", a.recompute_granularity == "selective", ~ATTENTION),
+        message="activations can only be recomputed beside CUDA graphs of attention by transformer_engine, not beside {cuda_graph_impl} of {cuda_graph_scope}",
+        why="the model configuration is refused at start-up",
+        at=(a.recompute_granularity, IMPL, SCOPE),
+    ),
+    refuse(
+        "iteration-graph-with-nan-check",
+        all_of(LOCAL, ITERATION, a.check_for_nan_in_loss_and_grad, any_of(a.inference_dynamic_batching.is_none, ~a.inference_dynamic_batching)),
+        message="a CUDA graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad",
+        why="the check copies the loss to the host in each step, a graph cannot; " + REFUSED,
+        at=(SCOPE, IMPL, a.enable_cuda_graph),
+        fixes=(put(a.check_for_nan_in_loss_and_grad, False, safety=Safety.UNSAFE),),
+    ),
+    refuse(
+        "iteration-graph-for-fp8-inference",
+        all_of(IMPL.written == "local", a.inference_dynamic_batching, ITERATION, a.fp8.is_set),
+        message="a CUDA graph of the whole iteration cannot be captured for inference in fp8",
+        why=REFUSED,
+        at=(SCOPE, a.fp8),
+    ),
+    refuse(
+        "inference-graph-for-fp8",
+        all_of(
+            IMPL.written == "local",
+            SCOPE.has("full_iteration_inference"),
+            a.fp8.is_set,
+            any_of(a.transformer_impl != "inference_optimized", a.fp8_recipe != "mxfp8"),
+        ),
+        message="--cuda-graph-scope full_iteration_inference takes fp8 only with --transformer-impl inference_optimized and --fp8-recipe mxfp8",
+        why=REFUSED,
+        at=(SCOPE, a.fp8, a.fp8_recipe),
+    ),
+    refuse(
+        "graph-without-padded-experts",
+        all_of(
+            IMPL.written == "local",
+            a.expert_model_parallel_size > 1,
+            ~a.moe_pad_experts_for_cuda_graph_inference,
+            a.transformer_impl != "inference_optimized",
+        ),
+        message="local CUDA graphs with expert parallel {expert_model_parallel_size} need --moe-pad-experts-for-cuda-graph-inference",
+        why="these releases ask for it in training too; " + REFUSED,
+        at=(IMPL, a.expert_model_parallel_size),
+        fixes=(put(a.moe_pad_experts_for_cuda_graph_inference), drop(IMPL)),
+    ),
+    refuse(
+        "external-graph-without-tracker",
+        all_of(a.external_cuda_graph, ~a.te_rng_tracker),
+        message="--external-cuda-graph needs --te-rng-tracker",
+        why="a graph replays random numbers only with Transformer Engine's tracker; " + REFUSED,
+        at=(a.external_cuda_graph,),
+        fixes=(put(a.te_rng_tracker), drop(a.external_cuda_graph)),
+    ),
+    refuse(
+        "any-graph-with-expandable-segments",
+        all_of(any_of(a.external_cuda_graph, ASKED), ALLOCATOR.is_set, ALLOCATOR.has("expandable_segments:True")),
+        message="CUDA graphs exclude expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
+        why="replays may read memory that has moved; " + REFUSED,
+        at=(a.external_cuda_graph, IMPL),
+    ),
+    conflicts(
+        "external-graph-with-full-recompute",
+        a.external_cuda_graph,
+        a.recompute_granularity == "full",
+        message="--external-cuda-graph excludes full recomputation",
+        why=REFUSED,
+        at=(a.recompute_granularity, a.external_cuda_graph),
+        fixes=(drop(a.external_cuda_graph, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "old-cuda-graph-with-split-inference",
+        all_of(a.enable_cuda_graph, a.inference_batch_times_seqlen_threshold > -1),
+        message="--inference-batch-times-seqlen-threshold {inference_batch_times_seqlen_threshold} excludes CUDA graphs",
+        why=REFUSED,
+        at=(a.inference_batch_times_seqlen_threshold, a.enable_cuda_graph),
+    ),
+    refuse(
+        "expert-overlap-with-captured-experts",
+        all_of(
+            a.overlap_moe_expert_parallel_comm,
+            IMPL.is_set,
+            IMPL != "none",
+            any_of(IMPL != "transformer_engine", SCOPE.has("mlp"), SCOPE.has("moe")),
+        ),
+        message="--overlap-moe-expert-parallel-comm takes CUDA graphs by transformer_engine only, without mlp and moe in their scope",
+        why="the overlapped layer runs in pieces that a graph of it does not have; the model configuration is refused",
+        at=(a.overlap_moe_expert_parallel_comm, IMPL, SCOPE),
+    ),
+)

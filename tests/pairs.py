@@ -1,0 +1,69 @@
+"""Pairs of runs: one that a declared check finds, and its neighbour that it leaves alone (tests/constraints/*.yaml)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+FOLDER = Path(__file__).parent / "constraints"
+PREFIXES = {
+    "megatron-core": "megatron/",
+    "megatron-training": "megatron/",
+    "mindspeed": "",
+    "mindformers-graph": "mindformers/",
+    "mindformers-pynative": "pynative/",
+}
+"""The tables, and what stands before the ids in each."""
+Run = str | Mapping[str, Any]
+"""What is put over a base: options, or values by dotted name."""
+
+
+class Pair(NamedTuple):
+    """A row of a table. row: as it is written, with base, devices, target and environment."""
+
+    rule: str
+    table: str
+    row: Mapping[str, Any]
+    found: Run
+    silent: Run
+
+    @property
+    def base(self) -> Run:
+        """What both runs are put over."""
+        bases: Mapping[str, Run] = read(self.table)["bases"]
+        return bases[self.row.get("base") or next(iter(bases))]
+
+
+@cache
+def read(table: str) -> Any:
+    """A table as it is written."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((FOLDER / f"{table}.yaml").read_text(encoding="utf-8"), Loader=loader)
+
+
+def pairs() -> Iterator[Pair]:
+    """Every pair of every table."""
+    for table, prefix in PREFIXES.items():
+        for row in read(table)["cases"]:
+            sides = ("speaks", "silent") if "speaks" in row else ("rejected", "accepted")
+            yield Pair(f"{prefix}{row['rule']}", table, row, row[sides[0]], row[sides[1]])
+
+
+def config(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A base with values put in by dotted name; None removes a key, and the text null is the null of YAML."""
+    made = copy.deepcopy(dict(base))
+    for name, value in changes.items():
+        *path, last = name.split(".")
+        place = made
+        for part in path:
+            place = place.setdefault(part, {})
+        if value is None:
+            place.pop(last, None)
+        else:
+            place[last] = None if value == "null" else copy.deepcopy(value)
+    return made

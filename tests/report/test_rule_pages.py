@@ -1,0 +1,111 @@
+"""Pages of rules: one for each topic, a section for each rule, conditions in words, examples that were run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from email.message import Message
+from functools import cache
+
+import pytest
+import write_examples
+
+from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of
+from preflight.lint.sentences import Spelled, refusal
+from preflight.plugins.manager import load
+from preflight.report import distribution
+from preflight.report.page import documented, pages, rule_page
+from preflight.report.topics import anchor, page_path, section_path, section_url, topics
+
+RULES = {rule.id: rule for rule in documented(load().rules(None))}
+DECLARED = sorted(id for id, rule in RULES.items() if isinstance(getattr(rule, "refuse", None), Expression))
+
+
+@cache
+def written() -> dict[str, str]:
+    return pages(RULES.values())
+
+
+def anchors(text: str) -> Counter[str]:
+    """The headings of a page as links name them."""
+    return Counter(re.findall(r"^##? ([a-z0-9-]+)$", text, re.MULTILINE))
+
+
+def test_every_rule_has_one_section_on_the_page_of_its_topic() -> None:
+    for id in RULES:
+        assert anchors(written()[page_path(id)])[anchor(id)] == 1, id
+
+
+def test_rules_of_one_file_share_a_page() -> None:
+    assert section_path("mindspeed/tp-2d-coc") == "mindspeed/tp-2d.md#tp-2d-coc"
+    assert section_path("mindspeed-llm/capacity-dispatcher").startswith("mindspeed/llm-")
+    assert section_path("device-count") == "device-count.md#device-count"
+    assert len(written()) == len(topics()) + 2  # the list, and the rule of the engine
+    assert len(written()) <= len(RULES) / 5
+
+
+def test_a_rule_of_a_plugin_has_a_page_of_its_own() -> None:
+    assert page_path("acme-no-seed") == "acme-no-seed.md"
+
+
+@pytest.mark.parametrize("id", DECLARED)
+def test_a_declared_check_is_told_in_words_with_a_run_that_is_found_and_one_that_is_not(id: str) -> None:
+    page = rule_page(RULES[id])
+    what = page.partition("## What it does\n")[2].partition("\n## ")[0]
+    outside = re.sub(r"`[^`]*`", "", what)
+    assert not re.search(r"==|!=|[<>]=?|\bnot \(|[a-z]_[a-z]|\bNone\b", outside), outside
+    example = page.partition("## Example\n")[2].partition("\n## ")[0]
+    assert "\n    " in example and "Use instead" in example and "preflight reports:\n\n> " in example
+
+
+def test_examples_are_fresh() -> None:
+    have = {path.name: path.read_text(encoding="utf-8") for path in write_examples.FOLDER.glob("*.json")}
+    assert have == dict(write_examples.written()), "run `python tests/write_examples.py`"
+
+
+def spell(handle: Handle) -> Spelled:
+    text = f"`--{handle.name}`"
+    return Spelled(text, f"{text} is on", f"{text} is off") if handle.name in "abc" else Spelled(text)
+
+
+a = Handles()
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (a.a & a.b, "`--a` together with `--b`."),
+        (a.a & ~a.b, "`--a` without `--b`."),
+        (a.a & (a.x > 1), "a run where `--a` is on and `--x` is greater than 1."),
+        (a.x % a.y != 0, "a run where `--x` is not a multiple of `--y`."),
+        (~(a.x % a.y == 0), "a run where `--x` is not a multiple of `--y`."),
+        (~a.x.is_in("p", "q"), "a run where `--x` is none of `p` and `q`."),
+        (~a.x.is_in("p"), "a run where `--x` is not `p`."),
+        (a.x.is_set & (a.x < 4), "a run where `--x` is less than 4."),
+        (a.x.is_none, "a run where `--x` is not set."),
+        (a.x.given & ~a.y.given, "a run where `--x` is given and `--y` is not given."),
+        (~(a.a & (a.x == "")), "a run where `--a` is off or `--x` is not empty."),
+        (a.a & any_of(a.b, a.x * 2 >= 7), "a run where `--a` is on and (`--b` is on or `--x` x 2 is at least 7)."),
+        (a.x.has("p") & Expression("==", a.b, False), "a run where `--x` contains `p` and `--b` is off."),
+        (
+            all_of(~a.a, ~a.b, ~a.c, a.x == 1),
+            "a run where all of these hold:\n\n* `--x` is 1\n* `--a`, `--b` and `--c` are off",
+        ),
+    ],
+)  # fmt: skip
+def test_a_condition_in_words(condition: Expression, words: str) -> None:
+    assert refusal(condition, spell) == words
+
+
+def test_links_to_sections_lead_to_where_the_distribution_says_the_pages_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Message()
+    monkeypatch.setattr(distribution, "metadata", lambda name: said)
+    assert section_url("device-count") is None
+    said["Project-URL"] = "Repository, https://git.example.com/preflight.git"
+    assert (
+        section_url("mindspeed/tp-2d-coc")
+        == "https://git.example.com/preflight/blob/main/docs/rules/mindspeed/tp-2d.md#tp-2d-coc"
+    )
+    said["Project-URL"] = "Documentation, https://preflight.example.com/docs/"
+    assert section_url("device-count") == "https://preflight.example.com/docs/rules/device-count.md#device-count"
+    assert section_url("acme-no-seed") is None

@@ -1,0 +1,89 @@
+"""What the evidence of Megatron's releases names, and what is decided about each check: the parts of schemas/megatron agree."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import preflight
+from preflight.lint.constraint import Constraint
+from preflight.lint.evidence import evidence
+from preflight.plugins.manager import load
+from preflight.report.coverage import coverage
+
+SCHEMAS = Path(__file__).parent.parent / "schemas" / "megatron"
+RULES = {rule.id: rule for rule in load().rules(None) if "megatron" in rule.frameworks}
+OPEN_SITES, OPEN_REWORDED = 232, 9
+"""Checks, and rewordings of checks, that nobody has decided about. These numbers only go down."""
+
+
+def read(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    return document
+
+
+DECISIONS, EVIDENCE, HOLDS = read("decisions.json"), read("evidence.json"), read("holds.json")
+
+
+def test_no_more_checks_are_left_undecided_than_before() -> None:
+    assert len(DECISIONS["open sites"]) <= OPEN_SITES
+    assert len(DECISIONS["open reworded"]) <= OPEN_REWORDED
+    assert not DECISIONS["open rules"]
+    assert not DECISIONS["open places"]
+
+
+def test_each_check_has_a_rule_a_reason_or_stands_among_the_open_ones() -> None:
+    owned = {site for sites, mentioned in EVIDENCE["rules"].values() for site in (*sites, *mentioned)}
+    decided = set(DECISIONS["sites"])
+    listed = set(DECISIONS["open sites"])
+    refusals = {id for id, (kind, *_) in EVIDENCE["sites"].items() if kind in ("assert", "raise", "call", "exit")}
+    assert refusals <= owned | decided | listed
+    assert not listed & (owned | decided)
+
+
+def test_evidence_names_rules_that_there_are() -> None:
+    known = {rule.id for rule in load().rules(None)}
+    assert set(EVIDENCE["rules"]) <= known
+    assert set(HOLDS["holds"]) <= known
+    assert set(DECISIONS["stands"]) <= known
+    assert set(DECISIONS["rules"]) <= known
+
+
+def test_each_rule_has_evidence_or_somebody_decided_that_it_has_none() -> None:
+    own = {id for id in RULES if id.startswith("megatron/")}
+    assert own <= set(HOLDS["holds"]) | set(DECISIONS["rules"])
+    assert not set(HOLDS["holds"]) & set(DECISIONS["rules"])
+
+
+def test_each_decision_has_a_reason() -> None:
+    assert all(len(reason) > 10 for part in ("sites", "rules") for reason in DECISIONS[part].values())
+    assert all(len(reason) > 10 for _, _, reason in DECISIONS["within"].values())
+
+
+def test_no_constraint_of_megatron_names_a_line_that_evidence_has() -> None:
+    for rule in RULES.values():
+        real = getattr(rule, "real", rule)
+        if isinstance(real, Constraint) and real.id in HOLDS["holds"]:
+            places = [real.upstream] if isinstance(real.upstream, str) else [place for name, place in real.upstream.items() if name[0].isdigit()]
+            assert not [place for place in (*places, *real.also) if re.match(r"megatron/.*:\d+$", place)], real.id
+            assert not real.versions, f"{real.id}: the evidence says the releases"
+
+
+@pytest.mark.parametrize(("release", "place"), [("0.16.0", "megatron/training/arguments.py:665"), ("0.17.0", "megatron/training/arguments.py:934")])
+def test_a_finding_names_the_line_of_its_release(release: str, place: str) -> None:
+    sizes = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --lr 1e-4"
+    words = f"{sizes} --train-iters 10 --bf16 --vocab-size 32000 --fp4-param-gather".split()
+    report = preflight.check_command(["pretrain_gpt.py", *words], world_size=1, target=f"megatron@{release}", env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    found = {finding.rule: finding.upstream for finding in report.findings}
+    assert found["megatron/fp4-parameters-without-fp4"] == place
+
+
+def test_each_release_whose_checks_are_described_is_reported() -> None:
+    known, text = evidence("megatron"), coverage(("megatron",))
+    assert known is not None
+    for release in known.checked:
+        assert re.search(rf"^  {re.escape(release)}: \d+ checks, \d+ with a rule, \d+ left out for a reason, \d+ open$", text, re.M), release

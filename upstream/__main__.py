@@ -1,0 +1,109 @@
+"""The command line of the maintainers' tools: python -m upstream COMMAND"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from upstream.checkout import NoRevision
+from upstream.compact import entries, short
+from upstream.conform import conform
+from upstream.diff import diff
+from upstream.extraction import changes, scoped, sites_of
+from upstream.frameworks import FRAMEWORKS, MEGATRON
+from upstream.options import NoOptions, options
+from upstream.repositories import NoRepository, Repositories
+from upstream.write import SCHEMAS, write
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = argparse.ArgumentParser(prog="python -m upstream", description=__doc__)
+    commands = whole.add_subparsers(dest="command", required=True)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--repository", action="append", default=[], metavar="[FRAMEWORK=]PATH", help="a clone or bare repository"
+    )
+    shared.add_argument("--python", default=sys.executable, help="the Python that runs the frameworks' own code")
+    for name, about in (
+        ("options", "the option table of a release"),
+        ("checks", "its checks, or with --all also its silent changes"),
+    ):
+        command = commands.add_parser(name, parents=[shared], help=about)
+        command.add_argument("--framework", default=MEGATRON.name, choices=FRAMEWORKS)
+        command.add_argument("--tag", required=True, help="a release, tag, branch or commit")
+        command.add_argument("--all", action="store_true", help="every file, and what it changes silently")
+    command = commands.add_parser("diff", parents=[shared], help="what is new, changed and gone between two releases")
+    command.add_argument("--framework", default=MEGATRON.name, choices=FRAMEWORKS)
+    command.add_argument("old")
+    command.add_argument("new")
+    command = commands.add_parser("conform", parents=[shared], help="compare labels with the validators of a release")
+    command.add_argument("--framework", default=MEGATRON.name, choices=[MEGATRON.name])
+    command.add_argument("--tag", required=True, help="a release")
+    command.add_argument("--labels", type=Path, required=True, help="labelled runs: JSON lines, packed or not")
+    command.add_argument("--limit", type=int, default=0, help="only the first so many of them")
+    command.add_argument("--mutations", type=int, default=0, help="as many runs with an option more, less or otherwise")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--preflight", action="store_true", help="compare preflight's verdicts, too")
+    command = commands.add_parser("write", parents=[shared], help="write schemas/<framework>/")
+    command.add_argument("frameworks", nargs="+", choices=FRAMEWORKS)
+    command.add_argument("--out", type=Path, default=SCHEMAS)
+    return whole
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs a command; 2 where a repository or a release's parser is not to be had."""
+    given = parser().parse_args(words)
+    first = given.frameworks[0] if given.command == "write" else given.framework
+    repositories = Repositories(given.repository, first)
+    try:
+        return _run(given, repositories)
+    except (NoRepository, NoRevision, NoOptions) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _run(given: argparse.Namespace, repositories: Repositories) -> int:
+    if given.command == "write":
+        for name in given.frameworks:
+            for path in write(FRAMEWORKS[name], repositories, given.python, given.out):
+                print(path)
+        return 0
+    framework = FRAMEWORKS[given.framework]
+    if given.command == "diff":
+        evidence = SCHEMAS / framework.name / "evidence.json"
+        print(*diff(framework, repositories, (given.old, given.new), given.python, evidence), sep="\n")
+        return 0
+    if given.command == "conform":
+        release = framework.release(given.tag)
+        print(*conform(framework, repositories, release, given.labels, vars(given)), sep="\n")
+        return 0
+    source = repositories.checkout(framework, given.tag)
+    if given.command == "options":
+        release = next(
+            (one for one in framework.releases if given.tag in (one.name, one.revision)), framework.releases[-1]
+        )
+        table = options(framework, repositories, release._replace(revision=source.revision), given.python)
+        print(entries({"framework": framework.name, "commit": source.commit, "options": table}), end="")
+        return 0
+    for site in sites_of(framework, source):
+        if given.all or scoped(framework, site):
+            change = changes(framework, site)
+            print(
+                short(
+                    [
+                        f"{site.file}:{site.line}",
+                        site.function,
+                        "change" if change else site.kind,
+                        site.hash,
+                        site.shown,
+                    ]
+                )
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

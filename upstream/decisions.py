@@ -1,0 +1,101 @@
+"""What people decided about checks, and what is still to be decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from upstream.described import Checks
+from upstream.documents import spans
+from upstream.evidence import held
+from upstream.extraction import scoped
+from upstream.follow import Line
+
+HUMAN = ("sites", "rules", "same", "stands", "within")
+"""What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as what a rule was read at;
+rule → site that it stands for → releases at which it was read; rule → first and last release that it is kept to, and why."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The decisions of people, empty where there are none."""
+    known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {name: known.get(name, {}) for name in HUMAN}
+
+
+def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any]) -> dict[str, Any]:
+    """The decisions, and what nobody has decided: sites without a rule, rules without a site, sites that were reworded.
+
+    rules: those that could have a site here only.
+    """
+    owned = checks.owners()
+    sites = {
+        line.id: [
+            spans(checks.number(number) for number, site in line.places.items() if scoped(checks.framework, site)),
+            shown(line),
+        ]
+        for line in checks.wanted()
+        if line.id not in owned
+        and line.id not in decided["sites"]
+        and any(scoped(checks.framework, site) for site in line.places.values())
+    }
+    without = sorted({rule.id for rule in rules} - set(checks.mapped.rules) - set(decided["rules"]))
+    missing = [
+        f"{place.rule} {place.file}:{place.line} {place.release}".rstrip()
+        for place in checks.mapped.missing
+        if place.rule not in decided["rules"]
+    ]
+    found: dict[str, Any] = {
+        "sites": dict(sorted(sites.items(), key=lambda item: str(item[1][1]))),
+        "rules": without,
+        "places": sorted(missing),
+        "reworded": _reworded(checks, decided),
+        "versions": contradicted(checks, rules, decided),
+    }
+    return {**{name: decided[name] for name in HUMAN}, **{f"open {name}": value for name, value in found.items()}}
+
+
+def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """Rule → of the releases that it was read at, those that have its check and that it leaves out, and the other
+    way round."""
+    lines = checks.by_id
+    found: dict[str, list[list[str]]] = {}
+    names = [release.name for release in checks.releases]
+    read_at = {name for name in checks.framework.read_at if name[:1].isdigit()}
+    for rule in rules:
+        evidence = checks.mapped.rules.get(rule.id)
+        if evidence is None or not evidence.sites or rule.id in decided["rules"]:
+            continue
+        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]}
+        meant = {name for name in read_at if rule.concerns({checks.framework.name: name})}
+        left = [sorted(sure & read_at - meant), sorted(meant - sure)]
+        found |= {rule.id: left} if left[0] or left[1] else {}
+    return dict(sorted(found.items()))
+
+
+def shown(line: Line) -> str:
+    """Where a line is, or was last."""
+    return f"{line.last.file}:{line.last.line} {line.last.function}"
+
+
+def _reworded(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
+    """Site → hash → releases, where a rule's site is not as it was read."""
+    lines, read = checks.by_id, _hashes(checks)
+    found: dict[str, dict[str, set[int]]] = {}
+    for evidence in checks.mapped.rules.values():
+        for number in sorted(held(evidence, lines, decided["same"])[1]):
+            for id in evidence.sites:
+                site = lines[id].places.get(number)
+                if site is not None and site.hash not in read[id] and site.hash not in decided["same"].get(id, ()):
+                    found.setdefault(id, {}).setdefault(site.hash, set()).add(checks.number(number))
+    return {id: {hash: spans(numbers) for hash, numbers in hashes.items()} for id, hashes in sorted(found.items())}
+
+
+def _hashes(checks: Checks) -> dict[str, set[str]]:
+    """Site → what any of its rules was read at."""
+    found: dict[str, set[str]] = {}
+    for evidence in checks.mapped.rules.values():
+        for id, hashes in evidence.sites.items():
+            found.setdefault(id, set()).update(hashes)
+    return found

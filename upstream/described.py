@@ -1,0 +1,115 @@
+"""Everything that is extracted of a framework, release by release, and what the rules have to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from upstream.evidence import Mapped, mapped
+from upstream.extraction import changes, scoped, sites_of
+from upstream.follow import Line, followed
+from upstream.frameworks import FRAMEWORKS, Framework, Release
+from upstream.known import Known
+from upstream.options import NoOptions, Row, Table, delta, options
+from upstream.places import all_rules, places
+from upstream.repositories import Repositories, followed_releases
+from upstream.sites import Site
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The lines of a framework's sites through its followed releases, and the rules' part in them."""
+
+    framework: Framework
+    releases: Sequence[Release]
+    lines: Sequence[Line]
+    mapped: Mapped
+
+    @property
+    def by_id(self) -> Mapping[str, Line]:
+        return {line.id: line for line in self.lines}
+
+    def number(self, followed_release: int) -> int:
+        """The number among all releases of one of those that are followed."""
+        return self.framework.releases.index(self.releases[followed_release])
+
+    def owners(self) -> dict[str, set[str]]:
+        """Line id → the rules that stand for it."""
+        found: dict[str, set[str]] = {}
+        for rule, evidence in self.mapped.rules.items():
+            for id in (*evidence.sites, *evidence.mentioned):
+                found.setdefault(id, set()).add(rule)
+        return found
+
+    def wanted(self) -> list[Line]:
+        """The lines that are written down: where a rule stands for one, somebody has to decide about it, or an
+        argument changes silently."""
+        owned = self.owners()
+        return [
+            line for line in self.lines if line.id in owned or any(self._counts(site) for site in line.places.values())
+        ]
+
+    def _counts(self, site: Site) -> bool:
+        return scoped(self.framework, site) or changes(self.framework, site)
+
+
+def checks(
+    framework: Framework, repositories: Repositories, releases: Sequence[Release] = (), say: Say = print, known: Known | None = None
+) -> Checks:
+    """Extracts and follows the sites of these releases, by default of all that are followed; known: what rules stand for."""
+    releases, known = releases or followed_releases(framework), known or Known()
+    rules = all_rules()
+    wanted, ids = places(rules, framework), {rule.id for rule in rules}
+    named = frozenset(place.file for place in wanted if place.declared) | known.files
+    found = []
+    for release in releases:
+        found.append(sites_of(framework, repositories.checkout(framework, release.revision), named))
+        count = sum(scoped(framework, site) for site in found[-1])
+        say(f"{framework.name} {release.name}: {count} checks on the way of a config")
+    lines = followed(found)
+    ids -= known.without
+    wanted = [place for place in wanted if place.rule not in known.without]
+    stands = [{rule: sites for rule, sites in part.items() if rule in ids} for part in known.stands]
+    return Checks(framework, releases, lines, mapped(wanted, lines, [release.name for release in releases], framework.read_at, stands))
+
+
+def tables(
+    framework: Framework, repositories: Repositories, python: str, say: Say = print
+) -> list[Mapping[str, Row | None]]:
+    """The option table of each release.
+
+    Of one that is built on another's only what differs. A parser that does not run gives an empty one.
+    """
+    whole: dict[tuple[str, str], Table] = {}
+    found: list[Mapping[str, Row | None]] = []
+    for release in framework.releases:
+        try:
+            table = options(framework, repositories, release, python)
+        except NoOptions as error:
+            say(f"no options: {error}")
+            found.append({})
+            continue
+        for name, under in release.on[:1]:
+            base = FRAMEWORKS[name]
+            if (name, under) not in whole:
+                whole[name, under] = options(base, repositories, base.release(under), python)
+            found.append(delta(table, whole[name, under]))
+            say(
+                f"{framework.name} {release.name}: {len(table)} options, {len(found[-1])} otherwise than {name} {under}"
+            )
+        if not release.on:
+            found.append(table)
+            say(f"{framework.name} {release.name}: {len(table)} options or keys")
+    return found
+
+
+def blobs(framework: Framework, repositories: Repositories, files: Sequence[str]) -> dict[str, list[Any]]:
+    """File → its git object at each release (shortened), null where it is not."""
+    found: dict[str, list[Any]] = {}
+    for number, release in enumerate(framework.releases):
+        for path, blob in repositories.checkout(framework, release.revision).blobs(files).items():
+            found.setdefault(path, [None] * len(framework.releases))[number] = blob
+    return dict(sorted(found.items()))

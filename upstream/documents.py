@@ -1,0 +1,134 @@
+"""The documents that are written for a framework: releases, options, evidence, the releases in which each rule
+holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from upstream.compact import Inline
+from upstream.described import Checks
+from upstream.evidence import Evidence, held
+from upstream.follow import Line
+from upstream.frameworks import Framework
+from upstream.options import FIELDS, Row, intervals
+from upstream.repositories import Repositories
+from upstream.sites import Site
+
+Document = dict[str, Any]
+Same = Mapping[str, Sequence[str]]
+
+
+def head(framework: Framework, repositories: Repositories) -> Document:
+    """What each file begins with: of what it is made, and how."""
+    commits = {
+        release.name: repositories.checkout(framework, release.revision).commit.removeprefix("sha256:")[:10]
+        for release in framework.releases
+    }
+    command = f"python -m upstream write {framework.name}"
+    return {
+        "framework": framework.name,
+        "repository": framework.repository,
+        "command": command,
+        "commits": Inline(commits),
+    }
+
+
+def releases_document(framework: Framework, repositories: Repositories, blobs: Mapping[str, list[Any]]) -> Document:
+    """Every release in order, with what it is built on, and the git object of each file on the way from a config to
+    a run."""
+    rows = {}
+    for release in framework.releases:
+        source = repositories.checkout(framework, release.revision)
+        row: Document = {"revision": release.revision, "commit": source.commit, "date": source.date}
+        row |= {"on": dict(release.on)} if release.on else {}
+        row |= {"also": list(release.also)} if release.also else {}
+        rows[release.name] = row | ({} if release.options_only else {"checks": True})
+    return {**head(framework, repositories), "releases": rows, "files": dict(blobs)}
+
+
+def options_document(
+    framework: Framework, repositories: Repositories, tables: Sequence[Mapping[str, Row | None]]
+) -> Document:
+    """Every option with the first and the last release, by number, in which it is so."""
+    return {**head(framework, repositories), "fields": list(FIELDS), "options": intervals(tables)}
+
+
+def evidence_document(checks: Checks, repositories: Repositories, same: Same) -> Document:
+    """The sites in runs of releases where file, function and condition stay, and the sites that each rule stands
+    for."""
+    wanted = checks.wanted()
+    files = sorted({site.file for line in wanted for site in line.places.values()})
+    functions = sorted({site.function for line in wanted for site in line.places.values()})
+    numbers = {name: number for number, name in enumerate(files)}, {name: number for number, name in enumerate(functions)}
+    sites = {line.id: [line.last.kind, _runs(line, *numbers, checks.number), *_assigned(line)] for line in sorted(wanted, key=_order)}
+    rules = {rule: [_read(checks, found), sorted(found.mentioned)] for rule, found in checks.mapped.rules.items()}
+    return {**head(checks.framework, repositories), "files": files, "functions": functions, "sites": sites, "rules": rules}
+
+
+def _read(checks: Checks, found: Evidence) -> dict[str, list[str]]:
+    """Site → the releases at which somebody read it for a rule."""
+    return {id: [checks.releases[number].name for number in sorted(found.anchors[id])] for id in found.sites}
+
+
+def _assigned(line: Line) -> list[str]:
+    """The argument that a silent change gives another value."""
+    return [line.last.what.partition(" ")[0].strip("'\"")] if line.last.kind == "assign" else []
+
+
+def _order(line: Line) -> tuple[str, int, str]:
+    return line.last.file, line.last.line, line.id
+
+
+def _runs(
+    line: Line, files: Mapping[str, int], functions: Mapping[str, int], number_of: Callable[[int], int]
+) -> list[list[Any]]:
+    """[file, function, hash, first release, lines]: one run where nothing but the line number changes."""
+    runs: list[list[Any]] = []
+    before: tuple[int, Site] | None = None
+    for number, site in sorted(line.places.items()):
+        alike = before is not None and before[0] == number - 1 and _stands(before[1]) == _stands(site)
+        if alike:
+            runs[-1][4].append(site.line)
+        else:
+            runs.append([files[site.file], functions[site.function], site.hash, number_of(number), [site.line]])
+        before = number, site
+    return runs
+
+
+def _stands(site: Site) -> tuple[str, str, str]:
+    return site.file, site.function, site.hash
+
+
+def holds_document(checks: Checks, repositories: Repositories, same: Same, within: Mapping[str, Sequence[str]]) -> Document:
+    """Rule → the releases, as first and last, in which all that it stands for is as it was read; and where it is only alike.
+
+    within: rule → the first and the last release that somebody keeps it to, and why.
+    """
+    lines = checks.by_id
+    sure: Document = {}
+    alike: Document = {}
+    for rule, evidence in checks.mapped.rules.items():
+        if evidence.sites:
+            certain, reworded = held(evidence, lines, same)
+            ends = [checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]]
+            numbers = set(map(checks.number, certain))
+            sure[rule] = spans(numbers & set(range(ends[0], ends[1] + 1)) if ends else numbers)
+            alike |= {rule: spans(checks.number(number) for number in reworded)} if reworded else {}
+    return {
+        **head(checks.framework, repositories),
+        "decides": checks.framework.decides,
+        "holds": sure,
+        "reworded": alike,
+    }
+
+
+def spans(numbers: Iterable[int]) -> list[list[int]]:
+    """1, 2, 3, 7 → [[1, 3], [7, 7]]"""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found

@@ -1,0 +1,143 @@
+"""Follows each site through the releases: the same check at another line, in another file, or reworded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from difflib import SequenceMatcher
+
+from upstream.sites import DIGITS, Site
+
+ALIKE = 0.7
+"""How much two conditions in one function must be alike for one to be the other, reworded."""
+OWN = 0.6
+"""How much what each has of its own must read alike."""
+TELLING = 12
+"""Characters of a condition below which it says nothing outside its own file."""
+
+
+class Line:
+    """One site through the releases: release number → the site there."""
+
+    def __init__(self, release: int, site: Site) -> None:
+        self.places: dict[int, Site] = {release: site}
+        self.id = ""
+
+    @property
+    def last(self) -> Site:
+        return self.places[max(self.places)]
+
+    @property
+    def first(self) -> Site:
+        return self.places[min(self.places)]
+
+
+Key = Callable[[Site], Hashable]
+KEYS: tuple[Key, ...] = (
+    lambda site: (site.file, site.function, site.hash, site.number),
+    lambda site: (site.file, site.hash, site.number),
+    lambda site: (site.file.rpartition("/")[2], site.function.rpartition(".")[2], site.hash) if told(site) else None,
+    lambda site: site.hash if told(site) else None,
+)
+"""What makes two sites of different releases the same, the surest first; None: nothing."""
+
+
+def told(site: Site) -> bool:
+    """Whether the condition alone says which check it is."""
+    return len(site.what) + sum(map(len, site.condition)) >= TELLING
+
+
+def followed(releases: Sequence[Iterable[Site]]) -> list[Line]:
+    """The lines of all sites, given those of each release, the oldest first."""
+    lines: list[Line] = []
+    for number, sites in enumerate(releases):
+        old, new = list(lines), list(sites)
+        for key in KEYS:
+            old, new = _matched(number, old, new, key)
+        new = _reworded(number, old, new)
+        lines += [Line(number, site) for site in new]
+    _name(lines)
+    return lines
+
+
+def _name(lines: Iterable[Line]) -> None:
+    """Names each line by its oldest place, so that the name stays when newer releases are added."""
+    seen: Counter[str] = Counter()
+    for line in lines:
+        whole = f"{line.first.file}\n{line.first.function}\n{line.first.hash}\n{line.first.number}"
+        name = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS]
+        seen[name] += 1
+        line.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+
+def _matched(number: int, old: list[Line], new: list[Site], key: Key) -> tuple[list[Line], list[Site]]:
+    """Joins what has the same key, in order.
+
+    Gives back what is left. Of several old ones with a key the youngest counts.
+    """
+    known: dict[Hashable, list[Line]] = defaultdict(list)
+    for line in sorted(old, key=lambda line: max(line.places), reverse=True):
+        if (name := key(line.last)) is not None:
+            known[name].append(line)
+    left, taken = [], set()
+    for site in new:
+        candidates = known.get(key(site), []) if key(site) is not None else []
+        if not candidates:
+            left.append(site)
+            continue
+        line = candidates.pop(0)
+        line.places[number] = site
+        taken.add(id(line))
+    return [line for line in old if id(line) not in taken], left
+
+
+def _reworded(number: int, old: list[Line], new: list[Site]) -> list[Site]:
+    """Joins those of the release before that stood in the same function and read much alike.
+
+    Gives back what is left.
+    """
+    before: dict[tuple[str, str, str], list[Line]] = defaultdict(list)
+    for line in old:
+        if number - 1 in line.places:
+            before[_room(line.last)].append(line)
+    pairs = []
+    for place, site in enumerate(new):
+        for line in before.get(_room(site), ()):
+            if (score := likeness(line.last, site)) >= ALIKE:
+                pairs.append((-score, abs(line.last.line - site.line), place, line))
+    taken: set[int] = set()
+    used: set[int] = set()
+    for _, _, place, line in sorted(pairs, key=lambda pair: pair[:3]):
+        if place not in taken and id(line) not in used:
+            line.places[number] = new[place]
+            taken.add(place)
+            used.add(id(line))
+    return [site for place, site in enumerate(new) if place not in taken]
+
+
+def _room(site: Site) -> tuple[str, str, str]:
+    return site.file, site.function.rpartition(".")[2], "refuse" if site.kind in ("assert", "raise") else site.kind
+
+
+def likeness(one: Site, other: Site) -> float:
+    """How much two sites are alike: the share of the condition that they have in common, or how alike it reads.
+
+    Where both have something of their own, that has to read alike too: checks under one condition differ in nothing
+    else.
+    """
+    if one.what != other.what and _alike(one.what, other.what) < ALIKE:
+        return 0.0
+    shared, every = one.condition & other.condition, one.condition | other.condition
+    if not every:
+        return 1.0 if one.what or other.what else 0.0
+    ours, theirs = one.condition - shared, other.condition - shared
+    rest = _alike(" ".join(sorted(ours)), " ".join(sorted(theirs))) if ours and theirs else 1.0
+    if rest < OWN:
+        return 0.0
+    return max(len(shared) / len(every), rest if not shared else (rest + len(shared) / len(every)) / 2)
+
+
+def _alike(one: str, other: str) -> float:
+    words = SequenceMatcher(None, one, other, autojunk=False)
+    return words.ratio() if words.real_quick_ratio() >= OWN and words.quick_ratio() >= OWN else 0.0

@@ -1,0 +1,194 @@
+"""The frameworks that are described: repository, releases, files on the way from a config to a run. Written by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Release(NamedTuple):
+    """One release.
+
+    revision: tag, branch, commit, or the name of a wheel. on: framework → release that it is built on.
+    options_only: its checks are not followed. also: other names of it.
+    """
+
+    name: str
+    revision: str
+    on: tuple[tuple[str, str], ...] = ()
+    options_only: bool = False
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Framework:
+    """What is read of a framework.
+
+    roots: folders and files that are read. scope: patterns of the files in which every check is to be decided.
+    internal: patterns of `file:function` that guard only the framework's own code. aside: patterns of files that
+    say nothing of a config. calls: names of functions that check.
+    parser: the module below `upstream.inside` that prints the options, or "keys".
+    read_at: releases that rules are read at where they name none, the likeliest first. docs: pages that rules may name.
+    decides: whether a rule holds by this evidence; else by the versions in its declaration.
+    needs: files and folders that the parser needs, or that hold the keys; by default the packages.
+    """
+
+    name: str
+    repository: str
+    releases: tuple[Release, ...]
+    roots: tuple[str, ...]
+    scope: str
+    calls: str
+    parser: str
+    aside: str = r"^$"
+    internal: str = r"^$"
+    read_at: tuple[str, ...] = ()
+    docs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = field(default=())
+    decides: bool = False
+
+    @property
+    def extracted(self) -> tuple[str, ...]:
+        """What the parser needs on disk."""
+        return self.needs or tuple(dict.fromkeys(root.partition("/")[0] for root in self.roots))
+
+    @property
+    def checking(self) -> re.Pattern[str]:
+        return re.compile(self.calls)
+
+    def release(self, name: str) -> Release:
+        """A release by its name, or by its revision. Raises KeyError."""
+        for release in self.releases:
+            if name in (release.name, release.revision, *release.also):
+                return release
+        raise KeyError(
+            f"{self.name} has no release {name!r} here; known are {', '.join(one.name for one in self.releases)}"
+        )
+
+
+MEGATRON = Framework(
+    "megatron",
+    "NVIDIA/Megatron-LM",
+    (
+        *(Release(f"0.{minor}.0", f"core_v0.{minor}.0", options_only=True) for minor in (6, 7, 8, 9)),
+        Release("0.10.0", "core_v0.10.0"),
+        Release("0.11.0", "core_v0.11.0"),
+        Release("0.12.1", "core_v0.12.1"),
+        *(Release(f"0.{minor}.0", f"core_v0.{minor}.0") for minor in range(13, 20)),
+        Release("0.20.0", "d98e8a64ddf34856e74b24714e3bedb2f5a39553", also=("main", "d98e8a6")),
+    ),
+    roots=("megatron/core", "megatron/training", "pretrain_gpt.py", "pretrain_hybrid.py", "pretrain_mamba.py"),
+    scope=(
+        r"^megatron/training/(arguments|argument_utils|determinism|vocab_utils|config/training_config)\.py$"
+        r"|^megatron/core/(model_parallel_config|num_microbatches_calculator|optimizer_param_scheduler)\.py$"
+        r"|^megatron/core/(parallel_state|transformer/(transformer_config|cuda_graph_config|transformer_block))\.py$"
+        r"|^megatron/core/transformer/pipeline_parallel_layer_layout\.py$"
+        r"|^megatron/core/(optimizer/optimizer_config|distributed/distributed_data_parallel_config)\.py$"
+        r"|^megatron/core/models/gpt/gpt_layer_specs\.py$"
+        r"|^megatron/core/models/(hybrid|mamba)/(hybrid|mamba)_(layer_allocation|hybrid_layer_allocation)\.py$"
+        r"|^megatron/core/ssm/mamba_hybrid_layer_allocation\.py$"
+    ),
+    calls=r"^_check_arg_is_not_none$",
+    parser="megatron_parser",
+    aside=r"/(inference|export|tests?|fsdp/src|quantization|datasets/retro)/",
+    internal=(
+        r"parallel_state\.py:((get|set|is|destroy|update|default|overwrite)_|model_parallel_is|_(get|Global))"
+        r"|parallel_state\.py:create_(group|all_gather)|num_microbatches_calculator\.py:.*\.get\w*$"
+        r"|optimizer_param_scheduler\.py:.*(load_state_dict|_check_and_set)$"
+    ),
+    read_at=("0.20.0", "0.12.1"),
+    decides=True,
+)
+_CORE = "0.12.1"
+MINDSPEED = Framework(
+    "mindspeed",
+    "Ascend/MindSpeed",
+    (
+        Release("1.0.0", "1.0.0_core_r0.6.0", (("megatron", "0.6.0"),), options_only=True),
+        Release("2.0.0", "2.0.0_core_r0.8.0", (("megatron", "0.8.0"),)),
+        Release("2.1.0", "2.1.0_core_r0.12.1", (("megatron", _CORE),)),
+        Release("2.2.0", "2.2.0_core_r0.12.1", (("megatron", _CORE),)),
+        Release("2.3.0", "2.3.0_core_r0.12.1", (("megatron", _CORE),)),
+        Release("26.0.0", "26.0.0_core_r0.12.1", (("megatron", _CORE),)),
+        Release("26.1.0", "26.1.0_core_r0.12.1", (("megatron", _CORE),)),
+        Release("master", "028de58ca629d035185b00ff7d1eb7eff4f7fd48", (("megatron", _CORE),), also=("028de58",)),
+        *(
+            Release(f"core_r{core}", f"core_r{core}", (("megatron", base),), options_only=True)
+            for core, base in (
+                ("0.14.0", "0.14.0"),
+                ("0.15.3", "0.15.0"),
+                ("0.16.0", "0.16.0"),
+                ("0.17.0", "0.17.0"),
+                ("0.18.0", "0.18.0"),
+            )
+        ),
+    ),
+    roots=("mindspeed",),
+    scope=r"^mindspeed/(features_manager/|arguments\.py$|core/megatron_basic/arguments_basic\.py$)",
+    calls=r"(^|\.)(incompatible_check|dependency_check|check_\w+|_check_\w+)$",
+    parser="mindspeed_parser",
+    aside=r"/(fsdp|lite|auto_settings|auto_tuning|multi_modal|mindspore|ops|op_builder|run)/",
+    read_at=("master", "26.1.0"),
+    docs=("docs",),
+)
+MINDSPEED_LLM = Framework(
+    "mindspeed-llm",
+    "Ascend/MindSpeed-LLM",
+    (
+        Release("1.0.RC2", "1.0.RC2", (("megatron", "0.6.0"), ("mindspeed", "1.0.RC2")), options_only=True),
+        Release("1.0.0", "1.0.0", (("megatron", "0.6.0"), ("mindspeed", "969686ff")), options_only=True),
+        Release("2.0.0", "2.0.0", (("megatron", "0.8.0"), ("mindspeed", "2.0.0"))),
+        Release("2.1.0", "2.1.0", (("megatron", "0.8.0"), ("mindspeed", "2c085cc9"))),
+        *(
+            Release(name, name, (("megatron", _CORE), ("mindspeed", name)))
+            for name in ("2.2.0", "2.3.0", "26.0.0", "26.1.0")
+        ),
+        Release(
+            "master",
+            "c77308a14bfcb1aa7ca61da9c1aa24a893cb1b91",
+            (("megatron", _CORE), ("mindspeed", "master")),
+            also=("c77308a",),
+        ),
+    ),
+    roots=("mindspeed_llm", "modellink"),
+    scope=r"^mindspeed_llm/(features_manager/|training/arguments\.py$|core/transformer/transformer_config\.py$)",
+    calls=r"(^|\.)(incompatible_check|dependency_check|check_\w+|_check_\w+|_?validate_\w+)$",
+    parser="mindspeed_parser",
+    aside=r"/(fsdp2|inference|evaluation|mindspore|preprocess|posttrain|checkpoint|high_availability)/",
+    read_at=("master", "26.1.0"),
+    docs=("docs",),
+    needs=("mindspeed_llm", "modellink", "configs"),
+)
+MINDFORMERS = Framework(
+    "mindformers",
+    "mindspore-lab/mindformers",
+    (
+        *(Release(name, f"v{name}", options_only=True) for name in ("1.0.0", "1.1.0")),
+        *(Release(name, f"v{name}") for name in ("1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0")),
+        *(Release(name, f"mindformers-{name}-py3-none-any.whl") for name in ("1.8.0", "2.0.0", "2.1.0")),
+    ),
+    roots=("mindformers", "run_mindformer.py"),
+    scope=(
+        r"^run_mindformer\.py$|^mindformers/(core/(context/|parallel_config|config_args|lr/|optim/)"
+        r"|tools/(check_rules|register/)|trainer/(trainer|base_trainer|utils|config_args|training_args)\.py"
+        r"|modules/transformer/(transformer|moe|op_parallel_config)\.py"
+        r"|parallel_core/(transformer_config|model_parallel_config|mf_model_config|utils/model_mixin)"
+        r"|parallel_core/training_graph/(base_models|transformer)/"
+        r"|pynative/(config|trainer/(trainer|utils|config)|distributed|optimizer|layers/config))"
+    ),
+    calls=r"(^|\.)_?(check|validate|verify)_\w+$|^(Validator|validator)\.",
+    parser="keys",
+    aside=r"/(inference|generation|pipeline|dataset|checkpoint|ckpt_transform|hub|image_tools|cloud_adapter)/",
+    read_at=("2.1.0", "1.7.0", "1.5.0", "1.3.2"),
+    needs=(
+        "mindformers/tools/register/template.py",
+        "mindformers/core",
+        "mindformers/modules/transformer",
+        "mindformers/trainer",
+        "mindformers/models",
+        "mindformers/parallel_core",
+        "mindformers/pynative",
+    ),
+)
+FRAMEWORKS = {framework.name: framework for framework in (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS)}

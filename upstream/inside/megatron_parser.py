@@ -1,0 +1,61 @@
+"""The option table of one checkout of Megatron-LM, from its real parser: python -m upstream.inside.megatron_parser
+ROOT"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from upstream.inside.rows import rows
+from upstream.inside.standins import install, load
+
+STANDINS = ("torch", "numpy", "modelopt")
+OWN = ("megatron", "pretrain_gpt")
+
+
+class _Parsing(BaseException):
+    """The parser is about to parse."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+
+
+def parser_of(arguments: Any) -> argparse.ArgumentParser:
+    """The parser that a release builds: by the function that adds the options, or, before there is one, as it comes
+    to parse."""
+    if hasattr(arguments, "add_megatron_arguments"):
+        return arguments.add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False))  # type: ignore
+
+    def stop(self: argparse.ArgumentParser, *given: Any, **named: Any) -> Any:
+        raise _Parsing(self)
+
+    with patch.multiple(argparse.ArgumentParser, parse_args=stop, parse_known_args=stop):
+        try:
+            arguments.parse_args()
+        except _Parsing as caught:
+            return caught.parser
+    raise RuntimeError("the release parses without a parser")
+
+
+def main(root: str) -> None:
+    """Prints the options as JSON, with the packages that got a stand-in.
+
+    What the release itself prints goes to stderr.
+    """
+    out, sys.stdout = sys.stdout, sys.stderr
+    sys.path.insert(0, root)
+    sys.argv = ["pretrain_gpt.py"]
+    finder = install(STANDINS)
+    parser = parser_of(load("megatron.training.arguments", OWN, finder))
+    entry = Path(root, "pretrain_gpt.py")
+    if entry.is_file() and "add_modelopt_args" in entry.read_text(encoding="utf-8"):
+        parser = load("megatron.post_training.arguments", OWN, finder).add_modelopt_args(parser)
+    json.dump({"options": rows(parser), "standins": sorted(finder.names)}, out)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

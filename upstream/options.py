@@ -1,0 +1,97 @@
+"""The option table of a release, from its own parser in a process of its own, and of all releases as intervals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from upstream.frameworks import FRAMEWORKS, Framework, Release
+from upstream.keys import keys
+from upstream.repositories import Repositories
+
+FIELDS = ("dest", "kind", "default", "nargs", "choices", "also", "required")
+"""What a row says of an option, in order; what is None or false at the end is left out."""
+Row = list[Any]
+Table = dict[str, Row]
+HERE = "<current directory>"
+"""What a default is that is the folder where a run starts."""
+_SECONDS = 300
+
+
+class NoOptions(Exception):
+    """The parser of a release does not run here."""
+
+
+def options(framework: Framework, repositories: Repositories, release: Release, python: str = sys.executable) -> Table:
+    """Option, or key, → row, of one release; with everything that it is built on. Raises NoOptions."""
+    if framework.parser == "keys":
+        return keys(repositories.checkout(framework, release.revision).texts(framework.extracted))
+    with tempfile.TemporaryDirectory() as folder:
+        roots = [Path(folder, framework.name)]
+        repositories.checkout(framework, release.revision).extract(roots[0], framework.extracted)
+        for name, under in release.on:
+            roots.append(Path(folder, f"under-{name}"))
+            base = FRAMEWORKS[name]
+            repositories.checkout(base, under).extract(roots[-1], base.extracted)
+        printed = _run(
+            [python, "-W", "ignore", "-m", f"upstream.inside.{framework.parser}", *map(str, roots)],
+            folder,
+            f"{framework.name} {release.name}",
+        )
+    for root in roots:  # a default may be a path
+        printed = printed.replace(f"{root}/", "")
+    found: list[dict[str, Any]] = json.loads(printed.replace(folder, HERE))["options"]
+    return {option["names"][0]: row(option) for option in sorted(found, key=lambda one: str(one["names"][0]))}
+
+
+def _run(words: list[str], folder: str, whose: str) -> str:
+    """What a command prints, run in a folder. Raises NoOptions."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parent.parent),
+        "PYTHONHASHSEED": "0",
+        "ASCEND_HOME_PATH": folder,
+    }
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=_SECONDS, cwd=folder, env=environment, check=False
+    )
+    if done.returncode:
+        raise NoOptions(f"the parser of {whose} does not run: {done.stderr.strip()[-2000:]}")
+    return done.stdout
+
+
+def row(option: Mapping[str, Any]) -> Row:
+    """An option without its name, compactly."""
+    whole = {**option, "also": option["names"][1:] or None}
+    values = [whole.get(field) for field in FIELDS]
+    while values and (values[-1] is None or values[-1] is False) and len(values) > 2:
+        if values[-1] is False and len(values) == 1 + FIELDS.index("default"):
+            break  # the default of a switch
+        values.pop()
+    return values
+
+
+def delta(table: Table, base: Table) -> dict[str, Row | None]:
+    """What a table has otherwise than the one it is built on; None for what it lacks."""
+    changed: dict[str, Row | None] = {name: values for name, values in table.items() if base.get(name) != values}
+    return {**changed, **{name: None for name in base if name not in table}}
+
+
+def intervals(tables: Sequence[Mapping[str, Row | None]]) -> dict[str, list[list[Any]]]:
+    """Option → its rows, each with the first and the last release that has it so, from the tables of all releases
+    in order."""
+    found: dict[str, list[list[Any]]] = {}
+    for number, table in enumerate(tables):
+        for name, values in table.items():
+            rows = found.setdefault(name, [])
+            if rows and rows[-1][1] == number - 1 and rows[-1][2] == values:
+                rows[-1][1] = number
+            else:
+                rows.append([number, number, values])
+    return dict(sorted(found.items()))

@@ -1,0 +1,97 @@
+"""The places upstream that each rule names, as the rules declare them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from upstream.frameworks import FRAMEWORKS, Framework
+
+PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.(?:py|md)):(\d+)")
+OLDER = re.compile(r"^<")
+"""A range of releases that ends: its places are of the last of those that rules are read at."""
+
+
+class Place(NamedTuple):
+    """A line that a rule names.
+
+    release: the one that it was read at, "" where the rule does not say. declared: not only mentioned in its text.
+    """
+
+    rule: str
+    file: str
+    line: int
+    release: str
+    declared: bool
+
+
+def places(rules: tuple[Any, ...], framework: Framework) -> list[Place]:
+    """The places that rules name in one framework's repository, each once."""
+    found: dict[tuple[str, str, int, str], Place] = {}
+    for rule in rules:
+        for file, line, key, declared in _named(rule):
+            if _of(framework, file, getattr(rule, "framework", "") or next(iter(rule.frameworks), "")):
+                place = Place(rule.id, file, line, _release(framework, key, getattr(rule, "versions", "")), declared)
+                found.setdefault((rule.id, file, line, place.release), place)
+    read = {(place.rule, place.file, place.line) for place in found.values() if place.release}
+    return [place for place in found.values() if place.release or (place.rule, place.file, place.line) not in read]
+
+
+def _of(framework: Framework, file: str, rules_of: str) -> bool:
+    """Whether a file is one of a framework's repository; pages of documentation are of the rule's own framework."""
+    if file.endswith(".md"):
+        return bool(framework.docs) and rules_of == framework.name
+    return any(file == root or file.startswith(root.partition("/")[0] + "/") for root in framework.roots)
+
+
+def _release(framework: Framework, key: str, versions: str) -> str:
+    """The release that a place is of, from what the rule keys it by."""
+    name, _, release = key.rpartition("@")
+    names = {one.name for one in framework.releases}
+    if release in names and name in ("", framework.name):
+        return release
+    if OLDER.match(versions) and len(framework.read_at) > 1:
+        return framework.read_at[-1]
+    return ""
+
+
+def _named(rule: Any) -> Iterator[tuple[str, int, str, bool]]:
+    """File, line, key and whether it is declared, of each place in what a rule declares and in the text of a rule
+    function's module."""
+    for key, text in [*_texts(getattr(rule, "upstream", ())), *_texts(getattr(rule, "also", ()))]:
+        yield from ((match[1], int(match[2]), key, True) for match in PLACE.finditer(text))
+    if (function := getattr(rule, "function", None)) is not None:
+        module = sys.modules[function.__module__]
+        for name, value in vars(module).items():
+            if name.isupper():
+                yield from (
+                    (match[1], int(match[2]), key, True)
+                    for key, text in _texts(value)
+                    for match in PLACE.finditer(text)
+                )
+        yield from ((match[1], int(match[2]), "", False) for match in PLACE.finditer(module.__doc__ or ""))
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, name if isinstance(name, str) else key)
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        for inner in value:
+            yield from _texts(inner, key)
+
+
+def all_rules() -> tuple[Any, ...]:
+    """Every rule that preflight has, by its own plugins."""
+    from preflight.plugins.manager import load
+
+    return load().rules(None)
+
+
+def frameworks_named(name: str) -> Framework:
+    """A framework by its name. Raises KeyError."""
+    return FRAMEWORKS[name]

@@ -1,0 +1,62 @@
+"""Where the repositories of the frameworks are on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from upstream.checkout import Checkout
+from upstream.frameworks import Framework, Release
+from upstream.wheel import Wheel
+
+VARIABLE = "PREFLIGHT_UPSTREAM"
+"""Names the folder that holds the repositories, and in `wheels` what is only published as such."""
+FOLDER = "upstream-repositories"
+
+
+class NoRepository(Exception):
+    """A framework's repository is not where it is looked for."""
+
+
+class Repositories:
+    """Repositories by framework: given one by one as NAME=PATH or PATH, else found in the folder that the variable
+    names."""
+
+    def __init__(self, given: Iterable[str] = (), default: str = "") -> None:
+        pairs = [word.partition("=")[::2] if "=" in word else (default, word) for word in given]
+        self._given = {name: Path(path) for name, path in pairs}
+
+    def path(self, framework: Framework) -> Path:
+        """The repository of a framework. Raises NoRepository."""
+        if framework.name in self._given:
+            return self._given[framework.name]
+        owner, _, name = framework.repository.partition("/")
+        root = Path(os.environ.get(VARIABLE, FOLDER))
+        for place in (root / name, root / f"{name}.git", root / owner / name, root / f"{owner}+{name}" / "repo"):
+            if place.is_dir():
+                return place
+        how = f"name one with --repository {framework.name}=PATH or set {VARIABLE}"
+        raise NoRepository(f"no repository of {framework.repository} is in {root}; {how}")
+
+    def has(self, framework: Framework) -> bool:
+        """Whether its repository is there."""
+        try:
+            return self.path(framework).is_dir()
+        except NoRepository:
+            return False
+
+    def checkout(self, framework: Framework, release: str) -> Checkout | Wheel:
+        """A release of a framework; a name that is none of a release is taken for a revision."""
+        try:
+            revision = framework.release(release).revision
+        except KeyError:
+            revision = release
+        if revision.endswith(".whl"):
+            return Wheel(Path(os.environ.get(VARIABLE, FOLDER), "wheels", revision))
+        return Checkout(self.path(framework), revision)
+
+
+def followed_releases(framework: Framework) -> list[Release]:
+    """The releases whose checks are followed, the oldest first."""
+    return [release for release in framework.releases if not release.options_only]

@@ -1,0 +1,57 @@
+"""Writes what the releases of a framework have and check to schemas/<framework>/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from upstream.compact import entries
+from upstream.decisions import decisions_document, read
+from upstream.described import Checks, Say, blobs, checks, tables
+from upstream.documents import Document, evidence_document, holds_document, options_document, releases_document
+from upstream.frameworks import FRAMEWORKS, Framework
+from upstream.known import known
+from upstream.places import all_rules, places
+from upstream.repositories import Repositories
+
+SCHEMAS = Path(__file__).parent.parent / "schemas"
+
+
+def documents(
+    framework: Framework, repositories: Repositories, python: str, decided: Path, say: Say = print
+) -> dict[str, Document]:
+    """File name → document, of one framework."""
+    human = read(decided)
+    found = checks(framework, repositories, say=say, known=known(decided.parent, human["stands"], human["rules"]))
+    rules = all_rules()
+    elsewhere = {
+        place.rule for other in FRAMEWORKS.values() if other is not framework for place in places(rules, other)
+    }
+    own = [rule for rule in rules if framework.name in rule.frameworks and rule.id not in elsewhere]
+    return {
+        "releases.json": releases_document(framework, repositories, blobs(framework, repositories, _files(found))),
+        "options.json": options_document(framework, repositories, tables(framework, repositories, python, say)),
+        "evidence.json": evidence_document(found, repositories, human["same"]),
+        "holds.json": holds_document(found, repositories, human["same"], human["within"]),
+        "decisions.json": decisions_document(found, human, own),
+    }
+
+
+def _files(found: Checks) -> list[str]:
+    """The files on the way from a config to a run that any release has."""
+    files = {site.file for line in found.lines for site in line.places.values()}
+    return sorted(file for file in files if re.search(found.framework.scope, file))
+
+
+def write(
+    framework: Framework, repositories: Repositories, python: str, out: Path = SCHEMAS, say: Say = print
+) -> list[Path]:
+    """Writes the files of a framework; gives back which."""
+    folder = out / framework.name
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, document in documents(framework, repositories, python, folder / "decisions.json", say).items():
+        path = folder / name
+        path.write_text(entries(document), encoding="utf-8")
+        written.append(path)
+    return written
