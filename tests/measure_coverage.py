@@ -13,12 +13,12 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import yaml
 from automatic_checks import classified, write
+from pairs import config, read
 
 import preflight
 from preflight.plugins.manager import load as load_plugins
@@ -75,24 +75,28 @@ def fixtures(wanted: str) -> Iterator[Places]:
                 yield said(preflight.check_text(case.text, name=case.file, **told))
 
 
+def graph(changes: Row, base: str) -> str:
+    return yaml.safe_dump(config(read("mindformers-graph")["bases"][base], changes))
+
+
 def graph_pairs(version: str) -> Iterator[Places]:
-    pairs = import_module("dialects.test_mindformers_constraints")
-    for case in pairs.DATA["cases"]:
-        text = pairs.built(case.get("base", "llama"), case["rejected"])
+    for case in read("mindformers-graph")["cases"]:
+        text = graph(case["rejected"], case.get("base", "llama"))
         yield said(preflight.check_text(text, world_size=case.get("devices", 8), target=f"mindformers@{version}"))
 
 
 def shadowed(version: str) -> Iterator[Places]:
-    """Checks that come second on the same fault: the rule that reports the first place says it, and names this place as well."""
+    """Checks that come second on the same fault: the rule that reports the first place says it, and names this one too."""
     named = {rule.id: mentioned(rule) for rule in load_plugins().rules(None)}
-    pairs = import_module("dialects.test_mindformers_constraints")
-    for case in yaml.safe_load((TABLES / "mindformers-shadowed.yaml").read_text(encoding="utf-8")):
-        if version in case["places"]:
-            file, _, line = f"mindformers/{case['places'][version]}".rpartition(":")
-            text = pairs.built(case.get("base", "llama"), case["change"])
-            report = preflight.check_text(text, world_size=case.get("devices", 8), target=f"mindformers@{version}")
-            said = {f.rule for f in report.findings if f.severity is preflight.Severity.ERROR}
-            yield {place for place in named[case["rule"]] if case["rule"] in said and place[0] == file and abs(place[1] - int(line)) <= NEAR}
+    for case in read("mindformers-shadowed"):
+        if version not in case["places"]:
+            continue
+        file, _, line = f"mindformers/{case['places'][version]}".rpartition(":")
+        told: Row = {"world_size": case.get("devices", 8), "target": f"mindformers@{version}"}
+        report = preflight.check_text(graph(case["change"], case.get("base", "llama")), **told)
+        said = {f.rule for f in report.findings if f.severity is preflight.Severity.ERROR}
+        near = (place for place in named[case["rule"]] if place[0] == file and abs(place[1] - int(line)) <= NEAR)
+        yield {place for place in near if case["rule"] in said}
 
 
 def near(row: Row, places: Places) -> bool:

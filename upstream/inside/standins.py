@@ -39,7 +39,7 @@ class _Type(type(typing.Protocol)):  # type: ignore[misc]
     """The class of stand-in classes, which mix with protocols: an attribute that is missing is a stand-in."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "_is_protocol":  # which typing asks for
             raise AttributeError(name)
         return Standin(f"{cls.__name__}.{name}")
 
