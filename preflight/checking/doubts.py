@@ -56,7 +56,8 @@ def _lower_what_other_nodes_cure(document: Document, found: list[Finding], look:
 def _lower_what_a_neighbour_release_takes(
     document: Document, found: list[Finding], job: Job, look: SecondLook
 ) -> list[Finding]:
-    """A release that is not described is read as one beside it; an error that the other neighbour lacks is a warning."""
+    """A release that is not described is read as one beside it;
+    an error that the other neighbour lacks is a warning."""
     asked = look.request.target
     if asked is None or asked == job.target:
         return found
