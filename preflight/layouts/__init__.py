@@ -1,6 +1,7 @@
 """Layouts that fit: enumerate, estimate, rank, prove with the same rules."""
 
-from preflight.layouts.search import Found, Result, search
+from preflight.layouts.result import Found, Result
+from preflight.layouts.search import search
 from preflight.layouts.space import Limits
 from preflight.layouts.sweep import sweep
 

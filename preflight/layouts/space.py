@@ -10,7 +10,7 @@ from typing import Any
 from preflight.job import Job
 from preflight.layouts.grid import Space
 from preflight.memory.shape import Missing, Shape, shape
-from preflight.run.plan import Model, Plan
+from preflight.run.plan import Layout, Model, Plan
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
@@ -107,54 +107,46 @@ def _solid(plan: Plan) -> Plan:
 
 def _sketch(plan: Plan) -> Plan:
     """A plan for arithmetic only: sizes that are known, and for others sizes that divide by everything."""
-    model = plan.model
-    fallbacks: dict[str, Any] = {
-        "layers": ANY_LAYERS,
-        "hidden": ANYTHING,
-        "heads": ANYTHING,
-        "ffn": ANYTHING,
-        "vocab": ANYTHING,
-        "sequence": ANYTHING,
-    }
-    sizes = {
+    sizes = _sketched_sizes(plan.model)
+    one, plain = derived(1, STANDS_IN), Plan(target=plan.target)
+    return replace(
+        plain,
+        model=replace(Model(), **sizes),
+        layout=_undivided(plan.layout, sizes["layers"].raw),
+        batch=replace(plan.batch, micro=one, count=one),
+        precision=replace(plain.precision, parameters=derived("bf16", STANDS_IN)),
+        optimizer=replace(plain.optimizer, name=derived("adam", STANDS_IN)),
+    )
+
+
+def _sketched_sizes(model: Model) -> dict[str, Any]:
+    """The sizes of a model that are known, and for others sizes that divide by everything."""
+    fallbacks = {"layers": ANY_LAYERS, **dict.fromkeys(("hidden", "heads", "ffn", "vocab", "sequence"), ANYTHING)}
+    sizes: dict[str, Any] = {
         name: value if _is_size(value := getattr(model, name)) else derived(fallback, STANDS_IN)
         for name, fallback in fallbacks.items()
     }
     sizes["query_groups"] = model.query_groups if _is_size(model.query_groups) else sizes["heads"]
     if _is_size(model.experts) and model.experts.raw > 1:
-        routed = derived((True,) * sizes["layers"].raw, STANDS_IN)
         sizes |= {
             "experts": model.experts,
             "top_k": derived(1, STANDS_IN),
             "expert_ffn": derived(ANYTHING, STANDS_IN),
-            "expert_layers": routed,
+            "expert_layers": derived((True,) * sizes["layers"].raw, STANDS_IN),
         }
-    one = derived(1, STANDS_IN)
-    stages = derived(((sizes["layers"].raw,),), STANDS_IN)
-    layout = replace(
-        plan.layout,
-        stages=stages,
-        pipeline=one,
-        tensor=one,
-        context=one,
-        data=one,
-        expert=one,
-        expert_tensor=one,
-        virtual=one,
-    )
-    layout = replace(
-        layout,
-        schedule=derived("1f1b", STANDS_IN),
-        group=one,
-        sequence_splits=one,
-        sequence_parallel=derived(False, STANDS_IN),
-    )
-    plain = Plan(target=plan.target)
-    precision = replace(plain.precision, parameters=derived("bf16", STANDS_IN))
-    optimizer = replace(plain.optimizer, name=derived("adam", STANDS_IN))
-    batch = replace(plan.batch, micro=one, count=one)
+    return sizes
+
+
+def _undivided(layout: Layout, layers: int) -> Layout:
+    """A layout with every layer on one device."""
+    degrees = ("pipeline", "tensor", "context", "data", "expert", "expert_tensor", "virtual", "group", "sequence_splits")
+    ones: dict[str, Any] = dict.fromkeys(degrees, derived(1, STANDS_IN))
     return replace(
-        plain, model=replace(Model(), **sizes), layout=layout, batch=batch, precision=precision, optimizer=optimizer
+        layout,
+        stages=derived(((layers,),), STANDS_IN),
+        schedule=derived("1f1b", STANDS_IN),
+        sequence_parallel=derived(False, STANDS_IN),
+        **ones,
     )
 
 

@@ -11,7 +11,8 @@ from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.layouts.attempt import Attempts
 from preflight.layouts.distance import distance
-from preflight.layouts.search import Found, search
+from preflight.layouts.result import Found
+from preflight.layouts.search import search
 from preflight.layouts.space import Limits
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, known

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from preflight.checking.workspace import Workspace
 from preflight.layouts.attempt import Attempts
-from preflight.layouts.search import Progress, Result, search
+from preflight.layouts.result import Result
+from preflight.layouts.search import Progress, search
 from preflight.layouts.space import Limits
 from preflight.plugins.manager import Plugins, load
 from preflight.run.request import Request, Target

@@ -71,18 +71,13 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
         for tables in (own.fewest, own.tables)
     }
     over = f" / {s.shards}" if s.zero else ""
-    reference = (
-        [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters, frozen")]
-        if s.frozen
-        else []
-    )
     each = (
         f"{states_per_parameter(s):g} (tables {per_table:g})"
         if per_table != states_per_parameter(s)
         else f"{per_table:g}"
     )
     return [
-        *reference,
+        *_reference(s, whole, weights),
         _term(
             "weights",
             weights,
@@ -98,6 +93,13 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
         ),
         Term("optimizer states", moments[own.fewest], moments[own.tables], f"{each} x {n.total:.4g}{over}", "steady"),
     ]
+
+
+def _reference(s: Shape, n: Parameters, weights: float) -> list[Term]:
+    """The copies of the model that are kept and not trained."""
+    if not s.frozen:
+        return []
+    return [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {n.total:.4g} parameters, frozen")]
 
 
 def at_step(s: Shape, n: Parameters) -> float:

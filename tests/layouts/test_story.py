@@ -16,7 +16,8 @@ from preflight.api import installed
 from preflight.checking.workspace import Workspace
 from preflight.layouts.attempt import Attempts
 from preflight.layouts.counts import fewest, seconds
-from preflight.layouts.search import Result, search
+from preflight.layouts.result import Result
+from preflight.layouts.search import search
 from preflight.layouts.space import Limits
 from preflight.memory.shape import Shape, shape
 from preflight.run.request import Request, Target

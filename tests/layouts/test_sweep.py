@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.layouts.search import Result
+from preflight.layouts.result import Result
 from preflight.layouts.space import Limits
 from preflight.layouts.sweep import sweep
 

@@ -1,0 +1,138 @@
+"""Tries the candidates of a search on the document itself: the same rules, the whole memory model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from preflight.job import Job
+from preflight.layouts.counts import fewest
+from preflight.layouts.counts import required as exactly
+from preflight.layouts.grid import COUNTED, Columns, Space, sizes
+from preflight.layouts.result import Found, Result
+from preflight.layouts.space import Limits
+from preflight.layouts.step_time import Time
+from preflight.memory.shape import shape
+from preflight.run.cluster import Cluster
+from preflight.run.sizes import Sizes
+from preflight.source.finding import Edit, Finding, Severity
+
+SURELY = 1.02
+"""A layout that needs so much more than there is, is not tried on the document."""
+MOST_SETTINGS = 3
+
+
+class Try(Protocol):
+    """Makes edits and checks again: the new job and its findings, or why the edits cannot be made."""
+
+    def __call__(self, edits: tuple[Edit, ...]) -> tuple[Job, tuple[Finding, ...]] | str:
+        """In memory, and only the errors."""
+
+    def proven(self, edits: tuple[Edit, ...]) -> tuple[Job, tuple[Finding, ...]] | str:
+        """On the text, which is proven to change in nothing else."""
+
+
+@dataclass
+class Proof:
+    """Tries candidates on the document itself."""
+
+    result: Result
+    cluster: Cluster
+    where: Space
+    columns: Columns
+    times: Time
+    available: float
+    limits: Limits
+    edits_for: Callable[[Sizes], tuple[Edit, ...]]
+    attempt: Try
+    tried: int = 0
+
+    def take(self, row: int) -> None:
+        """Keep a candidate if the document can be changed to it, the rules find no error, and every rank fits."""
+        rejected = self.result.rejected
+        wanted = sizes(self.columns, row, self.where)._replace(sharded=self.limits.sharded)
+        if self.columns["recompute"][row] == COUNTED:
+            counted = self.counted(wanted)
+            if counted is None:
+                rejected["does not fit in memory"] += 1
+                return
+            wanted = counted
+        if (
+            self.where.measured
+            and exactly(self.where.shape, wanted, self.cluster, self.where.selected) > self.available * SURELY
+        ):
+            rejected["does not fit in memory"] += 1
+            return
+        edits = self.edits_for(wanted)
+        if self.where.near is not None and (why := self.needless(edits)):
+            rejected[why] += 1
+            return
+        self.tried += 1
+        why, job = "", None
+        for attempt in (self.attempt, self.attempt.proven):
+            job, why = self.judged(attempt(edits))
+            if job is None:
+                break
+        if job is not None:
+            self.keep(row, wanted, edits, job)
+        else:
+            rejected[why] += 1
+
+    def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
+        """The job, if the rules find no error and every rank fits; else why not."""
+        if isinstance(tried, str):
+            return None, tried
+        job, findings = tried
+        errors = sorted(
+            {
+                f.rule
+                for f in findings
+                if f.severity is Severity.ERROR and (f.layout or (f.rule, f.message) not in self.limits.others)
+            }
+        )
+        if errors:
+            return None, f"rule {errors[0]}"
+        return (job, "") if self.fits(job) else (None, "does not fit in memory")
+
+    def counted(self, wanted: Sizes) -> Sizes | None:
+        """With the cheapest recomputation of each stage; None where all layers are not enough."""
+        tried = self.attempt(self.edits_for(wanted))
+        if isinstance(tried, str) or not tried[0].memory.stages:
+            return None
+        counts = fewest(
+            shape(tried[0].plan, self.where.shape.architecture), self.cluster, self.available, self.where.cheap
+        )
+        if counts is None:
+            return None
+        return wanted._replace(full_layers=counts.full, listed=counts.listed if any(counts.listed) else None)
+
+    def needless(self, edits: tuple[Edit, ...]) -> str:
+        """Why a change is not worth to be tried beside those that were found; "" when it is."""
+        if len({edit.key for edit in edits}) > MOST_SETTINGS:
+            return f"more than {MOST_SETTINGS} settings would change"
+        if not edits or any(set(_plain(found.edits)) <= set(_plain(edits)) for found in self.result.layouts):
+            return "a smaller change is enough"
+        return ""
+
+    def fits(self, job: Job) -> bool:
+        """Whether every rank fits; where memory cannot be estimated,
+        only a change that cures a fault may be offered."""
+        if job.memory.verdict == "fits":
+            return True
+        return (self.available == math.inf and bool(job.memory.stages)) or (
+            self.where.near is not None and job.memory.verdict == "unknown"
+        )
+
+    def keep(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], job: Job) -> None:
+        worst, times = job.memory.worst, self.times
+        headroom = self.available - (worst.required if worst else 0.0)
+        seconds, bubble, communication, mfu = (
+            float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
+        )
+        self.result.layouts.append(Found(wanted, seconds, bubble, communication, mfu, headroom, job.memory, edits))
+
+
+def _plain(edits: tuple[Edit, ...]) -> list[tuple[object, ...]]:
+    return [(edit.action, edit.key, repr(edit.value)) for edit in edits]
