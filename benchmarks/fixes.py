@@ -54,46 +54,40 @@ class Case(NamedTuple):
 
 def cases(data: Path) -> Iterator[tuple[str, Case]]:
     """Every rejected row, with the name of its file."""
-    for row in rows(data / "megatron.jsonl"):
-        if not row["accept"]:
-            entry = "pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py"
-            yield (
-                "megatron",
-                command(
-                    row["id"],
-                    str(row["mutations"]),
-                    [entry, *row["args"]],
-                    row,
-                    "megatron@0.20.0",
-                    DEVICES.get(row.get("arch")),
-                ),
-            )
-    for row in rows(data / "mindspeed-launches.jsonl"):
-        if row["status"] != "accept":
-            yield (
-                "mindspeed-launches",
-                command(row["id"], str(row["where"]), [row["entry"], *row["argv"]], row, "mindspeed-llm"),
-            )
-    for row in rows(data / "mindspeed-probes.jsonl"):
-        for stack, target in (("llm", "mindspeed-llm"), ("core", "mindspeed")):
-            if row.get(stack) and row[stack]["status"] != "accept":
-                case = row["case"]
-                yield (
-                    "mindspeed-probes",
-                    command(
-                        f"{case['id']}@{stack}",
-                        str(row[stack]["where"]),
-                        ["pretrain_gpt.py", *case["argv"]],
-                        case,
-                        target,
-                    ),
-                )
-    for row in rows(data / "mindformers.jsonl"):
-        if not row["accept"] or row.get("runtime_reject"):
-            request = Request(
-                world_size=row["world_size"], target=Target.parse(f"mindformers@{row['tag'].lstrip('v')}")
-            )
-            yield "mindformers", Case(row["id"], row["mutation"], Source(row["yaml"], Path(row["base"]).name), request)
+    readers = {
+        "megatron": megatron_case,
+        "mindspeed-launches": launch_case,
+        "mindspeed-probes": probe_cases,
+        "mindformers": mindformers_case,
+    }
+    for name, read in readers.items():
+        yield from ((name, case) for row in rows(data / f"{name}.jsonl") for case in read(row))
+
+
+def megatron_case(row: dict[str, Any]) -> Iterator[Case]:
+    if not row["accept"]:
+        entry = "pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py"
+        device = DEVICES.get(row.get("arch"))
+        yield command(row["id"], str(row["mutations"]), [entry, *row["args"]], row, "megatron@0.20.0", device)
+
+
+def launch_case(row: dict[str, Any]) -> Iterator[Case]:
+    if row["status"] != "accept":
+        yield command(row["id"], str(row["where"]), [row["entry"], *row["argv"]], row, "mindspeed-llm")
+
+
+def probe_cases(row: dict[str, Any]) -> Iterator[Case]:
+    for stack, target in (("llm", "mindspeed-llm"), ("core", "mindspeed")):
+        if row.get(stack) and row[stack]["status"] != "accept":
+            case, where = row["case"], str(row[stack]["where"])
+            yield command(f"{case['id']}@{stack}", where, ["pretrain_gpt.py", *case["argv"]], case, target)
+
+
+def mindformers_case(row: dict[str, Any]) -> Iterator[Case]:
+    if not row["accept"] or row.get("runtime_reject"):
+        target = Target.parse(f"mindformers@{row['tag'].lstrip('v')}")
+        request = Request(world_size=row["world_size"], target=target)
+        yield Case(row["id"], row["mutation"], Source(row["yaml"], Path(row["base"]).name), request)
 
 
 def rows(path: Path) -> list[Any]:

@@ -27,11 +27,16 @@ from preflight.source.text import Source
 
 SAMPLE = 200
 SCRIPT = """export CUDA_DEVICE_MAX_CONNECTIONS=1
-torchrun --nnodes {nodes} --nproc-per-node 8 pretrain_gpt.py --num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 \\
-  --kv-channels 128 --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-layer-freq "([0]*3+[1]*58)" --moe-grouped-gemm \\
-  --moe-token-dispatcher-type alltoall --swiglu --normalization RMSNorm --disable-bias-linear --untie-embeddings-and-output-weights \\
-  --seq-length 4096 --max-position-embeddings 4096 --position-embedding-type rope --vocab-size 129280 --tokenizer-type NullTokenizer --mock-data \\
-  --micro-batch-size 1 --global-batch-size {batch} --train-iters 100 --lr 1e-4 --bf16 --use-distributed-optimizer --sequence-parallel \\
+torchrun --nnodes {nodes} --nproc-per-node 8 pretrain_gpt.py --num-layers 61 --hidden-size 7168 \\
+  --ffn-hidden-size 18432 --num-attention-heads 128 \\
+  --kv-channels 128 --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 \\
+  --moe-layer-freq "([0]*3+[1]*58)" --moe-grouped-gemm \\
+  --moe-token-dispatcher-type alltoall --swiglu --normalization RMSNorm --disable-bias-linear \\
+  --untie-embeddings-and-output-weights \\
+  --seq-length 4096 --max-position-embeddings 4096 --position-embedding-type rope --vocab-size 129280 \\
+  --tokenizer-type NullTokenizer --mock-data \\
+  --micro-batch-size 1 --global-batch-size {batch} --train-iters 100 --lr 1e-4 --bf16 --use-distributed-optimizer \\
+  --sequence-parallel \\
   --tensor-model-parallel-size 8 --expert-model-parallel-size 32 --expert-tensor-parallel-size 1
 """
 

@@ -26,7 +26,8 @@ parallel:
   parallel_optimizer_config: {gradient_accumulation_shard: False}
 parallel_config: {data_parallel: 2, model_parallel: 2, pipeline_stage: 2, micro_batch_num: 4, use_seq_parallel: True}
 moe_config: {expert_num: 1}
-train_dataset: {data_loader: {type: MindDataset, dataset_dir: d, shuffle: True}, input_columns: [input_ids], batch_size: 1}
+train_dataset: {data_loader: {type: MindDataset, dataset_dir: d, shuffle: True}, input_columns: [input_ids],
+  batch_size: 1}
 optimizer: {type: AdamW, learning_rate: 1.0e-5}
 lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, total_steps: -1}
 runner_wrapper: {type: MFTrainOneStepCell, use_clip_grad: True}
@@ -36,7 +37,8 @@ recompute_config:
   select_recompute: {'feed_forward\\.mul': [1, 1]}
   select_comm_recompute: {'.*\\.norm': True}
   select_recompute_exclude: {'add': [0, 1]}
-swap_config: {swap: False, layer_swap: [{layers: [1], backward_prefetch: 1}], op_swap: [{op_name: 'feed_forward\\.mul', layers: [2], backward_prefetch: 1}]}
+swap_config: {swap: False, layer_swap: [{layers: [1], backward_prefetch: 1}], op_swap: [{op_name: 'feed_forward\\.mul',
+  layers: [2], backward_prefetch: 1}]}
 """
 LLAMA = (
     "model: {arch: {type: LlamaForCausalLM}, model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, "
@@ -44,12 +46,15 @@ LLAMA = (
 )
 MIXTURE = """
 use_legacy: False
-model: {model_config: {model_type: deepseek_v3, architectures: [DeepseekV3ForCausalLM], num_hidden_layers: 8, num_attention_heads: 8, hidden_size: 512, vocab_size: 1024,
-  seq_length: 512, n_routed_experts: 8, num_experts_per_tok: 4, n_group: 4, topk_group: 2, first_k_dense_replace: 1, moe_grouped_gemm: True, num_nextn_predict_layers: 1, offset: [0, 0]}}
+model: {model_config: {model_type: deepseek_v3, architectures: [DeepseekV3ForCausalLM], num_hidden_layers: 8,
+  num_attention_heads: 8, hidden_size: 512, vocab_size: 1024,
+  seq_length: 512, n_routed_experts: 8, num_experts_per_tok: 4, n_group: 4, topk_group: 2, first_k_dense_replace: 1,
+    moe_grouped_gemm: True, num_nextn_predict_layers: 1, offset: [0, 0]}}
 """
 PYNATIVE = """
 training: {local_batch_size: 1, global_batch_size: 16, steps: 10}
-parallelism: {tensor_parallel: 2, pipeline_parallel: 2, context_parallel: 1, sequence_parallel: True, expert_parallel: 2}
+parallelism: {tensor_parallel: 2, pipeline_parallel: 2, context_parallel: 1, sequence_parallel: True,
+  expert_parallel: 2}
 recompute: {mode: full, full_recompute_layer: ['0-1'], selective_recompute_layer: [2]}
 swap: {enable: False, layer_swap: [{layers: [1], backward_prefetch: 1}]}
 optimizer: {type: AdamW, weight_decay: 0.01, betas: [0.9, 0.95]}
@@ -57,8 +62,10 @@ lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.1}
 train_dataset: {dataloader: {type: HFDataLoader, path: d, handler: [{type: h}]}}
 callbacks: [{type: CheckpointCallback, save_interval: 10}]
 lora: {target_modules: 'wq', rank: 8}
-model: {model_type: deepseek_v3, architectures: DeepseekV3ForCausalLM, num_hidden_layers: 16, num_attention_heads: 8, hidden_size: 512, vocab_size: 1024, seq_length: 4096,
-  n_routed_experts: 8, num_experts_per_tok: 4, n_group: 4, topk_group: 2, first_k_dense_replace: 1, q_lora_rank: 64, kv_lora_rank: 64}
+model: {model_type: deepseek_v3, architectures: DeepseekV3ForCausalLM, num_hidden_layers: 16, num_attention_heads: 8,
+  hidden_size: 512, vocab_size: 1024, seq_length: 4096,
+  n_routed_experts: 8, num_experts_per_tok: 4, n_group: 4, topk_group: 2, first_k_dense_replace: 1, q_lora_rank: 64,
+    kv_lora_rank: 64}
 """
 CONFIGS = {"mindformers@1.5.0": GRAPH + LLAMA, "mindformers@2.1.0": GRAPH + MIXTURE, "pynative@2.1.0": PYNATIVE}
 

@@ -134,8 +134,10 @@ JOB = """\
 #!/bin/bash
 #SBATCH --nodes=2
 #SBATCH {}
-srun --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 80 --hidden-size 8192 --num-attention-heads 64 \\
-  --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 5 \\
+srun --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 80 --hidden-size 8192 \\
+  --num-attention-heads 64 \\
+  --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 \\
+  --train-iters 5 \\
   --tensor-model-parallel-size 4 --tokenizer-type NullTokenizer --vocab-size 50257
 """
 MANIFEST = """\

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from house import MODULES, ROOT, RULES, shown
 
 import preflight
 
@@ -18,7 +18,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parent.parent
 FLOORS = [
     ("source",),
     ("loaders",),
@@ -37,13 +36,7 @@ FLOORS = [
 ]
 FACE = ("__init__", "__main__")  # names and the way in: they hold nothing that another module uses
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
-MODULES = sorted(p for p in (ROOT / "preflight").rglob("*.py"))
-RULES = sorted(p for p in (ROOT / "rules").rglob("*.py"))
 FORBIDDEN_NAMES = {"utils", "common", "misc", "base", "helpers"}
-
-
-def shown(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 def home(module: str) -> str:
@@ -215,74 +208,3 @@ def test_every_data_file_is_packaged() -> None:
         folder = ROOT / package.replace("preflight.", "", 1).replace(".", "/")
         packaged |= {p for glob in globs for p in folder.glob(glob)}
     assert not [shown(p) for p in data if p not in packaged]
-
-
-FRAMEWORKS = re.compile(r"megatron|mindformers|mindspeed|pynative|MODEL_ARGS", re.IGNORECASE)
-KNOW_FRAMEWORKS = {
-    "preflight/plugins/builtin.py": "registers the dialects and the rules",
-    "preflight/loaders/options.py": "accelerate has an option of that name",
-    "preflight/report/coverage.py": "names the data file that it shows",
-    "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",
-}
-BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
-NEUTRAL = [p for p in MODULES if "dialects" not in p.parts and shown(p) not in KNOW_FRAMEWORKS]
-
-
-def docstrings(tree: ast.AST) -> set[int]:
-    """The ids of the texts that only describe: docstrings, and texts that stand alone below a name."""
-    return {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-
-
-def spoken(tree: ast.AST) -> list[str]:
-    """The names and texts of a module that are more than a description."""
-    skipped = docstrings(tree)
-    texts = [
-        n.value
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in skipped
-    ]
-    names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)] + [
-        n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)
-    ]
-    modules = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
-    helped = [n.value for n in ast.walk(tree) if isinstance(n, ast.Call) for n in help_texts(n)]
-    return [text for text in (*texts, *names, *modules) if text not in helped]
-
-
-def help_texts(call: ast.Call) -> list[ast.Constant]:
-    """What a command says of its options: examples may name a framework."""
-    return [k.value for k in call.keywords if k.arg in ("help", "metavar") and isinstance(k.value, ast.Constant)]
-
-
-@pytest.mark.parametrize("path", NEUTRAL, ids=shown)
-def test_neutral_code_knows_no_framework(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    known = [text for text in spoken(tree) if FRAMEWORKS.search(text)]
-    assert not known, f"{known}: a dialect sets a typed field, and neutral code asks that"
-
-
-@pytest.mark.parametrize(
-    "path", [p for p in [*NEUTRAL, *sorted((ROOT / "rules").glob("*.py"))] if shown(p) not in BY_ID], ids=shown
-)
-def test_neutral_code_asks_typed_fields(path: Path) -> None:
-    """Neither the id of a rule, nor a framework's name, nor (below preflight)
-    an argument by its name decides anything."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    asked = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Compare) and asks_a_name(n)]
-    neutral = path in MODULES
-    asked += [ast.unparse(n) for n in ast.walk(tree) if neutral and isinstance(n, ast.Call) and reads_an_argument(n)]
-    assert not asked, asked
-
-
-def asks_a_name(compare: ast.Compare) -> bool:
-    sides = [compare.left, *compare.comparators]
-    texts = [side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)]
-    about_rules = any(ast.unparse(side) in ("rule.id", "finding.rule", "f.rule") for side in sides)
-    return bool(texts) and (about_rules or any(FRAMEWORKS.search(text) for text in texts))
-
-
-def reads_an_argument(call: ast.Call) -> bool:
-    function = ast.unparse(call.func)
-    return function.endswith(("arguments.get", "arguments.given")) and isinstance(call.args[0], ast.Constant)

@@ -97,7 +97,8 @@ load_yaml(Source("a.yaml", "when: 2024-02-03\\n"))
 import yaml
 assert "match" not in vars(yaml.reader.Reader.NON_PRINTABLE), "compiled in vain"
 assert isinstance(re.compile("a"), re.Pattern) and re.compile.__module__ == "re"
-assert str(yaml.load("a: [2024-02-03, 1.5e+3, 0x1F, on]", yaml.SafeLoader)) == "{'a': [datetime.date(2024, 2, 3), 1500.0, 31, True]}"
+read = yaml.load("a: [2024-02-03, 1.5e+3, 0x1F, on]", yaml.SafeLoader)
+assert str(read) == "{'a': [datetime.date(2024, 2, 3), 1500.0, 31, True]}"
 assert yaml.dump({"a": "on", "b": "2024-02-03"}) == "a: 'on'\\nb: '2024-02-03'\\n"
 try:
     yaml.load("a: \\x07", yaml.SafeLoader)

@@ -16,7 +16,8 @@ from preflight.cli.app import Commands
 
 COMMANDS = ("check", "fix", "gate")
 FILE = Path(__file__).parent.parent / "preflight" / "cli" / "option_table.py"
-HEAD = '''"""The options of the commands that hooks run, by spelling. Made by tests/update_option_table.py; a test repeats it."""
+HEAD = '''\
+"""The options of the commands that hooks run, by spelling. Made by tests/update_option_table.py; a test repeats it."""
 
 from __future__ import annotations
 

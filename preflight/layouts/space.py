@@ -139,7 +139,17 @@ def _sketched_sizes(model: Model) -> dict[str, Any]:
 
 def _undivided(layout: Layout, layers: int) -> Layout:
     """A layout with every layer on one device."""
-    degrees = ("pipeline", "tensor", "context", "data", "expert", "expert_tensor", "virtual", "group", "sequence_splits")
+    degrees = (
+        "pipeline",
+        "tensor",
+        "context",
+        "data",
+        "expert",
+        "expert_tensor",
+        "virtual",
+        "group",
+        "sequence_splits",
+    )
     ones: dict[str, Any] = dict.fromkeys(degrees, derived(1, STANDS_IN))
     return replace(
         layout,

@@ -4,6 +4,7 @@ what they may do differently is not guessed."""
 from __future__ import annotations
 
 import pytest
+from small_gpt import SIZES
 
 import preflight
 from preflight.lint.evaluator import evaluate
@@ -11,11 +12,6 @@ from preflight.lint.expressions import Handle
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.plugins import manager as plugins
 from preflight.source.finding import Severity
-
-SIZES = (
-    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
-    "--micro-batch-size 1 --train-iters 9 --lr 1e-4"
-)
 
 
 def script(entry: str, more: str, target: str | None = None) -> dict[str, Severity | None]:

@@ -31,7 +31,8 @@ def test_functional_test_values_are_text() -> None:
 
 
 CORE_YAML = """\
-language_model: {num_layers: 24, hidden_size: 1024, num_attention_heads: 16, num_query_groups: 4, activation_func: swiglu, num_moe_experts: null}
+language_model: {num_layers: 24, hidden_size: 1024, num_attention_heads: 16, num_query_groups: 4,
+  activation_func: swiglu, num_moe_experts: null}
 model_parallel: {tensor_model_parallel_size: 16, pipeline_model_parallel_size: 1, context_parallel_size: 1, bf16: true}
 micro_batch_size: 2
 global_batch_size: 32

@@ -46,7 +46,8 @@ MEANT = {
 }
 CONFIG = """run_mode: train
 parallel_config: {{data_parallel: 1, model_parallel: 8, pipeline_stage: 2, micro_batch_num: 2}}
-model: {{model_config: {{type: LlamaConfig, num_layers: 40, hidden_size: 5120, num_heads: 40, seq_length: 4096, vocab_size: 32000}}}}
+model: {{model_config: {{type: LlamaConfig, num_layers: 40, hidden_size: 5120, num_heads: 40, seq_length: 4096,
+  vocab_size: 32000}}}}
 recompute_config:
   select_recompute:
 {patterns}"""

@@ -18,7 +18,8 @@ UNRELEASED = (
 )
 EXPERIMENTAL = """\
 training_config: {seed: 1, training_iters: 10}
-parallel_config: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 1, expert_model_parallel_size: 2, sequence_parallel: True}
+parallel_config: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 1, expert_model_parallel_size: 2,
+  sequence_parallel: True}
 model_config: {num_layers: 2, hidden_size: 4096}
 moe_config: {num_experts: 4, moe_router_topk: 2}
 optimizer: {optimizer_type: AdamW}
@@ -33,7 +34,8 @@ use_parallel: False
 trainer: {type: CausalLanguageModelingTrainer, model_name: telechat_12b}
 runner_config: {epochs: 1, batch_size: 1}
 model:
-  model_config: {type: TelechatConfig, num_layers: 38, hidden_size: 5120, num_heads: 32, seq_length: 1024, vocab_size: 120000, ffn_dim_multiplier: %s}
+  model_config: {type: TelechatConfig, num_layers: 38, hidden_size: 5120, num_heads: 32, seq_length: 1024,
+    vocab_size: 120000, ffn_dim_multiplier: %s}
   arch: {type: TelechatForCausalLM}
 """
 

@@ -14,7 +14,28 @@ from .choices import Choices
 from .values import NUMBERS, OTHERS, WORDS
 
 _VALUES = (*NUMBERS, *WORDS, *OTHERS, UNKNOWN)
-_TWO = ("==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "//", "/", "%", "in", "has", "startswith", "and", "or", "count", "min", "max")
+_TWO = (
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "+",
+    "-",
+    "*",
+    "//",
+    "/",
+    "%",
+    "in",
+    "has",
+    "startswith",
+    "and",
+    "or",
+    "count",
+    "min",
+    "max",
+)
 _ONE = ("not", "is none", "len")
 
 
@@ -34,7 +55,9 @@ def evaluator(choices: Choices) -> None:
 
 @cache
 def _declared() -> tuple[Expression, ...]:
-    return tuple(rule.refuse for rule in configs.plugins().rules(None) if isinstance(getattr(rule, "refuse", None), Expression))  # type: ignore[attr-defined]
+    return tuple(
+        rule.refuse for rule in configs.plugins().rules(None) if isinstance(getattr(rule, "refuse", None), Expression)
+    )  # type: ignore[attr-defined]
 
 
 def constraints(choices: Choices) -> None:

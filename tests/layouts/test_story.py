@@ -29,10 +29,13 @@ run_mode: 'train'
 use_parallel: True
 trainer: {type: CausalLanguageModelingTrainer, model_name: 'llama2_13b'}
 runner_config: {epochs: 2, batch_size: 2, sink_mode: True, sink_size: 1}
-train_dataset: {data_loader: {type: MindDataset, dataset_dir: "/data/wiki.mindrecord", shuffle: True}, input_columns: ["input_ids"], batch_size: 2}
+train_dataset: {data_loader: {type: MindDataset, dataset_dir: "/data/wiki.mindrecord", shuffle: True},
+  input_columns: ["input_ids"], batch_size: 2}
 optimizer: {type: AdamW, betas: [0.9, 0.95]}
-parallel: {parallel_mode: 1, full_batch: True, enable_parallel_optimizer: True, parallel_optimizer_config: {gradient_accumulation_shard: False}}
-parallel_config: {data_parallel: 8, model_parallel: 1, pipeline_stage: 2, micro_batch_num: 128, use_seq_parallel: False, vocab_emb_dp: True}
+parallel: {parallel_mode: 1, full_batch: True, enable_parallel_optimizer: True,
+  parallel_optimizer_config: {gradient_accumulation_shard: False}}
+parallel_config: {data_parallel: 8, model_parallel: 1, pipeline_stage: 2, micro_batch_num: 128,
+  use_seq_parallel: False, vocab_emb_dp: True}
 recompute_config:
   recompute: RECOMPUTE
   select_recompute: SELECT

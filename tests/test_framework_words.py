@@ -1,0 +1,80 @@
+"""Words of a framework stand where a framework is read, and nowhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from house import MODULES, ROOT, shown
+
+FRAMEWORKS = re.compile(r"megatron|mindformers|mindspeed|pynative|MODEL_ARGS", re.IGNORECASE)
+KNOW_FRAMEWORKS = {
+    "preflight/plugins/builtin.py": "registers the dialects and the rules",
+    "preflight/loaders/options.py": "accelerate has an option of that name",
+    "preflight/report/coverage.py": "names the data file that it shows",
+    "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",
+}
+BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
+NEUTRAL = [p for p in MODULES if "dialects" not in p.parts and shown(p) not in KNOW_FRAMEWORKS]
+
+
+def docstrings(tree: ast.AST) -> set[int]:
+    """The ids of the texts that only describe: docstrings, and texts that stand alone below a name."""
+    return {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def spoken(tree: ast.AST) -> list[str]:
+    """The names and texts of a module that are more than a description."""
+    skipped = docstrings(tree)
+    texts = [
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in skipped
+    ]
+    names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)] + [
+        n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)
+    ]
+    modules = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
+    helped = [n.value for n in ast.walk(tree) if isinstance(n, ast.Call) for n in help_texts(n)]
+    return [text for text in (*texts, *names, *modules) if text not in helped]
+
+
+def help_texts(call: ast.Call) -> list[ast.Constant]:
+    """What a command says of its options: examples may name a framework."""
+    return [k.value for k in call.keywords if k.arg in ("help", "metavar") and isinstance(k.value, ast.Constant)]
+
+
+@pytest.mark.parametrize("path", NEUTRAL, ids=shown)
+def test_neutral_code_knows_no_framework(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    known = [text for text in spoken(tree) if FRAMEWORKS.search(text)]
+    assert not known, f"{known}: a dialect sets a typed field, and neutral code asks that"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in [*NEUTRAL, *sorted((ROOT / "rules").glob("*.py"))] if shown(p) not in BY_ID], ids=shown
+)
+def test_neutral_code_asks_typed_fields(path: Path) -> None:
+    """Neither the id of a rule, nor a framework's name, nor (below preflight)
+    an argument by its name decides anything."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    asked = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Compare) and asks_a_name(n)]
+    neutral = path in MODULES
+    asked += [ast.unparse(n) for n in ast.walk(tree) if neutral and isinstance(n, ast.Call) and reads_an_argument(n)]
+    assert not asked, asked
+
+
+def asks_a_name(compare: ast.Compare) -> bool:
+    sides = [compare.left, *compare.comparators]
+    texts = [side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)]
+    about_rules = any(ast.unparse(side) in ("rule.id", "finding.rule", "f.rule") for side in sides)
+    return bool(texts) and (about_rules or any(FRAMEWORKS.search(text) for text in texts))
+
+
+def reads_an_argument(call: ast.Call) -> bool:
+    function = ast.unparse(call.func)
+    return function.endswith(("arguments.get", "arguments.given")) and isinstance(call.args[0], ast.Constant)
