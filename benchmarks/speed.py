@@ -60,7 +60,7 @@ def once(work: Work) -> tuple[float, float]:
     child = subprocess.Popen(work.argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=work.environment)
     _, status, used = os.wait4(child.pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: it has findings
-        raise SystemExit(f"this fails, so its time says nothing: {' '.join(work.argv[:6])}")
+        raise SystemExit(f"{' '.join(work.argv[:6])} fails: its time says nothing")
     return (used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024
 
 
@@ -194,6 +194,7 @@ def main() -> int:
     parser.add_argument("--check", type=Path)
     parser.add_argument("--record", type=Path)
     asked = parser.parse_args()
+    subprocess.run([*PREFLIGHT, "--version"], check=True)
     for name in ("check", "record", "corpus"):
         if (path := getattr(asked, name)) is not None:
             setattr(asked, name, path.absolute())
