@@ -194,12 +194,12 @@ def main() -> int:
     parser.add_argument("--check", type=Path)
     parser.add_argument("--record", type=Path)
     asked = parser.parse_args()
-    subprocess.run([*PREFLIGHT, "--version"], check=True)
     for name in ("check", "record", "corpus"):
         if (path := getattr(asked, name)) is not None:
             setattr(asked, name, path.absolute())
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        subprocess.run([*PREFLIGHT, "--version"], check=True)  # another folder's preflight is not measured
         for environment in (ENVIRONMENT, COLD):
             environment["PREFLIGHT_CACHE_DIR"] = os.path.join(folder, "cache")
         if asked.curve:
