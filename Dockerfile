@@ -10,7 +10,7 @@ RUN python -m venv /opt/preflight && /opt/preflight/bin/pip install --no-cache-d
 FROM python:3.13-slim
 COPY --from=build /opt/preflight /opt/preflight
 RUN useradd --create-home --uid 10001 preflight
-USER preflight
+USER 10001
 WORKDIR /work
 ENTRYPOINT ["/opt/preflight/bin/preflight"]
 CMD ["--help"]
