@@ -60,3 +60,12 @@ def test_workflows_are_what_the_runner_understands() -> None:
 
 def test_the_image_is_built_as_it_should_be() -> None:
     linted("hadolint", "Dockerfile")
+
+
+def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert 'id="device-count"' in (tmp_path / "site" / "rules" / "device-count" / "index.html").read_text()
