@@ -1,9 +1,9 @@
 """A section lacks a key that it must have, or is not of the form that it must have.
 
 ## What it does
-Checks the keys that the template of a release demands of a section that is present
-(`type` of the trainer, the optimizer, the wrapper, each callback; `model.model_config`, and
-`model.arch` in 1.5), and that sections are mappings and `callbacks` is a list.
+Checks the keys that the template of a release demands of a section that is present (`type` of the trainer, the
+optimizer, the wrapper, each callback; `model.model_config`, and `model.arch` in 1.5), and that sections are mappings
+and `callbacks` is a list.
 
 ## Why is this bad?
 The file is refused when it is loaded, on every rank.

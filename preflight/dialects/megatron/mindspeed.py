@@ -13,8 +13,8 @@ RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"
 
 
 class Change(NamedTuple):
-    """An argument that becomes
-    `after` when a condition holds. stack: only where this framework takes part, at one of its `versions`."""
+    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of
+    its `versions`."""
 
     name: str
     after: object
