@@ -138,8 +138,7 @@ def test_a_script_is_checked_with_the_config_that_it_names(tmp_path: Path, folde
 
 OPTIONS = (
     "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
-    "--micro-batch-size 1 "
-    "--bf16 --lr 1e-4 --train-iters 5"
+    "--micro-batch-size 1 --bf16 --lr 1e-4 --train-iters 5"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from megatron_reading import SIZES, read
 
-from preflight.dialects.megatron import plan_training
+from preflight.dialects.megatron import unmodelled
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_of_a_plain_run_it_is_known_that_nothing_is_beyond_the_formulas(
     class Unasked(Exception):
         pass
 
-    monkeypatch.setattr(plan_training, "NotKnown", Unasked)
+    monkeypatch.setattr(unmodelled, "NotKnown", Unasked)
     assert read(SIZES, target=target).plan.unmodelled == ()
 
 

@@ -16,8 +16,8 @@ from preflight.source.finding import Severity
 
 MODEL = (
     "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
-    "--max-position-embeddings 4096 --bf16 --lr 1e-4 "
-    "--train-iters 10 --vocab-size 32000 --tokenizer-type NullTokenizer --mock-data --global-batch-size 64"
+    "--max-position-embeddings 4096 --bf16 --lr 1e-4 --train-iters 10 --vocab-size 32000 "
+    "--tokenizer-type NullTokenizer --mock-data --global-batch-size 64"
 )
 
 

@@ -19,9 +19,8 @@ from preflight.source.text import InputError, Source
 GIB = 2**30
 ARGS = (
     "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
-    "--max-position-embeddings 1024 "
-    "--micro-batch-size 1 --global-batch-size 8 --bf16 --lr 1e-4 --train-iters 10 --tokenizer-type NullTokenizer "
-    "--vocab-size 32000"
+    "--max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --bf16 --lr 1e-4 --train-iters 10 "
+    "--tokenizer-type NullTokenizer --vocab-size 32000"
 )
 ASCEND = Cluster(device=Device("910", 64e9, 60 * GIB, vendor="ascend"))
 

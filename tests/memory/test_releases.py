@@ -9,10 +9,9 @@ from preflight.memory import Stage
 
 RUN = (
     "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 4096 "
-    "--max-position-embeddings 4096 "
-    "--micro-batch-size 1 --global-batch-size {batch} --bf16 --lr 1e-4 --train-iters 10 --vocab-size 128000 "
-    "--make-vocab-size-divisible-by 1 "
-    "--tokenizer-type NullTokenizer --untie-embeddings-and-output-weights --use-flash-attn --use-mcore-models {more}"
+    "--max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size {batch} --bf16 --lr 1e-4 --train-iters 10 "
+    "--vocab-size 128000 --make-vocab-size-divisible-by 1 --tokenizer-type NullTokenizer "
+    "--untie-embeddings-and-output-weights --use-flash-attn --use-mcore-models {more}"
 )
 VIRTUAL = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
 

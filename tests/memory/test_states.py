@@ -110,10 +110,8 @@ def test_deterministic_mode_is_fused_from_hopper_on(architecture, may_fall_back)
 
 COMMON = (
     "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
-    "--max-position-embeddings 1024 "
-    "--micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 --tokenizer-type NullTokenizer "
-    "--vocab-size 32000 "
-    "--position-embedding-type rope --use-distributed-optimizer "
+    "--max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 "
+    "--tokenizer-type NullTokenizer --vocab-size 32000 --position-embedding-type rope --use-distributed-optimizer "
 )
 
 
@@ -132,8 +130,8 @@ def test_dual_pipe_splits_into_a_v():
 
 LATENT = (
     "--multi-latent-attention --q-lora-rank 256 --kv-lora-rank 128 --qk-head-dim 64 --qk-pos-emb-head-dim 32 "
-    "--v-head-dim 64 --use-flash-attn "
-    "--spec mindspeed_llm.tasks.models.spec.deepseek_spec layer_spec --sequence-parallel "
+    "--v-head-dim 64 --use-flash-attn --spec mindspeed_llm.tasks.models.spec.deepseek_spec layer_spec "
+    "--sequence-parallel "
 )
 
 

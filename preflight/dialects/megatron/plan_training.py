@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from preflight.dialects.megatron.mindspeed_stages import held_layers
-from preflight.dialects.megatron.namespace import NotKnown, Run
-from preflight.dialects.megatron.plan_model import FAMILIES
+from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.plan_source import Source
+from preflight.dialects.megatron.unmodelled import is_on
 from preflight.run.plan import Optimizer, Precision, Recompute
 from preflight.run.value import default
 
@@ -26,7 +24,7 @@ def recompute(source: Source) -> Recompute:
         full_layers=default(None),
         operators=compute(_operators, "recompute_norm"),
         doubtful=compute(_doubtful),
-        offload=compute(lambda r: any(_on(r, name) for name in OFFLOADS)),
+        offload=compute(lambda r: any(is_on(r, name) for name in OFFLOADS)),
     )
 
 
@@ -44,21 +42,16 @@ OFFLOADS = (
 """Options by which activations leave the device, or are made again, in ways that no formula counts."""
 
 
-def _on(run: Run, name: str) -> bool:
-    """Whether a switch is on, of options that not every framework has."""
-    value = run.value(name)
-    return value.written and getattr(run, name) not in (None, False, 0, "", "disable")
-
-
 _ATTENDED = ("attention output", "attention output, padded")
 # fmt: off
 _DOUBTFUL: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recompute_mla_up_proj", ("query key value", "key value up")),
-    ("mla_zero_memory", ("compressed query", "compressed key value", "query key value", "key value up", *_ATTENDED,
-        "softmax statistics")),
+    ("mla_zero_memory",
+        ("compressed query", "compressed key value", "query key value", "key value up", *_ATTENDED,
+            "softmax statistics")),
     ("mla_swap_core_attn_out", _ATTENDED),
-    ("moe_zero_memory", ("dispatched tokens", "activation output", "weighted activation", "fc1 output",
-        "shared experts")),
+    ("moe_zero_memory",
+        ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
 )
 # fmt: on
 """What MindSpeed makes again or swaps out inside a layer while other layers are at work, so that some of it is there at
@@ -68,7 +61,7 @@ run had almost all of it."""
 
 def _doubtful(run: Run) -> tuple[str, ...]:
     """Outputs of which it is not known how much is kept."""
-    return tuple(dict.fromkeys(name for switch, names in _DOUBTFUL if _on(run, switch) for name in names))
+    return tuple(dict.fromkeys(name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names))
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
@@ -110,7 +103,7 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
 def _shared(run: Run) -> bool:
     """MindSpeed deals the number out over a rank's virtual stages (028de58,
     mindspeed/core/memory/common.py:165-187)."""
-    return bool(_on(run, "enable_recompute_layers_per_pp_rank"))
+    return bool(is_on(run, "enable_recompute_layers_per_pp_rank"))
 
 
 def _modules(run: Run) -> tuple[str, ...]:
@@ -133,12 +126,12 @@ def precision(source: Source) -> Precision:
         master=compute(_master, "main_params_dtype"),
         states=compute(
             lambda r: (
-                "bf16" if _on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32"
+                "bf16" if is_on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32"
             ),
             "exp_avg_dtype",
         ),
         second=compute(
-            lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not _on(r, "o2_optimizer") else None,
+            lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not is_on(r, "o2_optimizer") else None,
             "exp_avg_sq_dtype",
         ),
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
@@ -212,54 +205,3 @@ def _fsdp(run: Run) -> str | None:
         if run.use_megatron_fsdp or run.use_custom_fsdp
         else None
     )
-
-
-ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
-# fmt: off
-UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
-    ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
-    ("a model of another family", lambda r: r.entry in FAMILIES),
-    ("inference", lambda r: r.entry == "inference"),
-    ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
-    ("a run without training", lambda r: r.skip_train),
-    ("a network with layers of different sizes",
-        lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
-    ("retrieval", lambda r: r.retro_add_retriever),
-    ("a distillation teacher", lambda r: r.export_kd_teacher_load),
-    ("another kind of attention",
-        lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress or r.full_attention_interval),
-    ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
-    ("experts that compute nothing", lambda r: r.num_zero_experts),
-    ("hyper-connections", lambda r: _on(r, "enable_mhc_connections") or _on(r, "enable_mhc")),
-    ("latent experts", lambda r: r.moe_latent_size is not None),
-    ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
-    ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
-    ("FP4", lambda r: r.fp4),
-    ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
-    ("offloaded activations", lambda r: any(_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading",
-        "swap_attention"))),
-    ("a virtual optimizer", lambda r: r.virtual_optimizer),
-    ("a compressed or low-precision optimizer", lambda r: any(_on(r, n) for n in ("quant_states", "quant_grads",
-        "compress_optimizer"))),
-    ("LayerZero", lambda r: _on(r, "layerzero")),
-    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd",
-        "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
-    ("adapters of this kind", lambda r: any(name not in ADAPTED for name in r.lora_target_modules or ())),
-    ("weights in more shards than tensor parallelism",
-        lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
-)
-# fmt: on
-
-
-def unmodelled(source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Features that the memory formulas do not cover: those that are on, and those that may be."""
-    found, doubted = [], []
-    for name, present in UNMODELLED:
-        try:
-            if present(source.run):
-                found.append(name)
-        except NotKnown:
-            doubted.append(name)
-        except TypeError:
-            continue
-    return tuple(found), tuple(doubted)

@@ -9,8 +9,8 @@ from typing import Any
 
 from preflight.dialects.mindformers import mcore, run_conditions
 from preflight.dialects.mindformers.checked_settings import checked_in
-from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
 from preflight.dialects.mindformers.release_tables import Table, folder, table
+from preflight.dialects.mindformers.section_keys import CONTEXT, NESTED, PARALLEL, SECTIONS
 from preflight.run.versions import matches
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}

@@ -1,0 +1,67 @@
+"""Features that the memory model does not describe: those that are on, and those that may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.plan_model import FAMILIES
+from preflight.dialects.megatron.plan_source import Source
+
+
+def is_on(run: Run, name: str) -> bool:
+    """Whether a switch is on, of options that not every framework has."""
+    value = run.value(name)
+    return value.written and getattr(run, name) not in (None, False, 0, "", "disable")
+
+
+ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+# fmt: off
+UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
+    ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
+    ("a model of another family", lambda r: r.entry in FAMILIES),
+    ("inference", lambda r: r.entry == "inference"),
+    ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
+    ("a run without training", lambda r: r.skip_train),
+    ("a network with layers of different sizes",
+        lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
+    ("retrieval", lambda r: r.retro_add_retriever),
+    ("a distillation teacher", lambda r: r.export_kd_teacher_load),
+    ("another kind of attention",
+        lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress
+            or r.full_attention_interval),
+    ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
+    ("experts that compute nothing", lambda r: r.num_zero_experts),
+    ("hyper-connections", lambda r: is_on(r, "enable_mhc_connections") or is_on(r, "enable_mhc")),
+    ("latent experts", lambda r: r.moe_latent_size is not None),
+    ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
+    ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
+    ("FP4", lambda r: r.fp4),
+    ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
+    ("offloaded activations",
+        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
+    ("a virtual optimizer", lambda r: r.virtual_optimizer),
+    ("a compressed or low-precision optimizer",
+        lambda r: any(is_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
+    ("LayerZero", lambda r: is_on(r, "layerzero")),
+    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd",
+        "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
+    ("adapters of this kind", lambda r: any(name not in ADAPTED for name in r.lora_target_modules or ())),
+    ("weights in more shards than tensor parallelism",
+        lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
+)
+# fmt: on
+
+
+def find_unmodelled(source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Features that the memory formulas do not cover: those that are on, and those that may be."""
+    found, doubted = [], []
+    for name, present in UNMODELLED:
+        try:
+            if present(source.run):
+                found.append(name)
+        except NotKnown:
+            doubted.append(name)
+        except TypeError:
+            continue
+    return tuple(found), tuple(doubted)
