@@ -8,9 +8,11 @@ from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers import config_tree as trees
-from preflight.dialects.mindformers import mcore, shape
+from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.config_kinds import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.layout_edits import relayout
+from preflight.dialects.mindformers.legacy_shape import legacy_shape
+from preflight.dialects.mindformers.mcore_shape import mcore_shape
 from preflight.dialects.mindformers.namespace import Run
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
@@ -75,7 +77,8 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:
-    """The number of micro-batches, with the edits that set it where nobody has: the key depends on whether there is a pipeline."""
+    """The number of micro-batches, with the edits that set it where nobody has:
+    the key depends on whether there is a pipeline."""
     stages = run.number("parallel_config.pipeline_stage")
     if count.edits is not None or stages is None:
         return count
@@ -91,10 +94,10 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
         config = mcore.below(run, document, surroundings)
         below = config.tree if config is not None else None
         clashes = mcore.resolve(run, below)
-        model = shape.mcore(run, mcore.model_type(run, below))
+        model = mcore_shape(run, mcore.model_type(run, below))
         layers = run.number("mcore.num_layers")
     else:
-        model = shape.legacy(run)
+        model = legacy_shape(run)
         layers = run.number("model.model_config.num_layers")
         if run.model == "DeepseekV3Config" and layers is not None:
             depth = run.raw("model.model_config.mtp_depth")
@@ -110,9 +113,21 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
     """The machine: devices as the caller says, and the memory limit that the config sets."""
     request = surroundings.request
-    count = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
-    per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")
+    count = (
+        derived(request.devices, "given")
+        if request.devices is not None
+        else unknown("the number of devices is not given")
+    )
+    per_node = (
+        derived(request.devices_per_node, "given")
+        if request.devices_per_node
+        else unknown("the devices per node are not given")
+    )
     limit = run.value("context.max_device_memory")
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)GB", limit.raw) if isinstance(limit.raw, str) else None
-    memory = limit.derived(float(amount[1]) * 2**30, "max_device_memory") if amount else unknown("max_device_memory is not usable")
+    memory = (
+        limit.derived(float(amount[1]) * 2**30, "max_device_memory")
+        if amount
+        else unknown("max_device_memory is not usable")
+    )
     return Cluster(surroundings.device(request.device) if request.device else None, count, per_node, memory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.mindformers import shape
+from preflight.dialects.mindformers.model_parts import precision, whole
 from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.parallel import AUTOMATIC
 from preflight.dialects.mindformers.stage_layers import Spread, full_layers, virtual
@@ -71,24 +71,8 @@ def degree(run: Run, name: str) -> Value:
 
 
 def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
-    mode, count = run.raw("parallel_mode"), run.value("world_size")
-    if isinstance(mode, Unknown):
-        data = tensor = pipeline = context = unknown(mode.because)
-    elif mode in AUTOMATIC:
-        data, tensor, pipeline, context = (
-            degree(run, n) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel")
-        )
-        if mode == "auto_parallel":
-            data = unknown("auto_parallel finds the sharding itself")
-    elif run.true("use_parallel") and run.raw("run_mode") == "predict":
-        data = unknown("the serving layout is not compared with the devices")
-        tensor, pipeline, context = (degree(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
-    else:
-        count = derived(1, "every process runs alone") if mode == "stand_alone" else count
-        data, tensor, pipeline, context = (
-            count,
-            *(_alone(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel")),
-        )
+    mode = run.raw("parallel_mode")
+    count, (data, tensor, pipeline, context) = _degrees(run, mode)
     expert = degree(run, "expert_parallel")
     experts = model.experts
     if mode not in AUTOMATIC or (run.kind == "legacy" and experts.known and not experts.raw):
@@ -110,11 +94,27 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         if laid and laid.stages
         else unknown("the layers per stage are not known"),
         schedule=_schedule(run),
-        sequence_splits=shape.whole(run.value("parallel_config.seq_split_num")),
+        sequence_splits=whole(run.value("parallel_config.seq_split_num")),
         deferred=derived(0),
         data_stated=True,
         split="any",
     )
+
+
+def _degrees(run: Run, mode: object) -> tuple[Value, tuple[Value, ...]]:
+    """The number of devices; data, tensor, pipeline and context parallel."""
+    count, names = run.value("world_size"), ("model_parallel", "pipeline_stage", "context_parallel")
+    if isinstance(mode, Unknown):
+        return count, (unknown(mode.because),) * 4
+    if mode in AUTOMATIC:
+        automatic = mode == "auto_parallel"
+        data = unknown("auto_parallel finds the sharding itself") if automatic else degree(run, "data_parallel")
+        return count, (data, *(degree(run, name) for name in names))
+    if run.true("use_parallel") and run.raw("run_mode") == "predict":
+        data = unknown("the serving layout is not compared with the devices")
+        return count, (data, *(degree(run, name) for name in names))
+    count = derived(1, "every process runs alone") if mode == "stand_alone" else count
+    return count, (count, *(_alone(run, name) for name in names))
 
 
 def _alone(run: Run, name: str) -> Value:
@@ -141,7 +141,7 @@ def _batch(run: Run) -> Batch:
         if isinstance(count.raw, bool) or not isinstance(count.raw, int) or count.raw < 1:
             count = unknown("the number of micro-batches is not usable")
     return Batch(
-        micro=shape.whole(run.value("runner_config.batch_size")),
+        micro=whole(run.value("runner_config.batch_size")),
         count=count,
         total=run.value("global_batch_size"),
         mask_from_loader=derived(False),
@@ -174,8 +174,8 @@ def _recompute(run: Run, laid: Spread | None) -> Recompute:
 
 def _precision(run: Run) -> Precision:
     legacy = run.kind == "legacy"
-    weights = shape.precision(run.raw("model.model_config.param_init_type" if legacy else "mcore.params_dtype"))
-    compute = shape.precision(run.raw("model.model_config.compute_dtype" if legacy else "mcore.compute_dtype"))
+    weights = precision(run.raw("model.model_config.param_init_type" if legacy else "mcore.params_dtype"))
+    compute = precision(run.raw("model.model_config.compute_dtype" if legacy else "mcore.compute_dtype"))
     return Precision(
         parameters=weights,
         compute=compute,
@@ -239,8 +239,8 @@ def _inference(run: Run) -> Inference:
     legacy = run.kind == "legacy"
     return Inference(
         enabled=enabled,
-        batch=shape.whole(run.value("model.model_config.batch_size" if legacy else "predict_batch_size")),
-        length=shape.whole(run.value("model.model_config.seq_length" if legacy else "mcore.seq_length")),
-        block_size=shape.whole(run.value("model.model_config.block_size" if legacy else "mcore.block_size")),
-        blocks=shape.whole(run.value("model.model_config.num_blocks" if legacy else "mcore.num_blocks")),
+        batch=whole(run.value("model.model_config.batch_size" if legacy else "predict_batch_size")),
+        length=whole(run.value("model.model_config.seq_length" if legacy else "mcore.seq_length")),
+        block_size=whole(run.value("model.model_config.block_size" if legacy else "mcore.block_size")),
+        blocks=whole(run.value("model.model_config.num_blocks" if legacy else "mcore.num_blocks")),
     )
