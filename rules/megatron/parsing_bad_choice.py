@@ -3,7 +3,8 @@
 ## What it does
 Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
 the version asked for is not described: its choices may be others. So it is where nobody said the target and earlier
-releases in use take the value, or the launch has options that no parser described here knows: a fork has choices of its own.
+releases in use take the value, or the launch has options that no parser described here knows: a fork has choices of its
+own.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.
@@ -25,16 +26,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/tr
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import (
-    CRASHES,
-    UPSTREAM,
-    dropped,
-    finding,
-    own_options,
-    place_upstream,
-    problems,
-    rewritten,
-)
+from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, own_options, problems, refused_value
 from preflight.source.finding import Kind
 
 
@@ -48,7 +40,4 @@ from preflight.source.finding import Kind
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):
         unsaid = job.asked is not None or (problem.in_use and job.arguments.get("target_is_stated").raw is False)
-        severity = own_options(job) or (Severity.WARNING if unsaid else None)
-        yield finding(
-            problem, rewritten(job, problem), severity, dropped(job, problem), upstream=place_upstream(job, problem)
-        )
+        yield refused_value(job, problem, own_options(job) or (Severity.WARNING if unsaid else None))

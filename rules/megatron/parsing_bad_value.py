@@ -23,16 +23,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import (
-    CRASHES,
-    UPSTREAM,
-    dropped,
-    finding,
-    own_options,
-    place_upstream,
-    problems,
-    rewritten,
-)
+from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, own_options, problems, refused_value
 from preflight.source.finding import Kind
 
 
@@ -45,10 +36,4 @@ from preflight.source.finding import Kind
 )
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-value"):
-        yield finding(
-            problem,
-            rewritten(job, problem),
-            own_options(job),
-            dropped(job, problem),
-            upstream=place_upstream(job, problem),
-        )
+        yield refused_value(job, problem, own_options(job))

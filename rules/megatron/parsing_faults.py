@@ -21,6 +21,12 @@ def problems(job: Job, kind: str) -> Iterator[Problem]:
     return (problem for problem in job.arguments.problems if problem.kind == kind)
 
 
+def refused_value(job: Job, problem: Problem, severity: Severity | None) -> Finding:
+    """A value that the parser refuses: another one in its place, else no option."""
+    upstream = place_upstream(job, problem)
+    return finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=upstream)
+
+
 def place_upstream(job: Job, problem: Problem) -> str:
     """Where the framework refuses a word."""
     return CRASHES[problem.crash].get(job.versions["megatron"], UPSTREAM) if problem.crash else UPSTREAM

@@ -34,6 +34,7 @@ from preflight.dialects.mindformers.recompute import (
     FULL,
     SECTION,
     SELECTING,
+    SETTINGS,
     applies,
     section,
     stages,
@@ -89,7 +90,7 @@ def check(job: Job) -> Iterator[Finding]:
     if not matches(job.versions["mindformers"], ">=1.3"):
         yield from _before_layer_setting(job, here, pipeline)
         return
-    for setting in (FULL, *SELECTING, *EXCLUDING):
+    for setting in SETTINGS:
         node = here.get(setting)
         if node is not None:
             for fault in faults(setting, node, pipeline, stages(job), swap and setting not in EXCLUDING):

@@ -18,9 +18,12 @@ Safe: one layer ahead is the default distance.
 
 ## References
 MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:227-300, TransformerSwapConfig
-MindFormers v1.5.0, mindformers/tools/check_rules.py:317-330, _rule_swap_no_pp; the same again in mindformers/tools/check_rules.py:320,
-mindformers/tools/check_rules.py:324 and mindformers/tools/check_rules.py:344, in 1.7.0 mindformers/tools/check_rules.py:316 and
-mindformers/tools/check_rules.py:340, in 2.1.0 mindformers/tools/check_rules.py:340 and mindformers/tools/check_rules.py:364
+MindFormers v1.5.0, mindformers/tools/check_rules.py:317-330, _rule_swap_no_pp; the same again in
+mindformers/tools/check_rules.py:320,
+mindformers/tools/check_rules.py:324 and mindformers/tools/check_rules.py:344, in 1.7.0
+mindformers/tools/check_rules.py:316 and
+mindformers/tools/check_rules.py:340, in 2.1.0 mindformers/tools/check_rules.py:340 and
+mindformers/tools/check_rules.py:364
 """
 
 from collections.abc import Iterator
@@ -101,37 +104,17 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     layers = entry.get("layers")
     if layers is None:
         yield Message("entry {index} of {name} has no layers", index=index, name=name), entry, (_FILE, 277), None
-    elif layers.kind != "sequence" and not isinstance(layers.value, bool):
-        yield (
-            Message(
-                "the layers of {name} are {layers}; they must be a list of layer ids, or true",
-                name=name,
-                layers=layers.shown[:30],
-            ),
-            layers,
-            (_FILE, 277),
-            None,
-        )
+        return
+    if layers.kind != "sequence" and not isinstance(layers.value, bool):
+        must, place = "they must be a list of layer ids, or true", (_FILE, 277)
     elif not _ids(layers):
-        yield (
-            Message(
-                "the layers of {name} are {layers}; every one must be a layer id", name=name, layers=layers.shown[:30]
-            ),
-            layers,
-            (_FILE, 281),
-            None,
-        )
+        must, place = "every one must be a layer id", (_FILE, 281)
     elif on and any(item.kind == "sequence" for item in layers.items):
-        yield (
-            Message(
-                "the layers of {name} are {layers}; with swap on they must be one flat list of layer ids",
-                name=name,
-                layers=layers.shown[:30],
-            ),
-            layers,
-            (_CHECKS, 292),
-            None,
-        )
+        must, place = "with swap on they must be one flat list of layer ids", (_CHECKS, 292)
+    else:
+        return
+    message = Message("the layers of {name} are {layers}; {must}", name=name, layers=layers.shown[:30], must=must)
+    yield message, layers, place, None
 
 
 def _ids(layers: Node) -> bool:

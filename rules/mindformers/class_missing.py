@@ -112,45 +112,35 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
         if job.arguments.get("training").raw is True:
             line = _CONFIG.get(job.target.version, _CONFIG["1.5.0"])
             message = "model.model_config must be a mapping, the type of the model and its sizes"
-            yield Finding(
-                message, config.span, key=("model", "model_config"), upstream=f"mindformers/trainer/trainer.py:{line}"
-            )
+            place = f"mindformers/trainer/trainer.py:{line}"
+            yield Finding(message, config.span, key=("model", "model_config"), upstream=place)
         return
     named = config.get("type") if config is not None else None
     usual = _USUAL.get(str(named.value)) if named is not None else None
-    fix = (
-        Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),))
-        if usual and arch is not None
-        else None
-    )
-    if arch is None or arch.kind != "mapping":
-        if arch is None or arch.kind == "scalar":
-            said = (
-                "there is no model.arch"
-                if arch is None
-                else Message("model.arch is {arch}", arch=arch.shown[:30] or "empty")
-            )
-            message, where = (
-                Message("{said}; it must name the network by its type", said=said),
-                _place(job, _NO_SECTION),
-            )
-            yield Finding(message, (arch or model).span, key=("model", "arch"), fix=fix, upstream=where)
+    fix = None
+    if usual and arch is not None:
+        fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),))
+    if arch is None or arch.kind == "scalar":
+        none = "there is no model.arch"
+        said = none if arch is None else Message("model.arch is {arch}", arch=arch.shown[:30] or "empty")
+        message = Message("{said}; it must name the network by its type", said=said)
+        yield Finding(message, (arch or model).span, key=("model", "arch"), fix=fix, upstream=_place(job, _NO_SECTION))
+    elif arch.kind == "mapping":
+        yield from _untyped(job, "arch", arch, fix)
+        if config is not None and config.kind == "mapping" and config.entries:
+            yield from _untyped(job, "model_config", config, None)
+
+
+def _untyped(job: Job, name: str, node: Node, fix: Fix | None) -> Iterator[Finding]:
+    """A part of the network that does not say which class builds it."""
+    kind = node.get("type")
+    if kind is not None and kind.value is not None:
         return
-    for name, node in (("arch", arch), ("model_config", config)):
-        if node is None or node.kind != "mapping" or (name == "model_config" and not node.entries):
-            continue
-        kind = node.get("type")
-        if kind is None or kind.value is None:
-            hint = (
-                "; for an mcore network, set use_legacy: False"
-                if name == "model_config" and node.get("model_type") is not None
-                else ""
-            )
-            where = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
-            message = Message("model.{name} has no type to be built by{hint}", name=name, hint=hint)
-            yield Finding(
-                message, (kind or node).span, key=("model", name), fix=fix if name == "arch" else None, upstream=where
-            )
+    mcore = name == "model_config" and node.get("model_type") is not None
+    hint = "; for an mcore network, set use_legacy: False" if mcore else ""
+    message = Message("model.{name} has no type to be built by{hint}", name=name, hint=hint)
+    place = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
+    yield Finding(message, (kind or node).span, key=("model", name), fix=fix, upstream=place)
 
 
 def _place(job: Job, lines: dict[str, int]) -> str:

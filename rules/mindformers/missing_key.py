@@ -93,66 +93,59 @@ def _sections(job: Job) -> tuple[str, ...]:
 
 
 def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -> Iterator[Finding]:
-    node, span = entry.value, entry.key.span
+    node = entry.value
     if node.value is None:
         return
     if name in _LISTS:
-        if node.kind != "sequence":
-            yield Finding(
-                Message("{name} must be a list, each entry with its type", name=name),
-                node.span,
-                key=(name,),
-                upstream=f"{_FILE}:191",
+        yield from _list(name, node)
+    elif node.kind != "mapping":
+        message = Message("{name} must be a mapping, not {node!r}", name=name, node=node.shown[:30])
+        yield Finding(message, node.span, key=(name,), upstream=f"{_FILE}:72")
+    else:
+        yield from _lacking(name, entry, t, _place(name, mcore=mcore, t=t), fixable)
+        yield from _trainer(name, node, t)
+
+
+def _list(name: str, node: Node) -> Iterator[Finding]:
+    """A section whose entries are built one by one."""
+    if node.kind != "sequence":
+        message = Message("{name} must be a list, each entry with its type", name=name)
+        yield Finding(message, node.span, key=(name,), upstream=f"{_FILE}:191")
+        return
+    for index, item in enumerate(node.items):
+        key = (name, index)
+        if item.kind != "mapping":
+            shown = repr(item.shown[:30]) if item.shown else "empty"
+            message = Message(
+                "entry {index} of {name} is {shown}; it must be a mapping with a type",
+                index=index,
+                name=name,
+                shown=shown,
             )
-            return
-        for index, item in enumerate(node.items):
-            if item.kind != "mapping":
-                shown = repr(item.shown[:30]) if item.shown else "empty"
-                message = Message(
-                    "entry {index} of {name} is {shown}; it must be a mapping with a type",
-                    index=index,
-                    name=name,
-                    shown=shown,
-                )
-                yield Finding(message, item.span, key=(name, index), upstream=f"{_FILE}:110")
-            elif item.get("type") is None:
-                yield Finding(
-                    Message("entry {index} of {name} has no type", index=index, name=name),
-                    item.span,
-                    key=(name, index),
-                    upstream=f"{_FILE}:109",
-                )
-        return
-    if node.kind != "mapping":
-        yield Finding(
-            Message("{name} must be a mapping, not {node!r}", name=name, node=node.shown[:30]),
-            node.span,
-            key=(name,),
-            upstream=f"{_FILE}:72",
-        )
-        return
+            yield Finding(message, item.span, key=key, upstream=f"{_FILE}:110")
+        elif item.get("type") is None:
+            message = Message("entry {index} of {name} has no type", index=index, name=name)
+            yield Finding(message, item.span, key=key, upstream=f"{_FILE}:109")
+
+
+def _lacking(name: str, entry: Entry, t: Table, place: str, fixable: bool) -> Iterator[Finding]:
+    """The keys that the template demands and the section does not have."""
+    node = entry.value
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
             usual = _TRAINER if name == "trainer" else t.sections.get(name, {}).get(key) if key == "type" else None
-            fix = (
-                Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),))
-                if isinstance(usual, str) and fixable
-                else None
-            )
-            yield Finding(
-                Message("{name} has no {key}, which it must have", name=name, key=key),
-                span,
-                key=(name,),
-                fix=fix,
-                upstream=_place(name, mcore=mcore, t=t),
-            )
-    if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and t.version in _REGISTER:
-        yield Finding(
-            "trainer.type is null; it must name the trainer",
-            kind.span,
-            key=(name, "type"),
-            upstream=f"mindformers/tools/register/register.py:{_REGISTER[t.version]}",
-        )
+            fix = None
+            if isinstance(usual, str) and fixable:
+                fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),))
+            message = Message("{name} has no {key}, which it must have", name=name, key=key)
+            yield Finding(message, entry.key.span, key=(name,), fix=fix, upstream=place)
+
+
+def _trainer(name: str, node: Node, t: Table) -> Iterator[Finding]:
+    kind = node.get("type")
+    if name == "trainer" and kind is not None and kind.value is None and t.version in _REGISTER:
+        place = f"mindformers/tools/register/register.py:{_REGISTER[t.version]}"
+        yield Finding("trainer.type is null; it must name the trainer", kind.span, key=(name, "type"), upstream=place)
 
 
 def _has(node: Node, key: str) -> bool:

@@ -59,11 +59,5 @@ def check(job: Job) -> Iterator[Finding]:
             context=values[1],
             tensor=values[2],
         )
-        yield Finding(
-            message,
-            job.place(expert),
-            (*shard.related, *layout.tensor.related),
-            key=expert.key,
-            upstream=f"{_DIMS}:142",
-            layout=True,
-        )
+        related = (*shard.related, *layout.tensor.related)
+        yield Finding(message, job.place(expert), related, key=expert.key, upstream=f"{_DIMS}:142", layout=True)

@@ -23,16 +23,7 @@ MindFormers v1.5.0, mindformers/models/utils.py:447, LayerSetting._alloc_recompu
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.dialects.mindformers.recompute import (
-    EXCLUDING,
-    FULL,
-    SECTION,
-    SELECTING,
-    applies,
-    section,
-    stages,
-    swap_on,
-)
+from preflight.dialects.mindformers.recompute import SECTION, SETTINGS, applies, section, stages, swap_on
 from preflight.loaders.document import Node
 
 
@@ -43,7 +34,7 @@ def check(job: Job) -> Iterator[Finding]:
         return
     held = [sum(row[stage] for row in layout) for stage in range(len(layout[0]))]
     seen: list[list[object]] = []
-    for setting in (FULL, *SELECTING, *EXCLUDING):
+    for setting in SETTINGS:
         node = here.get(setting)
         for value in [entry.value for entry in node.entries] if node is not None and node.kind == "mapping" else [node]:
             over = _over(value, held)

@@ -16,6 +16,7 @@ SECTION = "recompute_config"
 FULL = "recompute"
 SELECTING = ("select_recompute", "select_comm_recompute")
 EXCLUDING = ("select_recompute_exclude", "select_comm_recompute_exclude")
+SETTINGS = (FULL, *SELECTING, *EXCLUDING)
 _DEFAULTS = {
     "legacy": ("feed_forward\\.mul", "feed_forward\\.w1\\.activation\\.silu"),
     "mcore": ("mlp\\.shared_experts\\.mul", "mlp\\.shared_experts\\.activation_func\\.silu", "mlp\\.mul", "mlp\\.activation_func\\.silu"),
