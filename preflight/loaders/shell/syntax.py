@@ -9,9 +9,10 @@ from time import thread_time
 from typing import Any
 
 from preflight.loaders.bounds import MAX_SCRIPT, refuse_involved, refuse_large
+from preflight.loaders.shell.padding import without_padding
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source, Span
+from preflight.source.text import InputError, Source, Span
 
 Node = Any
 """A tree-sitter node: the library's types are not needed by those who do not parse."""
@@ -97,17 +98,27 @@ def _masked(text: str) -> str:
     return "".join(parts)
 
 
+def _read(source: Source, most: int) -> str:
+    """What the grammar sees: the text, without its padding where it is long. Raises InputError."""
+    refuse_large(source, most)
+    if len(source.text) <= MAX_SCRIPT:
+        return source.text
+    bare = without_padding(source.text, MAX_SCRIPT)
+    if bare is None:
+        raise InputError(f"has more than {MAX_SCRIPT:,} characters of a script, which are not read", source.name)
+    return bare
+
+
 def _tried(data: bytes) -> Any:
     return _parser().parse(data)
 
 
-def parse(source: Source) -> Tree:
+def parse(source: Source, most: int = MAX_SCRIPT) -> Tree:
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters.
 
-    Raises InputError where it is too much for the grammar.
+    Raises InputError where it is too much for the grammar, or has more characters, comments included.
     """
-    refuse_large(source, MAX_SCRIPT)
-    data = _masked(_FOREIGN.sub("%", source.text)).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
+    data = _masked(_FOREIGN.sub("%", _read(source, most))).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
     refuse_involved(data, _tried, source.name)
     deadline, cut = thread_time() + _SECONDS, False
 
