@@ -8,7 +8,7 @@ from preflight.loaders.document import MARK
 from preflight.source.pattern import lazy_pattern
 
 _TOKEN = lazy_pattern(
-    r"(?P<comment>(?<![^\s;&|()])#[^\n]*(?:\n[ \t]*(?:#[^\n]*)?){0,999})"
+    r"(?P<comment>(?<![^\s;&|()])#[^\n]*(?:\n[ \t]*(?:#[^\n]*)?){0,9999})"
     r"|(?P<escape>\\.)|(?P<sum>\(\([^\n#]*?\)\))|(?P<ansi>\$')|(?P<single>')|(?P<double>\")"
     r"|<<<|<<(?P<tabs>-?)[ \t]*(?P<word>'[^'\n]*'|\"[^\"\n]*\"|\\?[\w.+-]+)",
     re.DOTALL,

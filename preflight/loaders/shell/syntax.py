@@ -38,6 +38,9 @@ _UNFILLED = lazy_pattern(
 """A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar, which would take the next line with it."""
 
 
+_LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
+
+
 class Tree(NamedTuple):
     """A parsed script. cut: the text was too involved to be parsed to its end."""
 
@@ -109,8 +112,21 @@ def _read(source: Source, most: int) -> str:
     return bare
 
 
+def _skipping(data: bytes) -> Any:
+    """A parser for this text: where it is long, one that is not shown the long runs of blanks in it."""
+    if len(data) <= MAX_SCRIPT:
+        return _parser()
+    import tree_sitter
+
+    bounds = [0, *(at for run in _LONG.finditer(data) for at in (run.start() + 1, run.end() - 1)), len(data)]
+    shown = zip(bounds[::2], bounds[1::2], strict=True)
+    point = tree_sitter.Point(0, 0)  # rows are not asked for
+    ranges = [tree_sitter.Range(point, point, start, end) for start, end in shown]
+    return tree_sitter.Parser(_parser().language, included_ranges=ranges)
+
+
 def _tried(data: bytes) -> Any:
-    return _parser().parse(data)
+    return _skipping(data).parse(data)
 
 
 def parse(source: Source, most: int = MAX_SCRIPT) -> Tree:
@@ -127,7 +143,7 @@ def parse(source: Source, most: int = MAX_SCRIPT) -> Tree:
         cut = cut or thread_time() > deadline
         return b"" if cut else data[offset : offset + _CHUNK]
 
-    tree = _parser().parse(read)
+    tree = _skipping(data).parse(read)
     return Tree(source, tree.root_node, cut)
 
 
