@@ -9,12 +9,14 @@ from preflight.source.pattern import lazy_pattern
 
 _TOKEN = lazy_pattern(
     r"(?P<comment>(?<![^\s;&|()])#[^\n]*(?:\n[ \t]*(?:#[^\n]*)?){0,9999})"
-    r"|(?P<escape>\\.)|(?P<sum>\(\([^\n#]*?\)\))|(?P<ansi>\$')|(?P<single>')|(?P<double>\")"
+    r"|(?P<escape>\\.)|(?P<sum>\(\()|(?P<ansi>\$')|(?P<single>')|(?P<double>\")"
     r"|<<<|<<(?P<tabs>-?)[ \t]*(?P<word>'[^'\n]*'|\"[^\"\n]*\"|\\?[\w.+-]+)",
     re.DOTALL,
 )
 _DOUBLE, _ANSI = lazy_pattern(r"\\.|\"", re.DOTALL), lazy_pattern(r"\\.|'", re.DOTALL)
 _BLANKS = lazy_pattern(r"\s\s+")
+_LONGEST_SUM = 200
+"""Characters of arithmetic, in which `<<` is no here-document and `#` no comment."""
 _COSTLY = 50
 """A here-document in tokens: the pattern of its end has to be compiled."""
 
@@ -25,7 +27,7 @@ def without_padding(text: str, most: int) -> str | None:
     A run of blanks counts as one. Comments that speak to preflight stay where there is room for them. Where a quotation or
     a here-document does not end nothing behind it is taken for a comment.
     """
-    for keep in (MARK, None):
+    for keep in (MARK, None) if MARK in text else (None,):
         if (bare := _without_comments(text, most, keep)) is not None and len(_BLANKS.sub(" ", bare)) <= most:
             return bare
     return None
@@ -61,6 +63,8 @@ def _end(text: str, begun: re.Match[str]) -> int | None:
     if kind in ("double", "ansi"):
         pattern, closing = (_DOUBLE, '"') if kind == "double" else (_ANSI, "'")
         return next((found.end() for found in pattern.finditer(text, at) if found[0] == closing), None)
+    if kind == "sum":
+        return text.find("))", at, at + _LONGEST_SUM) + 2 if "))" in text[at : at + _LONGEST_SUM] else at
     if kind == "word":
         word = begun["word"].strip("'\"\\")
         last = re.compile("\n" + "\t*" * bool(begun["tabs"]) + re.escape(word) + r"(?=\n|\Z)").search(text, at)
