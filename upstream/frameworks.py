@@ -181,6 +181,7 @@ MINDFORMERS = Framework(
     parser="keys",
     aside=r"/(inference|generation|pipeline|dataset|checkpoint|ckpt_transform|hub|image_tools|cloud_adapter)/",
     read_at=("2.1.0", "1.7.0", "1.5.0", "1.3.2"),
+    decides=True,
     needs=(
         "mindformers/tools/register/template.py",
         "mindformers/core",
