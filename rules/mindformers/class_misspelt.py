@@ -37,6 +37,7 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.config_kinds import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches
 from preflight.source.spelling import slip_of
 
@@ -53,7 +54,7 @@ def check(job: Job) -> Iterator[Finding]:
         kind = job.arguments.given(f"{place}.type")
         if kind is None or not isinstance(kind.raw, str):
             continue
-        if section == "optimizer" and kind.raw in GONE and matches(job.target.version, ">=1.7") and job.arguments.given("optimizer.auto_register") is None:
+        if section == "optimizer" and kind.raw in GONE and matches(job.target.version, ">=1.6") and job.arguments.given("optimizer.auto_register") is None:
             yield _finding(job, kind, place, "AdamW", ", any more")
         if kind.raw in classes()[section]:
             continue
@@ -74,5 +75,5 @@ def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> 
 
 
 def _upstream(job: Job, place: str) -> str:
-    where = _HANDLER.get(job.target.version) if ".handler." in place else None
-    return where or f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 287)}"
+    where = _HANDLER.get(read_at(job.target.version)) if ".handler." in place else None
+    return where or f"mindformers/tools/register/register.py:{_LINE.get(read_at(job.target.version), 287)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of, known_version, looks_like
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
 
@@ -24,7 +25,7 @@ class MindFormersDialect:
     def refuses_text(self, target: Target) -> str | None:
         """Where a text that is not YAML is refused, at the version that is asked for."""
         version = known_version(target.version) if target.version else VERSIONS[-1]
-        line = _NOT_YAML.get(version)
+        line = _NOT_YAML.get(read_at(version))
         return f"mindformers/tools/check_rules.py:{line}" if line and target.framework == self.name else None
 
     def claims(self, document: Document, request: Request) -> bool:
