@@ -16,7 +16,7 @@ from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
 from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.recompute_reach import with_patterns
-from preflight.dialects.mindformers.release_tables import table
+from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
 from preflight.dialects.mindformers.typed import written
 from preflight.loaders.document import Document, Unknown
@@ -67,6 +67,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         keeps=keeps,
         variant=run.kind,
         tree=loaded.tree,
+        places_of=read_at(version) if read_at(version) != version else "",
     )
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
