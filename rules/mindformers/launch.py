@@ -29,10 +29,11 @@ MINDFORMERS.add(
     ),
     refuse(
         "run-mode-missing",
-        all_of(a["run_mode"].is_none, any_of(a["trainer.type"].is_set, a["model.model_config.type"].is_set)),
+        all_of(a["run_mode"].is_none, any_of(a["trainer.type"].is_set, all_of(a["model.model_config.type"].is_set, a["use_parallel"].given))),
         message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher refuses a run without a mode before anything is read",
         upstream=_ENTRY,
+        versions=">=1.1",  # 1.0 does nothing without a mode
         at=(a["run_mode"],),
         always=True,
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
