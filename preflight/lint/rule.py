@@ -129,10 +129,17 @@ class Rule:
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         for item in self.function(job, **options):
-            yield item if isinstance(item, Unverified) or item.upstream is not None else self._placed(item, job)
+            yield item if isinstance(item, Unverified) else self._placed(item, job)
 
     def _placed(self, finding: Finding, job: Job) -> Finding:
-        """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run."""
+        """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run.
+
+        A place that is named is of the release at which it was read.
+        """
+        if named := finding.upstream:
+            read_at = job.arguments.places_of
+            found = (known.moved(named, read_at, version) for name, version in job.versions.items() if read_at and (known := evidence(name)))
+            return replace(finding, upstream=next(filter(None, found), named))
         places = (known.place(self.id, version) for name, version in job.versions.items() if (known := evidence(name)) is not None)
         place = next((place for place in places if place is not None), None)
         return finding if place is None else replace(finding, upstream=place)

@@ -87,6 +87,9 @@ class Arguments:
     variant: str = ""
     """Which of its ways of building the network the framework takes, where their checks stand in different places."""
 
+    places_of: str = ""
+    """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
+
     certainty: Certainty = Certainty()
     """How sure it is that these are the arguments of this release."""
 
