@@ -65,7 +65,7 @@ def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any
     read_at = {name for name in checks.framework.read_at if name[:1].isdigit()}
     for rule in rules:
         evidence = checks.mapped.rules.get(rule.id)
-        if evidence is None or not evidence.sites or rule.id in decided["rules"]:
+        if evidence is None or all(lines[id].last.kind == "text" for id in evidence.sites) or rule.id in decided["rules"]:
             continue
         sure = {names[number] for number in held(evidence, lines, decided["same"])[0]}
         meant = {name for name in read_at if rule.concerns({checks.framework.name: name})}

@@ -133,6 +133,12 @@ def found_places(framework: str, rule: str) -> Mapping[str, str]:
     return {} if known is None else known.places(rule)
 
 
+def found_place(rule: str, versions: Mapping[str, str]) -> str | None:
+    """Where a run meets a check that a rule stands for: in the first of its frameworks that has it there."""
+    found = (known.place(rule, version) for name, version in versions.items() if (known := evidence(name)) is not None)
+    return next((place for place in found if place is not None), None)
+
+
 def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
     """Where a framework changes an argument without asking, at the release of the run."""
     found = (
@@ -143,8 +149,14 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
     return next((place for place in found if place is not None), switch.upstream)
 
 
-def holds(rule: str, framework: str, version: str, declared: str) -> bool:
-    """Whether a rule holds in a release: as its declaration says where it says so, else by the evidence."""
-    known = evidence(framework)
-    held = known.held(rule, version) if known is not None else None
-    return matches(version, declared) if held is None else held
+def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
+    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same; None where nothing is known of it."""
+    own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
+    told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
+    return any(told) if any(held is not None for held in told) else None
+
+
+def holds(rule: str, framework: str, versions: Mapping[str, str], declared: str) -> bool:
+    """Whether a rule holds in a run: by the evidence, and as its declaration says where there is none."""
+    held = held_in(rule, framework, versions)
+    return matches(versions[framework], declared) if held is None else held

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from preflight.job import Job
-from preflight.lint.evidence import evidence
+from preflight.lint.evidence import found_place
 from preflight.source.finding import Finding, Kind, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
 
@@ -133,8 +133,7 @@ class Rule:
 
     def _placed(self, finding: Finding, job: Job) -> Finding:
         """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run."""
-        places = (known.place(self.id, version) for name, version in job.versions.items() if (known := evidence(name)) is not None)
-        place = next((place for place in places if place is not None), None)
+        place = found_place(self.id, job.versions)
         return finding if place is None else replace(finding, upstream=place)
 
 
