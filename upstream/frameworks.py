@@ -29,7 +29,7 @@ class Framework:
 
     roots: folders and files that are read. scope: patterns of the files in which every check is to be decided.
     internal: patterns of `file:function` that guard only the framework's own code. aside: patterns of files that
-    say nothing of a config. calls: names of functions that check.
+    say nothing of a config. bare: pattern of checking calls that need no condition to refuse. calls: names of functions that check.
     parser: the module below `upstream.inside` that prints the options, or "keys".
     read_at: releases that rules are read at where they name none, the likeliest first. docs: pages that rules may name.
     decides: whether a rule holds by this evidence; else by the versions in its declaration.
@@ -44,6 +44,7 @@ class Framework:
     calls: str
     parser: str
     aside: str = r"^$"
+    bare: str = r"^$"
     internal: str = r"^$"
     read_at: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
@@ -103,6 +104,8 @@ MEGATRON = Framework(
     decides=True,
 )
 _CORE = "0.12.1"
+_BOTH = r"incompatible_check|dependency_check"
+"""Calls of MindSpeed that name another feature, and refuse where both are on, or one without the other."""
 _CALLED_BY_LLM_2 = (
     r"^mindspeed/features_manager/(feature|pipeline_parallel/(fb_overlap|dualpipev)_feature"
     r"|tensor_parallel/unaligned_linear_feature)\.py:"
@@ -147,6 +150,7 @@ MINDSPEED = Framework(
     aside=r"/(fsdp|lite|auto_settings|auto_tuning|multi_modal|mindspore|ops|op_builder|run)/",
     read_at=("master", "26.1.0"),
     docs=("docs",),
+    bare=_BOTH,
     decides=True,
 )
 MINDSPEED_LLM = Framework(
@@ -172,6 +176,7 @@ MINDSPEED_LLM = Framework(
     scope=r"^mindspeed_llm/(features_manager/|training/arguments\.py$|core/transformer/transformer_config\.py$)",
     calls=r"(^|\.)(incompatible_check|dependency_check|check_\w+|_check_\w+|_?validate_\w+)$",
     parser="mindspeed_parser",
+    bare=_BOTH,
     aside=r"/(fsdp2|inference|evaluation|mindspore|preprocess|posttrain|checkpoint|high_availability)/",
     read_at=("master", "26.1.0"),
     docs=("docs",),

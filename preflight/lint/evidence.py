@@ -60,8 +60,17 @@ class Evidence:
         spans = self._spans.get(rule)
         if spans is None:
             return None
-        number = max(self.number(version), self._first)
-        return any(first <= number <= last for first, last in spans)
+        number = self.number(version)
+        if number < self._first and rule in self._lacking.get(self.releases[number], ()):
+            return False
+        return any(first <= max(number, self._first) <= last for first, last in spans)
+
+    @cached_property
+    def _lacking(self) -> dict[str, list[str]]:
+        """Release before those whose checks are described → the rules that the first of those has, and it has not."""
+        path = self._folder / "older.json"
+        found: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))["lacking"] if path.is_file() else {}
+        return found
 
     def place(self, rule: str, version: str) -> str | None:
         """The file and line of the first of a rule's checks in a release, "path:line"; None where it has none there."""
