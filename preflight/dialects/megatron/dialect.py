@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
@@ -87,7 +87,7 @@ class MegatronDialect:
             open=parsed.open or spelled.open,
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, typed),
+            certainty=_certainty(run, document, target, typed),
         )
         files = (document,) if ranks is None else (document, ranks)
         return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
@@ -140,12 +140,16 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
     return found
 
 
-def _certainty(run: Run, document: Document, typed: Mapping[str, str | None]) -> Certainty:
+def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
     stated = run.value("target_is_stated").raw is True
     doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    plain = not stated and run.versions.keys() == {"megatron"}
-    releases = releases_that_take(typed.items()) if plain else ()
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases)
+    releases = () if stated else releases_that_take(target.framework, typed.items())
+    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
+
+
+def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
+    """Which versions of which frameworks take part in a run of a release."""
+    return lambda release: versions(Target(framework, release))
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
