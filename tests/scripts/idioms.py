@@ -34,6 +34,10 @@ IDIOMS: dict[str, str] = {
     "empty in quotes": 'f() { torchrun t.py "$1" "${2}" "$3$4"; }\nf a\nL=()\nB="${L[@]}"\ntorchrun u.py "$B" "${B}x"\n',
     "empty array": 'A=()\ntorchrun t.py "${A[@]}" --x\n',
     "array of a string": 'A="--a 1 --b 2"\ntorchrun t.py ${A[@]}\n',
+    "slices of arrays": 'A=(--a 1 --b "2 3" --c)\nL=2\ntorchrun t.py "${A[@]:2}" ${A[@]:1:2} "${A[@]: -1}" "${A[*]:3}" "${A[@]:9}" ${A[@]:L-1:1}\n'
+    'S=hello\ntorchrun u.py "${S[@]:2}" "${A[@]/-/+}"\n',
+    "slices of arguments": 'set -- 8 x.json --a "b c" --d\ntorchrun t.py "${@:3}" ${@:2:1} "${@: -1}" "${*:3:2}"\n'
+    'f() { torchrun --nproc_per_node "$1" t.py "${@:2}"; }\nf 4 --x "y z"\n',
     "indices": 'H=(a b c)\ntorchrun t.py ${#H[@]} ${!H[@]}\nfor i in "${!H[@]}"; do torchrun r.py $i ${H[$i]}; done\n',
     "plus equals": 'A="--a 1"\nA+=" --b 2"\nA="$A --c 3"\ntorchrun t.py $A\n',
     "last assignment wins": "A=1\ntorchrun t.py --a $A\nA=2\ntorchrun t.py --a $A\n",
