@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 from preflight.job import Job
 from preflight.lint import certainty
+from preflight.lint.assumed_arguments import lower_what_options_may_cure, with_open_options
 from preflight.lint.refusing_releases import lower_what_some_releases_take
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
-from preflight.source.finding import Finding
+from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
 
 
@@ -31,6 +32,8 @@ class SecondLook(NamedTuple):
 
 def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """What was found, with a warning for each error that another number of nodes or another release may not have."""
+    if job.arguments.assumed:
+        found = _lower_what_is_assumed(document, found, job, look)
     if job.arguments.certainty.releases:
         found = lower_what_some_releases_take(found, job)
     found = _lower_what_other_nodes_cure(document, found, look)
@@ -42,6 +45,13 @@ def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, 
         everywhere = [] if is_of_an_earlier_release else _found_in_the_oldest_release(document, job, look)
         return certainty.foreign(found, everywhere, job, option)
     return _lower_what_a_neighbour_release_takes(document, found, job, look)
+
+
+def _lower_what_is_assumed(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
+    """A launch to which options may be added is checked as if they were, too, where it has errors."""
+    errors = any(finding.severity is Severity.ERROR for finding in found)
+    there = look.read(with_open_options(document), look.request) if errors and document.launch is not None else None
+    return lower_what_options_may_cure(found, look.check(there), job.arguments.assumed[0].because) if there else found
 
 
 def _lower_what_other_nodes_cure(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:

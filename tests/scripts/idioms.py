@@ -28,7 +28,6 @@ IDIOMS: dict[str, str] = {
     "nested defaults": 'X=${ONE:-${TWO:-three}}\ntorchrun t.py $X ${Y:-"a b"} "${Z:-q}"\n',
     "substrings and patterns": "P=/a/b/model.tar.gz\ntorchrun t.py ${P##*/} ${P%.gz} ${P%%.*} ${P#*/} ${P:1:3} ${P: -2} ${P/a/A} ${P//\\//:} ${#P} ${P^^}\n",
     "continuation without a blank": "V=3\ntorchrun t.py --a 1\\\n--b 2 --c ${V}\\\n--d\\\n --e\n",
-    "a glued continuation in a comment": "torchrun t.py --a 1 # glued\\\n--b 2\n",
     "arrays": 'A=(\n  --num-layers 32  # layers\n  # a comment\n  --name "a b"\n)\ntorchrun t.py "${A[@]}" ${A[@]} ${A} ${A[1]} ${#A[@]} ${A[-1]}\n',
     "array grows": 'A=(--a 1)\nA+=(--b "2 3")\nA+=(--c)\nA=("${A[@]}" --d)\ntorchrun t.py "${A[@]}" "${A[*]}"\n',
     "empty in quotes": 'f() { torchrun t.py "$1" "${2}" "$3$4"; }\nf a\nL=()\nB="${L[@]}"\ntorchrun u.py "$B" "${B}x"\n',

@@ -61,7 +61,7 @@ class MegatronDialect:
         table = options_of(target)
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
@@ -85,6 +85,7 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open or spelled.open,
+            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
             certainty=_certainty(run, document, typed),

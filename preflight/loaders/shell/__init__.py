@@ -42,9 +42,8 @@ def load_script(
     commands.run(tree)
     if spent is not None:
         spent.work = commands.expander.work
-    commands.found = [commands.outside(found) for found in commands.found]
-    if commands.state.several:
-        commands.found = distinct(commands.found, lambda found: found.taken.launch)
+    noted = [commands.outside(found) for found in commands.found]
+    commands.found[:] = distinct(noted, lambda found: found.taken.launch) if commands.state.several else noted
     said = tuple(comments(tree)) if MARK in source.text else ()
     problems = tuple(faults(tree, commands))
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)

@@ -15,6 +15,7 @@ from preflight.loaders.shell.expansion_forms import (
     QUOTES,
     Form,
     ansi,
+    any_number,
     elements,
     indices,
     is_list,
@@ -165,9 +166,9 @@ class Expander:
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
-        if name.isdecimal() and name != "0" and self.arguments is not None:
+        if name.isdecimal() and name != "0" and self.arguments is not None and not any_number(self.arguments[: int(name[:6])]):
             return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
-        if name == "#" and self.arguments is not None:
+        if name == "#" and self.arguments is not None and not any_number(self.arguments):
             return [(Piece(str(len(self.arguments)), span, exact=False),)]
         if not (name[:1].isalpha() or name[:1] == "_"):
             return [(Piece(None, span, exact=False, because=f"${name}"),)]

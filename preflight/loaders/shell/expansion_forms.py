@@ -82,8 +82,16 @@ def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bit
     for index, value in enumerate(values):
         if index:
             found.append(Bit(Piece(" ", span, exact=False)) if quoted and whole == "*" else BREAK)
+        if quoted and whole == "@" and any_number([value]):
+            found.append(Bit(value[0], True))
+            continue
         found += [Bit(piece, not quoted) for piece in value] or ([Bit(Piece("", span, exact=False))] if quoted and whole == "@" else [])
     return found
+
+
+def any_number(values: Sequence[Value]) -> bool:
+    """Whether one of these stands for any number of words: the arguments of a script that nobody knows."""
+    return any(len(value) == 1 and value[0].because in ("$@", "$*") for value in values)
 
 
 def is_list(text: str) -> bool:

@@ -15,12 +15,14 @@ from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Source, Span
 
-_TRAILING = lazy_pattern(r"\\([ \t]+)(?=\r?\n)")
+_TRAILING = lazy_pattern(r"\\([ \t]+)(#[^\n]*)?(?=\r?\n)")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
 MOST_BROKEN = 200
 _BELOW = 10_000
 """Characters of a command that goes on below a broken line."""
+_BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
+_COMMENTED = "the blank and the comment after this backslash end the command, and what follows is not part of it"
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
@@ -30,9 +32,10 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     trailing = list(_trailing_blanks(tree))
     yield from trailing
     ends = {tree.source.position(problem.span.start).line for problem in trailing}
-    for span in map(commands.texts.span, commands.broken[:MOST_BROKEN]):
+    for broken in commands.launches.broken[:MOST_BROKEN]:
+        span = commands.texts.span(broken.place)
         if span.source is tree.source and span.line - 1 not in ends:
-            yield _lost(tree, span)
+            yield _lost(tree, span, broken.joined)
     if commands.found:
         yield from _unused(tree, commands)
         yield from _not_exported(tree, commands)
@@ -69,16 +72,10 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
         below = tree.source.text[match.end() : match.end() + _BELOW].lstrip("\r\n").lstrip(" \t")
         if below.startswith(("-", "$", '"', "'")):
             span = Span(tree.source, match.start(1), match.end(1))
-            message = "the blanks after this backslash end the command, and what follows is not part of it"
+            message = _COMMENTED if match[2] else _BLANKS
             keys = (*_FLAG.findall(tree.source.line(span.line))[-1:], *_FLAG.findall(_continued(below)))
-            yield Problem(
-                "blank-after-backslash",
-                message,
-                span._replace(start=match.start()),
-                (),
-                ("delete the blanks", span, ""),
-                keys,
-            )
+            fix = None if match[2] else ("delete the blanks", span, "")
+            yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), fix, keys)
 
 
 def _continued(text: str) -> str:
@@ -91,18 +88,24 @@ def _continued(text: str) -> str:
     return "\n".join(lines)
 
 
-def _lost(tree: Tree, span: Span) -> Problem:
-    """An option that begins a command; the fix continues the line above, where that is part of a command."""
-    flag = span.text.split(None, 1)[0]
+def _lost(tree: Tree, span: Span, joined: bool) -> Problem:
+    """Words that begin a command of their own; the fix continues the line above, where that is part of a command."""
+    first = span.text.split(None, 1)[0]
     above = tree.source.line(span.line - 1) if span.line > 1 else ""
     end = tree.source.starts[span.line - 2] + len(above) if above else 0
+    if joined and above.lstrip().startswith("#"):
+        comment = Span(tree.source, end - len(above.lstrip()), end)
+        message = Message("this comment ends the command above it, so {word} and what follows do not reach the launch", word=first)
+        return Problem("lost-continuation", message, comment, (span,))
     fix = None
     if above.strip() and not re.search(r"[|&;#>\\]", above):
         fix = ("continue the line above", Span(tree.source, end, end), " \\")
-    message = Message("{flag} begins a command of its own here, because nothing continues the line above", flag=flag)
-    return Problem(
-        "lost-options", message, span._replace(end=span.start + len(flag)), (), fix, tuple(_FLAG.findall(span.text))
-    )
+    place = span._replace(end=span.start + len(first))
+    if joined:
+        message = Message("no backslash continues the line above, so {word} and what follows do not reach the launch", word=first)
+        return Problem("lost-continuation", message, place, (), fix)
+    message = Message("{flag} begins a command of its own here, because nothing continues the line above", flag=first)
+    return Problem("lost-options", message, place, (), fix, tuple(_FLAG.findall(span.text)))
 
 
 def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:
