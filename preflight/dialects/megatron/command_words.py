@@ -74,8 +74,8 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
         launch = document.launch
         known.update({name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN) for name, word in launch.environment.items()})
         entry = (launch.entry.text or "").rpartition("/")[2]
-        opened = launch.open or (bool(launch.assumed) and not _has_sizes(launch.words))
-        return Spelled(launch.words, lambda option: (option,), known, entry, opened, document.kind == "command", given=launch.assumed)
+        closed = document.kind == "command"
+        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, closed, given=launch.assumed)
     assert document.tree is not None
     for name, text in RUNNER_ENVIRONMENT.items():
         known.setdefault(name, Value(text))
@@ -108,9 +108,9 @@ def _partial(document: Document, words: Iterable[Word]) -> bool:
     return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
 
 
-def _has_sizes(words: Iterable[Word]) -> bool:
+def has_sizes(words: Iterable[Word]) -> bool:
     """Whether a command says the sizes of the model, or where they are: one that does not gets them with what is added."""
-    texts = {(word.text or "").partition("=")[0] for word in words}
+    texts = {(word.text or "").partition("=")[0].replace("--encoder-num", "--num") for word in words}
     return texts >= WHOLE or not texts.isdisjoint(ELSEWHERE)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from preflight.loaders.launchers import command_name
 from preflight.loaders.shell.uncertain_words import is_group
 from preflight.loaders.shell.word_splitting import Field, text_of, word
@@ -21,6 +23,23 @@ class Broken(NamedTuple):
 
     place: Span
     joined: bool
+
+
+def chains(broken: Sequence[Broken]) -> list[list[Broken]]:
+    """Lines that follow on each other without a continuation are one mistake."""
+    found: list[list[Broken]] = []
+    for one in broken:
+        last = found[-1][-1] if found else None
+        if last is not None and last.joined and one.joined and _follows(last.place, one.place):
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def _follows(place: Span, below: Span) -> bool:
+    between = place.source.text[place.end : below.start] if below.source is place.source else ""
+    return _BETWEEN.fullmatch(between) is not None
 
 
 class Above(NamedTuple):
@@ -44,7 +63,7 @@ def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Abov
     """The command above a line, where only comments and ends of lines stand between, and it starts or is meant to start something."""
     if below.source is not place.source or below.start <= place.end or not words:
         return None
-    if not _BETWEEN.fullmatch(place.source.text[place.end : below.start]):
+    if not _follows(place, below):
         return None
     kept = words[:-1] if len(words) > 1 and (text_of(words[-1].pieces) or "x").isspace() else words  # `\ ` is a blank as a word
     above = Above(kept, place.column, started)

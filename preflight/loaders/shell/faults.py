@@ -9,6 +9,7 @@ from itertools import islice
 
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.continuations import chains
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Tree, ancestors
 from preflight.source.message import Message
@@ -19,8 +20,12 @@ _TRAILING = lazy_pattern(r"\\([ \t]+)(#[^\n]*)?(?=\r?\n)")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
 MOST_BROKEN = 200
+MOST_LINES = 10
+"""Further lines without a continuation that a finding shows."""
 _BELOW = 10_000
 """Characters of a command that goes on below a broken line."""
+_PIPE = lazy_pattern(r"^[ \t]*(\|\|?|&&)(?=[ \t]|$)", re.MULTILINE)
+_INDENT = lazy_pattern(r"\n[ \t]+")
 _BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
 _COMMENTED = "the blank and the comment after this backslash end the command, and what follows is not part of it"
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
@@ -31,11 +36,12 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     yield from _carriage_returns(tree)
     trailing = list(_trailing_blanks(tree))
     yield from trailing
+    yield from _lost_pipes(tree, trailing)
     ends = {tree.source.position(problem.span.start).line for problem in trailing}
-    for broken in commands.launches.broken[:MOST_BROKEN]:
-        span = commands.texts.span(broken.place)
+    for first, *more in chains(commands.launches.broken)[:MOST_BROKEN]:
+        span = commands.texts.span(first.place)
         if span.source is tree.source and span.line - 1 not in ends:
-            yield _lost(tree, span, broken.joined)
+            yield _lost(tree, span, first.joined, tuple(commands.texts.span(one.place) for one in more))
     if commands.found:
         yield from _unused(tree, commands)
         yield from _not_exported(tree, commands)
@@ -70,12 +76,27 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
         if node is not None and any(a.type in _INERT for a in ancestors(node)):
             continue
         below = tree.source.text[match.end() : match.end() + _BELOW].lstrip("\r\n").lstrip(" \t")
-        if below.startswith(("-", "$", '"', "'")):
+        if below.startswith(("-", "$", '"', "'", "|")):
             span = Span(tree.source, match.start(1), match.end(1))
             message = _COMMENTED if match[2] else _BLANKS
             keys = (*_FLAG.findall(tree.source.line(span.line))[-1:], *_FLAG.findall(_continued(below)))
             fix = None if match[2] else ("delete the blanks", span, "")
             yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), fix, keys)
+
+
+def _lost_pipes(tree: Tree, trailing: Sequence[Problem]) -> Iterator[Problem]:
+    """Lines that begin with | or && where nothing continues the line above: bash stops there."""
+    if "\n|" not in (text := _INDENT.sub("\n", tree.source.text)) and "\n&&" not in text:
+        return
+    told = {problem.span.line for problem in trailing}
+    for match in islice(_PIPE.finditer(tree.source.text), 100):
+        span = Span(tree.source, match.start(1), match.end(1))
+        above = tree.source.line(span.line - 1) if span.line > 1 else ""
+        node = tree.root.descendant_for_byte_range(span.start, span.end)
+        goes_on = above.endswith(("\\", "|", "&&")) and not above.lstrip().startswith("#")
+        if goes_on or span.line - 1 in told or any(a.type in _INERT for a in ancestors(node)):
+            continue
+        yield _lost(tree, Span(tree.source, span.start, span.end), True)
 
 
 def _continued(text: str) -> str:
@@ -88,7 +109,7 @@ def _continued(text: str) -> str:
     return "\n".join(lines)
 
 
-def _lost(tree: Tree, span: Span, joined: bool) -> Problem:
+def _lost(tree: Tree, span: Span, joined: bool, more: tuple[Span, ...] = ()) -> Problem:
     """Words that begin a command of their own; the fix continues the line above, where that is part of a command."""
     first = span.text.split(None, 1)[0]
     above = tree.source.line(span.line - 1) if span.line > 1 else ""
@@ -96,14 +117,14 @@ def _lost(tree: Tree, span: Span, joined: bool) -> Problem:
     if joined and above.lstrip().startswith("#"):
         comment = Span(tree.source, end - len(above.lstrip()), end)
         message = Message("this comment ends the command above it, so {word} and what follows do not reach the launch", word=first)
-        return Problem("lost-continuation", message, comment, (span,))
+        return Problem("lost-continuation", message, comment, (span, *more))
     fix = None
     if above.strip() and not re.search(r"[|&;#>\\]", above):
         fix = ("continue the line above", Span(tree.source, end, end), " \\")
     place = span._replace(end=span.start + len(first))
     if joined:
         message = Message("no backslash continues the line above, so {word} and what follows do not reach the launch", word=first)
-        return Problem("lost-continuation", message, place, (), fix)
+        return Problem("lost-continuation", message, place, more[:MOST_LINES], fix)
     message = Message("{flag} begins a command of its own here, because nothing continues the line above", flag=first)
     return Problem("lost-options", message, place, (), fix, tuple(_FLAG.findall(span.text)))
 
