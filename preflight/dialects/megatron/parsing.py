@@ -14,7 +14,7 @@ from typing import Any
 
 from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.option_table import Flag, Table
-from preflight.dialects.megatron.parse_faults import bad_value, missing_value, stray_word, unknown_flag, unwanted_value
+from preflight.dialects.megatron.parse_faults import bad_value, missing_value, split_element, stray_word, unknown_flag, unwanted_value
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
@@ -184,6 +184,12 @@ class _Parser:
         previous = self.words[self.at - 2] if self.at > 1 else None
         option = self.options_before[self.at - 1]
         apart = option is not None and option.uses != word.uses
+        if previous is not None and (fault := split_element(option, previous, word)) is not None:
+            self.fault(word, _as_it_is, fault)
+            self.blank(previous)
+            while self.at < len(self.words) and self.words[self.at].span.end <= fault.span.end and self.words[self.at].uses == word.uses:
+                self.at += 1
+            return
         if previous is not None and _same_placeholder(previous, word) and (apart or (_is_prose(previous) and _is_prose(word))):
             self.blank(previous)
             return

@@ -178,8 +178,11 @@ class Commands:
             return
         outer, self.calls = self.expander.arguments, self.calls + 1
         self.expander.arguments = [tuple(field.pieces) for field in words]
+        self.expander.locals.append({})
         self.follower.statement(tree, body)
         self.follower.stop.reached("return")
+        for name, before in self.expander.locals.pop().items():
+            self.state.put(name, before)
         self.expander.arguments, self.calls = outer, self.calls - 1
 
     def _nested(self, text: Nested | None, apart: bool, prefix: list[Field] | None = None) -> None:

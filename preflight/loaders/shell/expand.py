@@ -30,7 +30,7 @@ from preflight.loaders.shell.expansion_forms import (
 from preflight.loaders.shell.numbers import arithmetic, number
 from preflight.loaders.shell.parameters import substring, transform
 from preflight.loaders.shell.slices import elements_of, is_array, subscript
-from preflight.loaders.shell.state import State, Variable
+from preflight.loaders.shell.state import Changes, State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
 from preflight.source.text import Span
@@ -50,8 +50,8 @@ class Expander:
     def __init__(self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]) -> None:
         self.state, self.unset, self.substitute = state, unset, substitute
         self.arguments: list[Value] | None = None
-        self.depth = 0
-        self.work = 0
+        self.locals: list[Changes] = []
+        self.depth = self.work = 0
 
     def bits(self, tree: Tree, node: Node, quoted: bool = False) -> Bits:
         """The expansion of a node of any kind that can be a word or part of one."""

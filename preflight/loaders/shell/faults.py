@@ -24,6 +24,11 @@ MOST_LINES = 10
 """Further lines without a continuation that a finding shows."""
 _BELOW = 10_000
 """Characters of a command that goes on below a broken line."""
+_CRLF = lazy_pattern(r"^(?![ \t]*(?:#|echo\b|\r?$))[^\n]*\r\n", re.MULTILINE)
+"""A line on which a carriage return matters."""
+_CRLF_STRICT = lazy_pattern(r"^(?![ \t]*(?:#|echo\b))[^\n]*\r\n", re.MULTILINE)
+"""The same under `set -e`: an empty line is a command that is not found."""
+_STOPS = lazy_pattern(r"^[ \t]*set[ \t]+-[a-z]*e", re.MULTILINE)
 _PIPE = lazy_pattern(r"^[ \t]*(\|\|?|&&)(?=[ \t]|$)", re.MULTILINE)
 _INDENT = lazy_pattern(r"\n[ \t]+")
 _BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
@@ -52,8 +57,12 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 
 def _carriage_returns(tree: Tree) -> Iterator[Problem]:
+    """Line ends that change what is run: on an empty line or in a comment they do nothing, behind an echo they are printed."""
     text = tree.source.text
-    if (at := text.find("\r\n")) >= 0:
+    strict = _STOPS.search(text) is not None
+    first = (_CRLF_STRICT if strict else _CRLF).search(text) if "\r\n" in text else None
+    if first is not None:
+        at = first.end() - 2
         count = text.count("\r\n")
         message = Message.plural(
             count,

@@ -56,7 +56,7 @@ class Launches:
         self.last = Met(place, words, own)
         if len(self.found) >= MAX_LAUNCHES:
             return
-        settled = settle(words, place, self.state.ever | self.given, self.state.late, self.state.foreign)
+        settled = settle(words, place, self.state.ever | self.given, self.state.late, self.state)
         environment = {name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported}
         environment |= {name: word(Field(list(v.scalar)), v.place) for name, v in own.items() if v is not None}
         taken = take_apart((*front.prefix, *settled.words), environment, front.asked, settled.open)

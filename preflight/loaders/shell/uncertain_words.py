@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from preflight.loaders.document import Word
+from preflight.loaders.shell.state import State
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, word
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -41,10 +42,9 @@ def is_group(field: Field) -> bool:
 
 
 def settle(
-    fields: Sequence[Field], near: Span, assigned: Collection[str], late: Callable[[str, Span], bool], foreign: bool
+    fields: Sequence[Field], near: Span, assigned: Collection[str], late: Callable[[str, Span], bool], state: State
 ) -> Settled:
-    """assigned: every name that the script has set; late: whether it did so after a use; foreign: files were sourced that
-    cannot be read."""
+    """assigned: every name that the script has set; late: whether it did so after a use; state: of the script."""
     words = [word(field, near) for field in fields]
     loose, groups, unset, assumed, opened = [], [], [], [], False
     for at, (field, made) in enumerate(zip(fields, words, strict=True)):
@@ -54,7 +54,7 @@ def settle(
         name = match[1] if match else ""
         flag = words[at - 1].text if at else None
         follows = flag is not None and flag.startswith("-") and "=" not in flag
-        undefined = bool(name) and (name not in assigned or late(name, made.span)) and not foreign
+        undefined = bool(name) and (name not in assigned or late(name, made.span)) and not state.foreign
         group = field.loose and undefined and bool(_GROUP.fullmatch(name.upper()))
         extra = group and name not in assigned and bool(_EXTRA.fullmatch(name.upper()))
         any_number = made.because in ("$@", "$*") or made.because.endswith((UNREAD, PILED))
@@ -63,7 +63,7 @@ def settle(
             assumed.append(made)  # the value of an option, or behind a switch
         elif any_number or group or (field.loose and not follows):
             loose.append(made)
-            if extra or positional or (undefined and not group):
+            if extra or positional or name in state.by_caller or (undefined and not group):
                 assumed.append(made)
             elif group:
                 groups.append((name, made.span))
