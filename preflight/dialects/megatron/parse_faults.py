@@ -214,7 +214,7 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
     given = option.text if option is not None else ""
     message = Message(template, text=text, option=given, count=len(text.split()), array=use.text)
     fix = (f'write "{use.text}"', use, f'"{use.text}"')
-    return Problem(STRAY_WORD, message, previous.span._replace(end=end), (use,), fix)
+    return Problem(STRAY_WORD, message, previous.span._replace(end=end), (use,), fix, (given,) if given else ())
 
 
 def stray_word(word: Word, previous: Word | None) -> Problem:

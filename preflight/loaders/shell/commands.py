@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from preflight.loaders.counts import Allocation
+from preflight.loaders.counts import Allocation, allocation, over
 from preflight.loaders.document import Piece, Word
 from preflight.loaders.launchers import Taken
+from preflight.loaders.options import SLURM, read_options
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
@@ -115,12 +116,29 @@ class Commands:
             self._source(words[1:])
         elif name == "eval":
             self._nested(nested(words[1:]), apart=False)
+        elif name == "sbatch":
+            self._submit(tree, node, words, own)
         elif (at := string_at(words)) is not None:
             self._nested(nested(words[at[1] : at[1] + 1]), apart=True, prefix=words[: at[0]])
         elif name in ("let", "unset", "alias", "trap", "exec") and len(words) == 1:
             return
         else:
             self._launch(tree, node, words, own)
+
+    def _submit(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
+        """`sbatch --wrap "…"` and `sbatch run.sh`: a job of its own; what the command asks for counts before what the script asks for."""
+        options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
+        wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
+        inner = self.files.open(options.rest[0].text) if options.rest else None
+        outer, given = self.asked, self.given
+        self.asked = over(allocation(options, "sbatch"), sbatch(inner)[0] if inner is not None else Allocation())
+        self.given = {**given, **variables(self.asked)}
+        if wrap is not None:
+            self._nested(nested([Field(list(_value(wrap)))]), apart=True)
+        elif rest:
+            shell = Field([Piece("bash", words[0].pieces[0].span, exact=False)])
+            self._launch(tree, node, [shell, *rest], own)
+        self.asked, self.given = outer, given
 
     def _launch(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
         if not self.follower.dry:

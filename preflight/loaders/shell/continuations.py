@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from preflight.loaders.launchers import command_name
+from preflight.loaders.entries import command_name
 from preflight.loaders.shell.uncertain_words import is_group
 from preflight.loaders.shell.word_splitting import Field, text_of, word
 from preflight.source.pattern import lazy_pattern

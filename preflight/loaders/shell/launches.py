@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from preflight.loaders.counts import Allocation
 from preflight.loaders.document import Unknown, Word
 from preflight.loaders.launchers import Taken, take_apart
+from preflight.loaders.script_wrappers import behind_script, started_by
 from preflight.loaders.shell.continuations import Broken, cut_off, goes_on
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.uncertain_words import Settled, settle
@@ -66,6 +67,9 @@ class Launches:
         certain = self._certain(taken, settled)
         if taken.launch.launcher == "bash" and follow(certain, [w for w in taken.launch.words if w.because not in groups]):
             return
+        if taken.launch.launcher == "bash" and (inner := behind_script(taken, settled.words)) is not None:
+            again = take_apart((*front.prefix, *inner), environment, front.asked, settled.open)
+            certain = self._certain(started_by(again, taken.launch.entry), settled) if again is not None else certain
         self.last = self.last._replace(index=len(self.found))
         self.found.append(Found(certain, place, settled))
 
