@@ -6,7 +6,9 @@ a group of options such as `$MODEL_ARGS`, or with the value or the script that t
 continued lines ends the command as well.
 
 ## Why is this bad?
-The launch runs without these options, or not at all. bash then runs the line as a command, which does not exist.
+The launch runs without these options, or not at all. bash then runs the line as a command, which does not exist. It is
+an error where the framework refuses what is left of the launch, and a warning where that runs: then something else is
+trained than the author means, or nothing is saved.
 
 ## Example
     torchrun pretrain_gpt.py $MODEL_ARGS
@@ -22,8 +24,9 @@ GNU Bash Reference Manual, section 3.1.2.1, Escape Character
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
+from preflight.source.finding import Kind
 
 
-@rule(severity=Severity.ERROR, noticed=True)
+@rule(severity=Severity.ERROR, kind=Kind.CUT, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     yield from job.noticed("lost-continuation")

@@ -113,7 +113,9 @@ class _Taker:
             return readers[name](words)
         if name == "msrun_launcher.sh":
             return self._msrun_launcher(words)
-        if PYTHON_NAME.fullmatch(name) or _runs_launcher(words) or (words[0].text is None and not is_entry(words[0]) and len(words) > 1 and is_entry(first_value(words[1:]))):
+        unknown = words[0].text is None and not is_entry(words[0])
+        starts = unknown and len(words) > 1 and is_entry(first_value(words[1:]))
+        if PYTHON_NAME.fullmatch(name) or _runs_launcher(words) or starts:
             return self._python(words)
         if is_entry(words[0]) and name.endswith(".py"):
             return self._made("", (), words, self._tasks() if self.fronts else ())

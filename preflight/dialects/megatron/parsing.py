@@ -186,7 +186,6 @@ class _Parser:
         apart = option is not None and option.uses != word.uses
         if previous is not None and (fault := split_element(option, previous, word)) is not None:
             self.fault(word, _as_it_is, fault)
-            self.blank(previous)
             while self.at < len(self.words) and self.words[self.at].span.end <= fault.span.end and self.words[self.at].uses == word.uses:
                 self.at += 1
             return

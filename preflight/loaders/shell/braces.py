@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.expand import Expander
@@ -66,7 +67,7 @@ def _first_braces(word: str) -> tuple[str, list[str], str] | None:
         inner = word[start + 1 : end]
         if commas:
             cuts = [start, *commas, end]
-            return word[:start], [word[a + 1 : b] for a, b in zip(cuts, cuts[1:], strict=False)], word[end + 1 :]
+            return word[:start], [word[a + 1 : b] for a, b in pairwise(cuts)], word[end + 1 :]
         if (listed := _range(inner)) is not None:
             return word[:start], listed, word[end + 1 :]
     return None
@@ -74,7 +75,7 @@ def _first_braces(word: str) -> tuple[str, list[str], str] | None:
 
 def _closing(word: str, start: int) -> tuple[int, list[int]]:
     """Where braces are closed, and the commas between that are not in further braces."""
-    depth, commas = 0, []
+    depth, commas = 0, list[int]()
     for at in range(start, len(word)):
         depth += {"{": 1, "}": -1}.get(word[at], 0)
         if depth == 0:

@@ -8,7 +8,6 @@ from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.walker_interface import Follows
 from preflight.source.pattern import lazy_pattern
 
-
 _ARGUMENT = lazy_pattern(r'"?\$(?:[1-9]|\{[1-9]\})"?')
 
 

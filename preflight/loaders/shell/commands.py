@@ -14,7 +14,7 @@ from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.heredocs import heredoc, read
-from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches
+from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
 from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested, string_at
 from preflight.loaders.shell.positional import set_options, shift
 from preflight.loaders.shell.state import State, Variable
@@ -142,7 +142,7 @@ class Commands:
 
     def _launch(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
         if not self.follower.dry:
-            self.launches.note(tree.span(node), words, own, Front(self.prefix, self.asked), self._follow_script)
+            self.launches.note(Met(tree.span(node), words, own), Front(self.prefix, self.asked), self._follow_script)
 
     def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
         """`bash other.sh args`: its launches, where the file lies beside this one. A word that is not known is taken for one parameter."""

@@ -27,7 +27,7 @@ from preflight.loaders.shell.expansion_forms import (
     shown,
     unknown,
 )
-from preflight.loaders.shell.numbers import arithmetic, number
+from preflight.loaders.shell.numbers import arithmetic
 from preflight.loaders.shell.parameters import substring, transform
 from preflight.loaders.shell.slices import elements_of, is_array, subscript
 from preflight.loaders.shell.state import Changes, State, Variable

@@ -19,6 +19,7 @@ from preflight.source.text import Source, Span
 _TRAILING = lazy_pattern(r"\\([ \t]+)(#[^\n]*)?(?=\r?\n)")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
+LOST = "lost-continuation"
 MOST_BROKEN = 200
 MOST_LINES = 10
 """Further lines without a continuation that a finding shows."""
@@ -33,6 +34,10 @@ _PIPE = lazy_pattern(r"^[ \t]*(\|\|?|&&)(?=[ \t]|$)", re.MULTILINE)
 _INDENT = lazy_pattern(r"\n[ \t]+")
 _BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
 _COMMENTED = "the blank and the comment after this backslash end the command, and what follows is not part of it"
+_COMMENT_ENDS = "this comment ends the command above it, so {word} and what follows do not reach the launch"
+_NOT_REACHED = "no backslash continues the line above, so {word} and what follows do not reach the launch"
+_BASH_STOPS = "no backslash continues the line above, so bash stops at {word}"
+_BEGINS = "{flag} begins a command of its own here, because nothing continues the line above"
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
@@ -125,17 +130,15 @@ def _lost(tree: Tree, span: Span, joined: bool, more: tuple[Span, ...] = ()) -> 
     end = tree.source.starts[span.line - 2] + len(above) if above else 0
     if joined and above.lstrip().startswith("#"):
         comment = Span(tree.source, end - len(above.lstrip()), end)
-        message = Message("this comment ends the command above it, so {word} and what follows do not reach the launch", word=first)
-        return Problem("lost-continuation", message, comment, (span, *more))
+        return Problem(LOST, Message(_COMMENT_ENDS, word=first), comment, (span, *more))
     fix = None
     if above.strip() and not re.search(r"[|&;#>\\]", above):
         fix = ("continue the line above", Span(tree.source, end, end), " \\")
     place = span._replace(end=span.start + len(first))
     if joined:
-        message = Message("no backslash continues the line above, so {word} and what follows do not reach the launch", word=first)
-        return Problem("lost-continuation", message, place, more[:MOST_LINES], fix)
-    message = Message("{flag} begins a command of its own here, because nothing continues the line above", flag=first)
-    return Problem("lost-options", message, place, (), fix, tuple(_FLAG.findall(span.text)))
+        message = Message(_BASH_STOPS if first in ("|", "||", "&&") else _NOT_REACHED, word=first)
+        return Problem(LOST, message, place, more[:MOST_LINES], fix)
+    return Problem("lost-options", Message(_BEGINS, flag=first), place, (), fix, tuple(_FLAG.findall(span.text)))
 
 
 def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:

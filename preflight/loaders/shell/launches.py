@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from preflight.loaders.counts import Allocation
-from preflight.loaders.document import Unknown, Word
+from preflight.loaders.document import Launch, Unknown, Word
 from preflight.loaders.launchers import Taken, take_apart
 from preflight.loaders.script_wrappers import behind_script, started_by
 from preflight.loaders.shell.continuations import Broken, cut_off, goes_on
@@ -28,12 +28,17 @@ class Found(NamedTuple):
 
 
 class Met(NamedTuple):
-    """A command as it was met: its place, its words, what is set in front of it. index: of its launch, -1 where it is none."""
+    """A command as it was met: its place, its words, what is set in front of it.
+
+    launch: the number of its launch, -1 where it is none. reached: how many of the words are its own, where further ones
+    were meant to be.
+    """
 
     place: Span
     words: list[Field]
     own: Mapping[str, Variable | None]
-    index: int = -1
+    launch: int = -1
+    reached: int = 0
 
 
 class Front(NamedTuple):
@@ -52,9 +57,10 @@ class Launches:
         self.broken: list[Broken] = []
         self.last: Met | None = None
 
-    def note(self, place: Span, words: list[Field], own: Mapping[str, Variable | None], front: Front, follow: Follow) -> None:
+    def note(self, met: Met, front: Front, follow: Follow) -> None:
         """A command that may be a launch. follow: notes the launches of a script in its place, if it can."""
-        self.last = Met(place, words, own)
+        self.last = met
+        place, words, own = met.place, met.words, met.own
         if len(self.found) >= MAX_LAUNCHES:
             return
         settled = settle(words, place, self.state.ever | self.given, self.state.late, self.state)
@@ -70,8 +76,9 @@ class Launches:
         if taken.launch.launcher == "bash" and (inner := behind_script(taken, settled.words)) is not None:
             again = take_apart((*front.prefix, *inner), environment, front.asked, settled.open)
             certain = self._certain(started_by(again, taken.launch.entry), settled) if again is not None else certain
-        self.last = self.last._replace(index=len(self.found))
-        self.found.append(Found(certain, place, settled))
+        self.last = met._replace(launch=len(self.found))
+        launch = certain.launch._replace(lost=_lost(certain.launch, settled.words[met.reached :])) if met.reached else certain.launch
+        self.found.append(Found(certain._replace(launch=launch), place, settled))
 
     def _certain(self, taken: Taken, settled: Settled) -> Taken:
         """A launch without the words that may be none: its options are open where those may be any."""
@@ -94,7 +101,7 @@ class Launches:
     def continues(self, place: Span, words: list[Field], front: Front, follow: Follow) -> bool:
         """Whether a command is none, but words that were meant for the one above: then they are read as part of it."""
         last = self.last
-        started = last is not None and last.index == len(self.found) - 1 >= 0
+        started = last is not None and last.launch == len(self.found) - 1 >= 0
         above = cut_off(last.place, last.words, place, started) if last is not None else None
         if not goes_on(words, place, above):
             return False
@@ -104,5 +111,12 @@ class Launches:
         if started:
             self.found.pop()
         whole = Span(last.place.source, last.place.start, place.end)
-        self.note(whole, [*above.words, *words], last.own, front, follow)
+        reached = last.reached or len(above.words)
+        self.note(Met(whole, [*above.words, *words], last.own, reached=reached), front, follow)
         return True
+
+
+def _lost(launch: Launch, words: Sequence[Word]) -> int:
+    """How many words of a launch are among the last ones of a command; one more than it has where its entry is."""
+    cut = {id(word) for word in words}
+    return len(launch.words) + 1 if id(launch.entry) in cut else sum(id(word) in cut for word in launch.words)

@@ -100,6 +100,7 @@ class Texts:
             self.count(launch.per_node),
             self.word(launch.device) if launch.device is not None else None,
             tuple(map(self.word, launch.assumed)),
+            launch.lost,
         )
         return taken._replace(launch=moved, problems=tuple(p._replace(span=self.span(p.span)) for p in taken.problems))
 
