@@ -8,7 +8,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment, split_by_old_runners
+from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment, split_by_old_runners
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
@@ -61,7 +61,8 @@ class MegatronDialect:
         table = options_of(target)
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
+        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
@@ -85,6 +86,7 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open or spelled.open,
+            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
             certainty=_certainty(run, document, target, typed),

@@ -9,6 +9,7 @@ from preflight.dialects.megatron.option_table import RELEASES, Flag, Table, rele
 from preflight.dialects.megatron.retired_options import choice_before, option_before
 from preflight.loaders.document import Problem, Word
 from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
 from preflight.source.text import Span
 
@@ -53,6 +54,7 @@ REMOVED = {
 
 _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
+_WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
 CLOSE = 0.93
 """From here on a name is a slip of another one; below it may be an option of another release."""
 
@@ -191,6 +193,24 @@ def unwanted_value(name: Word, value: Word) -> Problem:
     """A switch with "=value"."""
     message = Message("{option} is a switch and takes no value, not even {value!r}", option=name.text, value=value.text)
     return Problem(STRAY_WORD, message, name.span, name.uses)
+
+
+def split_element(option: Word | None, previous: Word, word: Word) -> Problem | None:
+    """A quoted element of an array that falls apart where the array is expanded without quotes."""
+    use = word.uses[-1] if word.uses else None
+    source, start = previous.span.source, previous.span.start
+    if use is None or previous.uses != word.uses or not _WHOLE_ARRAY.fullmatch(use.text) or word.span.source is not source:
+        return None
+    quote = source.text[start - 1 : start]
+    end = source.text.find(quote, word.span.end) if quote in ("'", '"') and quote else -1
+    text = source.text[start:end] if end >= 0 else ""
+    if not 0 < word.span.start - previous.span.end < len(text) or "\n" in text or use.source.text[use.start - 1 : use.start] == '"':
+        return None
+    template = "{text!r} of {option} falls into {count} words, because {array} stands without quotes"
+    given = option.text if option is not None else ""
+    message = Message(template, text=text, option=given, count=len(text.split()), array=use.text)
+    fix = (f'write "{use.text}"', use, f'"{use.text}"')
+    return Problem(STRAY_WORD, message, previous.span._replace(end=end), (use,), fix, (given,) if given else ())
 
 
 def stray_word(word: Word, previous: Word | None) -> Problem:
