@@ -14,7 +14,7 @@ from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import releases_that_take
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
@@ -105,7 +105,7 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
-    run.derive("entry_is_known", spelled.plain if spelled.yaml else spelled.entry in ENTRIES)
+    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
     known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
     run.effective["device_architecture"] = known
@@ -119,6 +119,11 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
+    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
+    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
 
 
 def release(run: Run, target: Target, asked: Target | None) -> None:

@@ -52,6 +52,9 @@ REMOVED = {
 }
 """Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
 
+MODELOPT = "--export-"
+"""How options of ModelOpt begin: before 0.13 they belong to scripts of its own."""
+
 _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
 _WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
@@ -87,6 +90,16 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use, unknown_option=True), options.options.get(
         near
     )
+
+
+def of_another_script(options: Table, problem: Problem) -> bool:
+    """Whether an option is no slip, and none that a pretraining script of any release could have: another entry script has it."""
+    text = problem.span.text
+    if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
+        return False
+    if _opposite(options, text) is not None:
+        return False
+    return text.startswith(MODELOPT) or not releases_with(text)
 
 
 def _elsewhere(options: Table, text: str) -> list[str]:
