@@ -1,4 +1,5 @@
-"""What a change of preflight changes for public repositories: `python benchmarks/ecosystem.py BASE [HEAD] [--record FILE]`.
+"""What a change of preflight changes for public repositories:
+`python benchmarks/ecosystem.py BASE [HEAD] [--record FILE]`.
 
 Checks the repositories of ecosystem.json, each at its commit, with two revisions of preflight, and prints the findings
 that only one of them has, as Markdown. HEAD is the checkout as it lies here unless a revision is named. Repositories

@@ -1,10 +1,10 @@
 """Mutants of declared checks that no run can tell from the original.
 
-The arguments of a condition take every value that matters to it: what its option can hold (the choices, true and false, None
-where nothing is the default), the numbers of the condition and their neighbours, the words it asks for and another one. If the
-original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A run that types none
-of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values of its mcore network. Where there are
-too many combinations to try each, it counts as a wrong rule.
+The arguments of a condition take every value that matters to it: what its option can hold (the choices, true and false,
+None where nothing is the default), the numbers of the condition and their neighbours, the words it asks for and another
+one. If the original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A
+run that types none of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values of its
+mcore network. Where there are too many combinations to try each, it counts as a wrong rule.
 """
 
 from __future__ import annotations
@@ -41,10 +41,16 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
     many = prod(map(len, values.values()))
     names = list(values)
     rng = random.Random(0)
-    tried = (tuple(rng.choice(values[name]) for name in names) for _ in range(SAMPLES)) if many > MOST else product(*values.values())
+    tried = (
+        (tuple(rng.choice(values[name]) for name in names) for _ in range(SAMPLES))
+        if many > MOST
+        else product(*values.values())
+    )
     for combination in tried:
         given = dict(zip(names, combination, strict=True))
-        if given.get(KIND, "mcore") != "mcore" and any(name.startswith("mcore.") and value is not None for (name, _), value in given.items()):
+        if given.get(KIND, "mcore") != "mcore" and any(
+            name.startswith("mcore.") and value is not None for (name, _), value in given.items()
+        ):
             continue
         if _said(rule, given) != _said(mutant, given):
             return False
@@ -52,7 +58,8 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
 
 
 def _said(rule: Constraint, given: Mapping[Name, Any]) -> str:
-    """What a rule comes to on a run that holds these values. It does not look at one that types none of its own arguments."""
+    """What a rule comes to on a run that holds these values.
+    It does not look at one that types none of its own arguments."""
     names = {(handle.name, handle.view) for handle in rule.refuse.handles() if handle.view != "environment"}
     typed = any(given[name] is not None and (given[name], name[1]) != (False, "given") for name in names)
     return verdict(rule.refuse, lambda handle: given[handle.name, handle.view]) if typed or rule.always else "silent"
@@ -67,7 +74,9 @@ def domains(rule: Constraint, mutant: Constraint) -> Mapping[Name, list[Any]]:
         values = list({repr(value): value for value in _values(handle, rule)}.values())
         own = [atom for atom in asked if name in {(h.name, h.view) for h in atom.handles()}]
         if all({(h.name, h.view) for h in atom.handles()} == {name} for atom in own):
-            values = list({str([_answer(atom, value) for atom in own]) + str(value is None): value for value in values}.values())
+            values = list(
+                {str([_answer(atom, value) for atom in own]) + str(value is None): value for value in values}.values()
+            )
         found[name] = values
     return found
 
@@ -100,7 +109,12 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
     if handle.view == "written" or not flags or any(flag.default is None for flag in flags):
         yield None
     if not flags:
-        yield from (True, False, *own, *(numbers if not own or any(isinstance(c, (int, float)) for c in own) else ("other",)))
+        yield from (
+            True,
+            False,
+            *own,
+            *(numbers if not own or any(isinstance(c, (int, float)) for c in own) else ("other",)),
+        )
     for flag in flags:
         yield from _of_flag(flag, numbers, own)
     if any(isinstance(c, (list, tuple)) for c in own):

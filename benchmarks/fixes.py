@@ -1,9 +1,10 @@
-"""How many configs that a framework rejects get a fix that works: `python benchmarks/fixes.py DATA [--every N] [--only NAME] [--show K]`.
+"""How many configs that a framework rejects get a fix that works:
+`python benchmarks/fixes.py DATA [--every N] [--only NAME] [--show K]`.
 
-DATA holds megatron.jsonl, mindspeed-launches.jsonl, mindspeed-probes.jsonl, mindformers.jsonl: rows with a command line or
-a YAML text, the world size and the framework's own verdict. A row counts as fixed when the fixes change at most three
-settings, leave the model's shape and the global batch as they are unless a finding says that these are the fault, and
-the edited config has no error left.
+DATA holds megatron.jsonl, mindspeed-launches.jsonl, mindspeed-probes.jsonl, mindformers.jsonl: rows with a command line
+or a YAML text, the world size and the framework's own verdict. A row counts as fixed when the fixes change at most
+three settings, leave the model's shape and the global batch as they are unless a finding says that these are the fault,
+and the edited config has no error left.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ from preflight.source.text import InputError, Source
 MOST_SETTINGS = 3
 DEVICES = {7: "v100", 9: "h100", 10: "gb200"}
 KEPT = re.compile(
-    r"--(num-layers|hidden-size|ffn-hidden-size|num-attention-heads|num-query-groups|kv-channels|seq-length|max-position-embeddings|num-experts|"
+    r"--(num-layers|hidden-size|ffn-hidden-size|num-attention-heads|num-query-groups|kv-channels|seq-length|"
+    r"max-position-embeddings|num-experts|"
     r"moe-ffn-hidden-size|moe-router-topk|mtp-num-layers|global-batch-size|hybrid-layer-pattern|vocab-size)(?![\w-])|"
-    r"\b(num_layers|num_hidden_layers|hidden_size|num_heads|num_attention_heads|n_kv_heads|num_key_value_heads|intermediate_size|seq_length|vocab_size|"
+    r"\b(num_layers|num_hidden_layers|hidden_size|num_heads|num_attention_heads|n_kv_heads|num_key_value_heads|"
+    r"intermediate_size|seq_length|vocab_size|"
     r"expert_num|num_experts|global_batch_size)$"
 )
 
@@ -54,18 +57,42 @@ def cases(data: Path) -> Iterator[tuple[str, Case]]:
     for row in rows(data / "megatron.jsonl"):
         if not row["accept"]:
             entry = "pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py"
-            yield "megatron", command(row["id"], str(row["mutations"]), [entry, *row["args"]], row, "megatron@0.20.0", DEVICES.get(row.get("arch")))
+            yield (
+                "megatron",
+                command(
+                    row["id"],
+                    str(row["mutations"]),
+                    [entry, *row["args"]],
+                    row,
+                    "megatron@0.20.0",
+                    DEVICES.get(row.get("arch")),
+                ),
+            )
     for row in rows(data / "mindspeed-launches.jsonl"):
         if row["status"] != "accept":
-            yield "mindspeed-launches", command(row["id"], str(row["where"]), [row["entry"], *row["argv"]], row, "mindspeed-llm")
+            yield (
+                "mindspeed-launches",
+                command(row["id"], str(row["where"]), [row["entry"], *row["argv"]], row, "mindspeed-llm"),
+            )
     for row in rows(data / "mindspeed-probes.jsonl"):
         for stack, target in (("llm", "mindspeed-llm"), ("core", "mindspeed")):
             if row.get(stack) and row[stack]["status"] != "accept":
                 case = row["case"]
-                yield "mindspeed-probes", command(f"{case['id']}@{stack}", str(row[stack]["where"]), ["pretrain_gpt.py", *case["argv"]], case, target)
+                yield (
+                    "mindspeed-probes",
+                    command(
+                        f"{case['id']}@{stack}",
+                        str(row[stack]["where"]),
+                        ["pretrain_gpt.py", *case["argv"]],
+                        case,
+                        target,
+                    ),
+                )
     for row in rows(data / "mindformers.jsonl"):
         if not row["accept"] or row.get("runtime_reject"):
-            request = Request(world_size=row["world_size"], target=Target.parse(f"mindformers@{row['tag'].lstrip('v')}"))
+            request = Request(
+                world_size=row["world_size"], target=Target.parse(f"mindformers@{row['tag'].lstrip('v')}")
+            )
             yield "mindformers", Case(row["id"], row["mutation"], Source(row["yaml"], Path(row["base"]).name), request)
 
 
@@ -75,7 +102,12 @@ def rows(path: Path) -> list[Any]:
 
 def command(name: str, what: str, words: list[str], row: Any, target: str, device: str | None = None) -> Case:
     environment = {key: str(value) for key, value in (row.get("env") or {}).items()}
-    return Case(name, what, load_command(words).source, Request(row["world_size"], None, None, device, Target.parse(target), environment))
+    return Case(
+        name,
+        what,
+        load_command(words).source,
+        Request(row["world_size"], None, None, device, Target.parse(target), environment),
+    )
 
 
 def errors(report: Report) -> list[str]:
@@ -153,7 +185,10 @@ def main() -> None:
                 if outcomes[state] <= options.show:
                     print(f"{state}: {case.name} {case.what} | {detail[:300]}")
         total = sum(outcomes.values())
-        print(f"{name}: {outcomes['fixed']} of {total} fixed ({outcomes['fixed'] / total:.0%}), {dict(outcomes)}, {time.perf_counter() - start:.0f} s")
+        print(
+            f"{name}: {outcomes['fixed']} of {total} fixed ({outcomes['fixed'] / total:.0%}), "
+            f"{dict(outcomes)}, {time.perf_counter() - start:.0f} s"
+        )
         if options.show:
             print(f"  left: {rules.most_common()}")
 

@@ -1,5 +1,6 @@
-"""The gate under load. `python benchmarks/gate.py soak` sends mixed submissions through the resident checker; `latency` compares sbatch
-with and without the gate in a real Slurm (as root, Slurm installed). Bounded in number and time; traffic stays on this machine.
+"""The gate under load. `python benchmarks/gate.py soak` sends mixed submissions through the resident checker; `latency`
+compares sbatch with and without the gate in a real Slurm (as root, Slurm installed). Bounded in number and time;
+traffic stays on this machine.
 """
 
 from __future__ import annotations
@@ -60,12 +61,24 @@ spec:
 def submission(number: int) -> tuple[str, bytes]:
     """A query and a text, no two alike: sound and faulty scripts, placeholders, other jobs, manifests, noise."""
     nodes = 1 << (number % 5)
-    facts = {"nodes": nodes, "launched": nodes, "tensor": (1, 2, 3, 4, 8, 5)[number % 6], "pipeline": (1, 2, 4)[number % 3], "layers": 24 + number % 17}
+    facts = {
+        "nodes": nodes,
+        "launched": nodes,
+        "tensor": (1, 2, 3, 4, 8, 5)[number % 6],
+        "pipeline": (1, 2, 4)[number % 3],
+        "layers": 24 + number % 17,
+    }
     facts |= {"batch": 8 * (1 + number % 64), "number": number, "more": '"$@"' if number % 7 == 0 else ""}
     if number % 5 == 1:
         facts |= {"launched": "$SLURM_NNODES", "tensor": "${TENSOR:?}", "batch": "$1"}
     script = SCRIPT.format(**facts)
-    query = urlencode({"user": number % 50, "name": f"job {number}", **({"nodes": nodes, "devices_per_node": 8} if number % 2 else {})})
+    query = urlencode(
+        {
+            "user": number % 50,
+            "name": f"job {number}",
+            **({"nodes": nodes, "devices_per_node": 8} if number % 2 else {}),
+        }
+    )
     kind = number % 20
     if kind == 17:
         return query, f"#!/bin/bash\necho {number}\npython eval.py --batch-size {number}\n".encode()
@@ -101,7 +114,9 @@ def ask(path: Path, query: str, body: bytes) -> dict[str, object]:
 
 def memory(pid: int) -> dict[str, float]:
     """Resident MiB of the server and of its workers together."""
-    workers = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False).stdout.split()
+    workers = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    ).stdout.split()
 
     def resident(process: str | int) -> float:
         text = Path(f"/proc/{process}/status").read_text()
@@ -130,7 +145,9 @@ def soak(number: int, clients: int, seconds: float, workers: int) -> None:
             server.wait(20)
 
 
-def _all(path: Path, number: int, clients: int, seconds: float, sample: Callable[[], None]) -> tuple[list[float], Counter[str]]:
+def _all(
+    path: Path, number: int, clients: int, seconds: float, sample: Callable[[], None]
+) -> tuple[list[float], Counter[str]]:
     counter, end = itertools.count(1), time.monotonic() + seconds
     times: list[float] = []
     said: Counter[str] = Counter()
@@ -158,7 +175,13 @@ def _tell(times: list[float], said: Counter[str], samples: list[dict[str, float]
     print("answers: " + ", ".join(f"{word}: {count}" for word, count in sorted(said.items())))
     print(f"audit lines: {audited}; submissions without an answer: {len(times) - sum(said.values())}")
     ordered = sorted(times)
-    print("ms: " + ", ".join(f"{name} {1000 * ordered[min(int(len(ordered) * share), len(ordered) - 1)]:.0f}" for name, share in PARTS.items()))
+    print(
+        "ms: "
+        + ", ".join(
+            f"{name} {1000 * ordered[min(int(len(ordered) * share), len(ordered) - 1)]:.0f}"
+            for name, share in PARTS.items()
+        )
+    )
     print("resident MiB of server and workers, every 1000 submissions:")
     for sample in samples:
         print("  " + ", ".join(f"{size:.1f}" for size in sample.values()))
@@ -168,7 +191,8 @@ PARTS = {"median": 0.5, "p90": 0.9, "p99": 0.99, "longest": 1.0}
 
 
 def latency(rounds: int) -> None:
-    """sbatch with no plugin, with an empty one, and with the gate: medians of single calls, and the last of 20 at once."""
+    """sbatch with no plugin, with an empty one, and with the gate: medians of single calls,
+    and the last of 20 at once."""
     sys.path.insert(0, str(ROOT / "tests/slurm"))
     from conftest import CONF, Slurm  # type: ignore[import-not-found]
     from test_slurm import BAD, GOOD  # type: ignore[import-not-found]
@@ -176,11 +200,19 @@ def latency(rounds: int) -> None:
     plain: tuple[float, float] | None = None
     for name in ("no plugin", "empty Lua", "gate, good script", "gate, bad script", "client gate, good script"):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            slurm = Slurm(Path(folder), CONF.replace("JobSubmitPlugins=lua\n", "") if name in ("no plugin", "client gate, good script") else CONF)
+            slurm = Slurm(
+                Path(folder),
+                CONF.replace("JobSubmitPlugins=lua\n", "")
+                if name in ("no plugin", "client gate, good script")
+                else CONF,
+            )
             try:
                 slurm.start()
                 if name == "empty Lua":
-                    empty = "function slurm_job_submit(a,b,c) return slurm.SUCCESS end\nfunction slurm_job_modify(a,b,c,d) return slurm.SUCCESS end\n"
+                    empty = (
+                        "function slurm_job_submit(a,b,c) return slurm.SUCCESS end\n"
+                        "function slurm_job_modify(a,b,c,d) return slurm.SUCCESS end\n"
+                    )
                     (slurm.folder / "job_submit.lua").write_text(empty + "return slurm.SUCCESS\n")
                     slurm.settle()
                 slurm.start_checker()
@@ -191,7 +223,13 @@ def latency(rounds: int) -> None:
                 slurm.stop()
         plain = plain or measured
         ratios = " ".join(f"{own / base:6.2f}" for own, base in zip(measured, plain, strict=True))
-        print(f"{name:<26} x no plugin, one by one and 20 at once: {ratios}   (ms {1000 * measured[0]:.0f}, {1000 * measured[1]:.0f})", flush=True)
+        print(
+            (
+                f"{name:<26} x no plugin, one by one and 20 at once: {ratios}   (ms {1000 * measured[0]:.0f}, "
+                f"{1000 * measured[1]:.0f})"
+            ),
+            flush=True,
+        )
 
 
 def _measured(run: object, slurm: object, rounds: int) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """Measured runs beside what preflight estimates for them.
 
 A folder holds megatron-measured.jsonl (Megatron-LM's functional tests: arguments, bytes allocated on the last rank) and
-published.jsonl (MindSpeed-LLM's on Ascend: bytes per rank after the first steps). A unit is one distinct configuration on
-one platform with a peak of 2 GB or more; its truth is the median of its recordings.
+published.jsonl (MindSpeed-LLM's on Ascend: bytes per rank after the first steps). A unit is one distinct configuration
+on one platform with a peak of 2 GB or more; its truth is the median of its recordings.
 """
 
 from __future__ import annotations
@@ -28,10 +28,19 @@ RECORDED = {
     "tune_hunyuanLarge_389b_tp1_pp1_ep8_ptd": "2.0.0",
     "internlm3_8b_tp1_pp4_cp2_ptd": "2.0.0",
 }
-"""Baselines of MindSpeed-LLM whose figures were last written before it was built on Megatron 0.12.1, and the release they were written for; by the
-history of tests/pipeline. The others are of later ones."""
+"""Baselines of MindSpeed-LLM whose figures were last written before it was built on Megatron 0.12.1, and the release
+they were written for; by the history of tests/pipeline. The others are of later ones."""
 
-LAUNCHER = ("--nnodes", "--node_rank", "--nproc_per_node", "--tee", "--redirects", "--log-dir", "--master_addr", "--master_port")
+LAUNCHER = (
+    "--nnodes",
+    "--node_rank",
+    "--nproc_per_node",
+    "--tee",
+    "--redirects",
+    "--log-dir",
+    "--master_addr",
+    "--master_port",
+)
 
 
 class Unit(NamedTuple):
@@ -76,7 +85,12 @@ def megatron(data: Path) -> list[Unit]:
     """The last pipeline stage of Megatron-LM's recordings."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows(data / "megatron-measured.jsonl"):
-        if row["phase"] == 1 and row["model"] in ("gpt", "moe", "mixtral") and row.get("world_size") and (row.get("mem_max_allocated_bytes") or 0) >= LEAST:
+        if (
+            row["phase"] == 1
+            and row["model"] in ("gpt", "moe", "mixtral")
+            and row.get("world_size")
+            and (row.get("mem_max_allocated_bytes") or 0) >= LEAST
+        ):
             groups.setdefault((row["cfg_hash"], row["platform"]), []).append(row)
     return [_megatron_unit(group) for group in groups.values()]
 
@@ -85,7 +99,13 @@ def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
     row = group[0]
     environment = {name: str(value) for name, value in (row.get("env_vars") or {}).items()}
     command = [row.get("script") or "pretrain_gpt.py", *words(row["args"])]
-    report = preflight.check_command(command, world_size=row["world_size"], env=environment, device=(row["platform"] or "").lower() or None, target="megatron")
+    report = preflight.check_command(
+        command,
+        world_size=row["world_size"],
+        env=environment,
+        device=(row["platform"] or "").lower() or None,
+        target="megatron",
+    )
     assert report.plan is not None
     estimate = preflight.estimate_memory(report.plan)
     measured = statistics.median(one["mem_max_allocated_bytes"] for one in group)
@@ -95,7 +115,9 @@ def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
         return Unit(name, row["args"], measured, steady, None, None, 0.0, "; ".join(estimate.unknown))
     last = estimate.stages[-1]
     workspace = sum(term.high for term in last.terms if term.name == "workspaces")
-    return Unit(name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace, least=last.low / last.sure)
+    return Unit(
+        name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace, least=last.low / last.sure
+    )
 
 
 def ascend(data: Path) -> list[Unit]:
@@ -106,17 +128,40 @@ def ascend(data: Path) -> list[Unit]:
 def _ascend_units(row: dict[str, Any]) -> Iterator[Unit]:
     environment = {name: str(value) for name, value in row["env"].items()}
     target = f"mindspeed-llm@{RECORDED.get(row['case'], '26.1.0')}"
-    report = preflight.check_command(["pretrain_gpt.py", *words(row["config"])], world_size=row["world_size"], env=environment, target=target)
+    report = preflight.check_command(
+        ["pretrain_gpt.py", *words(row["config"])], world_size=row["world_size"], env=environment, target=target
+    )
     estimate = preflight.estimate_memory(report.plan, "910b") if report.plan is not None else None
     if estimate is None or not estimate.stages:
-        yield Unit(row["case"], row["config"], 1.0, None, None, None, 0.0, "; ".join(estimate.unknown) if estimate else "not read")
+        yield Unit(
+            row["case"],
+            row["config"],
+            1.0,
+            None,
+            None,
+            None,
+            0.0,
+            "; ".join(estimate.unknown) if estimate else "not read",
+        )
         return
     per_stage = row["world_size"] // len(estimate.stages)
     for stage in estimate.stages:
         here = [rank for rank in row["memo_mib"] if rank["rank"] // per_stage == stage.index]
         if here:
-            peak, steady = (statistics.median(rank[name] * 2**20 for rank in here) for name in ("max allocated memory", "allocated memory"))
-            yield Unit(f"{row['case']} stage {stage.index}", row["config"], peak, steady, stage.first_step, stage.steady, 0.0, least=_first(stage))
+            peak, steady = (
+                statistics.median(rank[name] * 2**20 for rank in here)
+                for name in ("max allocated memory", "allocated memory")
+            )
+            yield Unit(
+                f"{row['case']} stage {stage.index}",
+                row["config"],
+                peak,
+                steady,
+                stage.first_step,
+                stage.steady,
+                0.0,
+                least=_first(stage),
+            )
 
 
 def _first(stage: Stage) -> float:

@@ -22,7 +22,10 @@ FEATURES: tuple[tuple[str, Callable[[dict[str, Any]], object]], ...] = (
     ("dense", lambda a: "--num-experts" not in a),
     ("mixture of experts", lambda a: "--num-experts" in a),
     ("full recomputation", lambda a: a.get("--recompute-granularity") == "full"),
-    ("selective recomputation", lambda a: a.get("--recompute-granularity") == "selective" or "--recompute-activations" in a),
+    (
+        "selective recomputation",
+        lambda a: a.get("--recompute-granularity") == "selective" or "--recompute-activations" in a,
+    ),
     ("virtual stages", lambda a: any("virtual" in k for k in a)),
     ("context parallel", lambda a: int(a.get("--context-parallel-size") or 1) > 1),
     ("latent attention", lambda a: "--multi-latent-attention" in a),
@@ -42,25 +45,36 @@ ESTIMATORS = (
     ("calculon (dense multi-head only)", 31.4, 65, 9.4, 0),
     ("DeepSpeed ZeRO-2 states", 87.9, 100, 66.7, 100),
 )
-"""Published estimators on the same recordings: MAPE in % and share under by more than 10 %, from 2 GB and from 20 GB."""
+"""Published estimators on the same recordings: MAPE in % and share under by more than 10 %,
+from 2 GB and from 20 GB."""
 
 
 def worst(stages: list[Unit]) -> list[float]:
-    """Of each configuration: the error of the most that any of its stages is estimated to need, against the most that one needed."""
+    """Of each configuration: the error of the most that any of its stages is estimated to need,
+    against the most that one needed."""
     found: dict[str, list[Unit]] = {}
     for unit in stages:
         if unit.estimate is not None:
             found.setdefault(unit.name.partition(" stage ")[0], []).append(unit)
-    return [max(unit.estimate or 0.0 for unit in units) / max(unit.measured for unit in units) - 1 for units in found.values()]
+    return [
+        max(unit.estimate or 0.0 for unit in units) / max(unit.measured for unit in units) - 1
+        for units in found.values()
+    ]
 
 
 def bounds(units: list[Unit], stages: list[Unit]) -> Iterator[str]:
     """The low bound as each family of runs would have it, and how many of all others are below it."""
     sure = [unit for unit in (*units, *stages) if unit.estimate is not None and unit.least]
     families: dict[str, list[Unit]] = {"Ascend": [unit for unit in stages if unit in sure]}
-    for name, present in (("dense", lambda u: "--num-experts" not in u.args), ("mixtures", lambda u: "--num-experts" in u.args)):
+    for name, present in (
+        ("dense", lambda u: "--num-experts" not in u.args),
+        ("mixtures", lambda u: "--num-experts" in u.args),
+    ):
         families[name] = [unit for unit in units if unit in sure and present(unit)]
-    families |= {name: [unit for unit in units if unit in sure and unit.name.endswith(name)] for name in ("A100-80GB", "H100", "GB200")}
+    families |= {
+        name: [unit for unit in units if unit in sure and unit.name.endswith(name)]
+        for name in ("A100-80GB", "H100", "GB200")
+    }
     for name, family in families.items():
         bound = min(unit.measured / unit.least for unit in family)
         others = [unit for unit in sure if unit not in family]
@@ -86,7 +100,12 @@ def summary(errors: Iterable[float]) -> Summary | None:
     if not found:
         return None
     sizes = sorted(map(abs, found))
-    return Summary(len(found), 100 * statistics.mean(sizes), 100 * sizes[int(0.9 * (len(sizes) - 1))], 100 * sum(e < -0.1 for e in found) / len(found))
+    return Summary(
+        len(found),
+        100 * statistics.mean(sizes),
+        100 * sizes[int(0.9 * (len(sizes) - 1))],
+        100 * sum(e < -0.1 for e in found) / len(found),
+    )
 
 
 def figures(units: list[Unit]) -> dict[str, Summary]:
@@ -105,13 +124,22 @@ def held_out(units: list[Unit]) -> Iterator[str]:
     """The two measured constants, found on one family and tried on the other: the workspaces, and the margin."""
     sure = [unit for unit in units if unit.estimate is not None and unit.steady and unit.steady_estimate]
     families = [[unit for unit in sure if ("--num-experts" in unit.args) is mixed] for mixed in (False, True)]
-    for (one, other), names in zip((families, families[::-1]), (("dense", "mixtures"), ("mixtures", "dense")), strict=True):
-        fitted = statistics.median(unit.steady - unit.steady_estimate + unit.workspace for unit in one if unit.steady and unit.steady_estimate)
-        errors = [(u.steady_estimate - u.workspace + fitted) / u.steady - 1 for u in other if u.steady and u.steady_estimate]
+    for (one, other), names in zip(
+        (families, families[::-1]), (("dense", "mixtures"), ("mixtures", "dense")), strict=True
+    ):
+        fitted = statistics.median(
+            unit.steady - unit.steady_estimate + unit.workspace for unit in one if unit.steady and unit.steady_estimate
+        )
+        errors = [
+            (u.steady_estimate - u.workspace + fitted) / u.steady - 1 for u in other if u.steady and u.steady_estimate
+        ]
         now = summary(u.steady_estimate / u.steady - 1 for u in other if u.steady and u.steady_estimate)
         tried = summary(errors)
         if tried and now:
-            shown = f"{fitted / 2**20:.0f} MiB gives {names[1]} a steady MAPE of {tried.mape:.1f} %, the constants as they are {now.mape:.1f} %"
+            shown = (
+                f"{fitted / 2**20:.0f} MiB gives {names[1]} a steady MAPE of {tried.mape:.1f} %, the constants as "
+                f"they are {now.mape:.1f} %"
+            )
             yield f"workspaces fitted on {names[0]}: {shown}"
         factor = sorted(1 / (1 + unit.error) for unit in one)[int(0.95 * (len(one) - 1))]
         covered = sum(1 / (1 + unit.error) <= factor for unit in other) / max(1, len(other))
@@ -130,7 +158,11 @@ def show(units: list[Unit]) -> Iterator[str]:
     for label, part in figures(units).items():
         yield f"held: {label:30}{part.units:5d} {part.mape:5.1f}% {part.p90:5.1f}% {part.under:5.1f}%"
     yield "beyond 10 %:"
-    yield from (f"  {unit.error:+.0%} {unit.name}" for unit in sorted(sure, key=lambda unit: unit.error) if abs(unit.error) > 0.1)
+    yield from (
+        f"  {unit.error:+.0%} {unit.name}"
+        for unit in sorted(sure, key=lambda unit: unit.error)
+        if abs(unit.error) > 0.1
+    )
     yield "not estimated:"
     yield from sorted({f"  {unit.name}: {unit.why}" for unit in units if unit.estimate is None})
 
@@ -150,7 +182,10 @@ def main(folder: Path) -> int:
     print("\nMindSpeed-LLM, Ascend, every recorded stage, first step", *show(stages), sep="\n")
     decides = summary(worst(stages))
     if decides:
-        print(f"worst stage of each of {decides.units} configurations: {decides.mape:.1f}%, under by >10 % in {decides.under:.1f}%")
+        print(
+            f"worst stage of each of {decides.units} configurations: {decides.mape:.1f}%, under by >10 % in "
+            f"{decides.under:.1f}%"
+        )
     print("\nlow bounds found on one family, tried on the others", *bounds(units, stages), sep="\n")
     return 0
 

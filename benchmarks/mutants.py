@@ -1,13 +1,14 @@
 """Wrong rules made from right ones, one change each.
 
-A declared check: a comparison turned round; an order made strict or not strict, where both sides are arguments (with a number,
-the number moves instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a list. A part that
-a condition uses in several places (a name of the rules' module) is one place in the source, so it changes in all of them.
+A declared check: a comparison turned round; an order made strict or not strict, where both sides are arguments (with a
+number, the number moves instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a
+list. A part that a condition uses in several places (a name of the rules' module) is one place in the source, so it
+changes in all of them.
 
-A rule that is a function: the same, in the syntax tree of its module. Left alone, because no value of theirs is wrong: defaults of
-annotated fields; numbers from 50 on, which are lines of checks upstream, and where a finding points besides its message
-(`upstream=`, `key=`, `related=`, `layout=`: the tests against the catalogues look at those); where quoted text is cut
-(`text[:30]`), how alike a suggestion must be (`get_close_matches`), how much a cache holds.
+A rule that is a function: the same, in the syntax tree of its module. Left alone, because no value of theirs is wrong:
+defaults of annotated fields; numbers from 50 on, which are lines of checks upstream, and where a finding points besides
+its message (`upstream=`, `key=`, `related=`, `layout=`: the tests against the catalogues look at those); where quoted
+text is cut (`text[:30]`), how alike a suggestion must be (`get_close_matches`), how much a cache holds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 ASKED = (*TURNED, "in", "startswith", "has", "is none")
 TASTE, LINES, BESIDE = ("get_close_matches", "lru_cache"), 50, ("upstream", "key", "related", "layout")
-SIGNS = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.In: ast.NotIn, ast.NotIn: ast.In}
+SIGNS = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 
 
 class Mutant(NamedTuple):
@@ -70,7 +80,8 @@ def put(tree: object, old: Expression, new: object) -> object:
 
 
 def variants(node: Expression) -> Iterator[tuple[str, str, object]]:
-    """An expression with one change in itself, not in its parts' parts: the kind of change, how it reads, the expression."""
+    """An expression with one change in itself, not in its parts' parts: the kind of change, how it reads,
+    the expression."""
     op, parts = node.op, node.parts
 
     def now(kind: str, new: Expression) -> tuple[str, str, object]:
@@ -87,7 +98,11 @@ def variants(node: Expression) -> Iterator[tuple[str, str, object]]:
     if op in ("and", "or"):
         for at in range(len(parts)):
             rest = parts[:at] + parts[at + 1 :]
-            yield "part", f"without {shown(parts[at])}  in  {shown(node)}", rest[0] if len(rest) == 1 else Expression(op, *rest)
+            yield (
+                "part",
+                f"without {shown(parts[at])}  in  {shown(node)}",
+                rest[0] if len(rest) == 1 else Expression(op, *rest),
+            )
     if op == "in" and len(parts) > 2:
         for at in range(1, len(parts)):
             yield "choice", f"without {parts[at]!r}  in  {shown(node)}", Expression("in", *parts[:at], *parts[at + 1 :])
@@ -116,7 +131,11 @@ class _Turn(ast.NodeTransformer):
         self.at += 1
         if self.at == self.wanted:
             was, now = ast.unparse(node), ast.unparse(new)
-            self.kind, self.line, self.text = kind, node.lineno, f"without {now}  in  {was}" if kind == "part" else f"{was}  →  {now}"
+            self.kind, self.line, self.text = (
+                kind,
+                node.lineno,
+                f"without {now}  in  {was}" if kind == "part" else f"{was}  →  {now}",
+            )
         return self.at == self.wanted
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:

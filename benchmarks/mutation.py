@@ -1,11 +1,12 @@
-"""Whether the fixtures would notice a wrong rule: `python benchmarks/mutation.py [--show K] [--only WORD] [--list FILE]`.
+"""Whether the fixtures would notice a wrong rule:
+`python benchmarks/mutation.py [--show K] [--only WORD] [--list FILE]`.
 
-Wrong rules are made in memory, one change each (mutants.py says which). A mutant is killed when it says something else than the
-rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; when an error speaks on an
-accepted run of Megatron's tables, which no error may touch; or when a function crashes on a run that every rule looks at. Only
-what the tests assert counts: that a declared check speaks or not, in tests/edges also that it is sure; of a function every word,
-and the fix and the place upstream where the fixture has them. A mutant of a declared check that no combination of values can tell
-from the original (equivalence.py) is no wrong rule and not counted.
+Wrong rules are made in memory, one change each (mutants.py says which). A mutant is killed when it says something else
+than the rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; when an
+error speaks on an accepted run of Megatron's tables, which no error may touch; or when a function crashes on a run that
+every rule looks at. Only what the tests assert counts: that a declared check speaks or not, in tests/edges also that it
+is sure; of a function every word, and the fix and the place upstream where the fixture has them. A mutant of a declared
+check that no combination of values can tell from the original (equivalence.py) is no wrong rule and not counted.
 
 `--list` writes the survivors as a page: benchmarks/mutation.md is made by `--list benchmarks/mutation.md`.
 """
@@ -38,9 +39,15 @@ def said(rule: Checkable, run: Run) -> object:
         return type(error).__name__
     if run.heard:
         heard = [f for f in found if isinstance(f, Finding)]
-        return [(f.message, run.offered(f) if run.fixed else "", f.upstream if run.placed else "") for f in heard] or bool(found)
+        return [
+            (f.message, run.offered(f) if run.fixed else "", f.upstream if run.placed else "") for f in heard
+        ] or bool(found)
     unknown = {f.because for f in found if isinstance(f, Unverified)} if run.sure else ()
-    return [(f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ()) for f in found if isinstance(f, Finding)], unknown
+    return [
+        (f.message, f.line, f.column, f.severity, f.fix.edits if f.fix and run.fixed else ())
+        for f in found
+        if isinstance(f, Finding)
+    ], unknown
 
 
 def spoke(rule: Checkable, run: Run) -> object:
@@ -113,9 +120,17 @@ def measured(only: str) -> Tally:
 
 def page(tally: Tally) -> str:
     """The survivors, for reading."""
-    lines = ["# Mutants that the fixtures do not notice", "", "Made by `python benchmarks/mutation.py --list benchmarks/mutation.md`.", ""]
+    lines = [
+        "# Mutants that the fixtures do not notice",
+        "",
+        "Made by `python benchmarks/mutation.py --list benchmarks/mutation.md`.",
+        "",
+    ]
     lines += ["| rules | change | mutants | killed | share | same as the original |", "|---|---|---|---|---|---|"]
-    lines += [f"| {where} | {kind} | {made} | {dead} | {dead / max(made, 1):.1%} | {same} |" for where, kind, made, dead, same in tally.rows()]
+    lines += [
+        f"| {where} | {kind} | {made} | {dead} | {dead / max(made, 1):.1%} | {same} |"
+        for where, kind, made, dead, same in tally.rows()
+    ]
     for rule, texts in sorted(tally.survivors.items()):
         lines += ["", f"## {rule}", "", *(f"* `{text}`" for text in texts)]
     return "\n".join(lines) + "\n"

@@ -1,8 +1,9 @@
-"""Where published MindFormers layouts rank among those found: `python benchmarks/published.py DATA [--every N] [--worst K]`.
+"""Where published MindFormers layouts rank among those found:
+`python benchmarks/published.py DATA [--every N] [--worst K]`.
 
 DATA holds corpus/mindformers and oracle/mindformers-published.jsonl. Each accepted training config is searched for the
-devices of its own layout on 64 GB devices. The published layout is looked up among all candidates: its rank by estimated
-time, or the reason why it is not one of them.
+devices of its own layout on 64 GB devices. The published layout is looked up among all candidates: its rank by
+estimated time, or the reason why it is not one of them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ def configs(data: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def rank(path: Path, world: int, version: str) -> Rank | None:
     """The rank of the published layout; None for a config that does not train."""
-    report = Workspace([Source.read(path)], installed(), Request(world_size=world, device=DEVICE, target=Target("mindformers", version))).check()
+    report = Workspace(
+        [Source.read(path)],
+        installed(),
+        Request(world_size=world, device=DEVICE, target=Target("mindformers", version)),
+    ).check()
     if not report.jobs or report.jobs[0].plan.inference.enabled.raw is True:
         return None
     job, name = report.jobs[0], f"{version}/{path.name}"
@@ -68,7 +73,9 @@ def rank(path: Path, world: int, version: str) -> Rank | None:
     columns, _ = grid(where)
     same = published(columns, job)
     if not same.any():
-        return Rank(name, 0, len(same), 0.0, f"rule {errors[0]}" if errors else f"no candidate: {outside(columns, job)}")
+        return Rank(
+            name, 0, len(same), 0.0, f"rule {errors[0]}" if errors else f"no candidate: {outside(columns, job)}"
+        )
     need = required(where, columns, job.cluster)
     fits = need <= (budget(job.cluster) or np.inf) * 1.05
     times = step_time(where, columns, job.cluster.device).total
@@ -79,7 +86,13 @@ def rank(path: Path, world: int, version: str) -> Rank | None:
         exact = f"; rank by rank: {job.memory.verdict}" if job.memory.worst else ""
         return Rank(name, 0, int(fits.sum()), 0.0, f"memory: {need[same].min() / 2**30:.0f} GiB{exact}")
     best, own = times[fits].min(), times[chosen].min()
-    return Rank(name, 1 + int((times[fits] < own).sum()), int(fits.sum()), float(own / best), f"rule {errors[0]}" if errors else more)
+    return Rank(
+        name,
+        1 + int((times[fits] < own).sum()),
+        int(fits.sum()),
+        float(own / best),
+        f"rule {errors[0]}" if errors else more,
+    )
 
 
 def published(columns: Any, job: Job, *, any_recompute: bool = False) -> Any:
@@ -95,7 +108,10 @@ def published(columns: Any, job: Job, *, any_recompute: bool = False) -> Any:
 def outside(columns: Any, job: Job) -> str:
     """The sizes of the published layout that no candidate has."""
     now = current(job)
-    return ", ".join(f"{name} {getattr(now, name)}" for name in LAYOUT if not (columns[name] == getattr(now, name)).any()) or f"together: {now}"
+    return (
+        ", ".join(f"{name} {getattr(now, name)}" for name in LAYOUT if not (columns[name] == getattr(now, name)).any())
+        or f"together: {now}"
+    )
 
 
 def main() -> None:
@@ -105,14 +121,25 @@ def main() -> None:
     parser.add_argument("--worst", type=int, default=5, help="how many to list")
     options = parser.parse_args()
     start = time.perf_counter()
-    found = [r for path, row in list(configs(options.data))[:: options.every] if (r := rank(path, row["world"], row["tag"].lstrip("v"))) is not None]
+    found = [
+        r
+        for path, row in list(configs(options.data))[:: options.every]
+        if (r := rank(path, row["world"], row["tag"].lstrip("v"))) is not None
+    ]
     ranked = [r for r in found if r.rank]
-    print(f"{len(found)} configs, {len(ranked)} published layouts among those found, {time.perf_counter() - start:.1f} s")
+    print(
+        f"{len(found)} configs, {len(ranked)} published layouts among those found, {time.perf_counter() - start:.1f} s"
+    )
     shares = sorted(r.ratio for r in ranked)
     if shares:
-        print(f"estimated time over the fastest layout found: median {shares[len(shares) // 2]:.2f}, worst {shares[-1]:.2f}")
+        print(
+            f"estimated time over the fastest layout found: median {shares[len(shares) // 2]:.2f}, "
+            f"worst {shares[-1]:.2f}"
+        )
         print(f"in the faster half: {sum(r.rank <= r.of / 2 for r in ranked)} of {len(ranked)}")
-    for why, count in Counter(r.why.partition(";")[0].partition("(")[0].split(" GiB")[0][:70] for r in found if not r.rank).most_common():
+    for why, count in Counter(
+        r.why.partition(";")[0].partition("(")[0].split(" GiB")[0][:70] for r in found if not r.rank
+    ).most_common():
         print(f"{count:>4}  not found: {why}")
     for r in sorted(ranked, key=lambda r: -r.ratio)[: options.worst]:
         print(f"{r.ratio:5.2f} x the fastest, rank {r.rank} of {r.of}: {r.path} {r.why}")

@@ -1,4 +1,5 @@
-"""The runs of every rule's own fixtures, which mutation.py puts its wrong rules to: each is built when it is first asked for."""
+"""The runs of every rule's own fixtures, which mutation.py puts its wrong rules to:
+each is built when it is first asked for."""
 
 from __future__ import annotations
 
@@ -91,7 +92,10 @@ class Runs:
 
         def make(edge: Any) -> Iterator[Run]:
             offered = partial(near.offered, edge=edge)
-            yield from (Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None, offered) for job in self._jobs(edge.case))
+            yield from (
+                Run(job, {}, True, edge.fix is not None, True, edge.upstream is not None, offered)
+                for job in self._jobs(edge.case)
+            )
 
         yield from (((edge.rule,), partial(make, edge)) for path in near.FILES for edge in near.edges(path))
 
@@ -100,14 +104,20 @@ class Runs:
         near = import_module("test_mindformers_constraints")
         for case in near.DATA["cases"]:
             for side in ("rejected", "accepted"):
-                text, target = near.built(case.get("base", "llama"), case[side]), f"mindformers@{case.get('target', '1.5.0')}"
+                text, target = (
+                    near.built(case.get("base", "llama"), case[side]),
+                    f"mindformers@{case.get('target', '1.5.0')}",
+                )
                 run = Case(name="", text=text, devices=case.get("devices", 8), target=target)
                 yield (f"mindformers/{case['rule']}", EVERY), lambda run=run: map(Run, self._jobs(run))
 
     def _rules(self) -> Iterator[_Made]:
         def make(case: Case, rule: str, own: Path) -> Iterator[Run]:
             own.mkdir(exist_ok=True)
-            yield from (Run(job, case.options.get(rule, {}), case.unknown is not None, case.fixed is not None) for job in self._jobs(case, own))
+            yield from (
+                Run(job, case.options.get(rule, {}), case.unknown is not None, case.fixed is not None)
+                for job in self._jobs(case, own)
+            )
 
         for number, path in enumerate(sorted((TESTS / "rules").rglob("*.yaml"))):
             for index, case in enumerate(cases_of(path)):
@@ -132,8 +142,15 @@ def _once(make: Callable[[], Iterable[Run]]) -> Callable[[], list[Run]]:
 
 def pairs() -> Iterator[tuple[str, str, Case]]:
     """The two sides of each pair of commands: rule, side, run."""
-    for name, prefix, extra in (("megatron-training", "megatron/", {}), ("megatron-core", "megatron/", {}), ("mindspeed", "", {"devices": 16})):
-        table = yaml.load((TESTS / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    for name, prefix, extra in (
+        ("megatron-training", "megatron/", {}),
+        ("megatron-core", "megatron/", {}),
+        ("mindspeed", "", {"devices": 16}),
+    ):
+        table = yaml.load(
+            (TESTS / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"),
+            getattr(yaml, "CSafeLoader", yaml.SafeLoader),
+        )
         for case in table["cases"]:
             entry = "pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py"
             for side in ("rejected", "accepted") if "rejected" in case else ("speaks", "silent"):
@@ -142,8 +159,16 @@ def pairs() -> Iterator[tuple[str, str, Case]]:
                 env |= case.get("env" if side != "accepted" or name != "megatron-training" else "accepted_env") or {}
                 target = case.get("target", "mindspeed-llm" if name == "mindspeed" else "megatron@0.20.0")
                 devices = case.get("devices", extra.get("devices", 1))
-                device = case.get("device", "h100") if name == "megatron-training" else None if name == "mindspeed" else "h100"
-                run = Case(name="", command=tuple(words), devices=devices, device=device, target=target, environment=env)
+                device = (
+                    case.get("device", "h100")
+                    if name == "megatron-training"
+                    else None
+                    if name == "mindspeed"
+                    else "h100"
+                )
+                run = Case(
+                    name="", command=tuple(words), devices=devices, device=device, target=target, environment=env
+                )
                 yield prefix + case["rule"], side, run
 
 

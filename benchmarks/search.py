@@ -1,7 +1,8 @@
-"""How fast layouts are searched: `python benchmarks/search.py`. A 61-layer mixture of 256 experts on 1,024 and 16,384 devices.
+"""How fast layouts are searched: `python benchmarks/search.py`.
+A 61-layer mixture of 256 experts on 1,024 and 16,384 devices.
 
-Prints seconds for all candidates at once, and the ratio to a plain Python loop that asks the memory model for the first and
-last rank and the time model for each candidate, extrapolated from a sample.
+Prints seconds for all candidates at once, and the ratio to a plain Python loop that asks the memory model for the first
+and last rank and the time model for each candidate, extrapolated from a sample.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ torchrun --nnodes {nodes} --nproc-per-node 8 pretrain_gpt.py --num-layers 61 --h
 def measure(world: int) -> None:
     batch = 15360 if world < 10_000 else 16384 * 4
     text = SCRIPT.format(nodes=world // 8, batch=batch)
-    workspace = Workspace([Source(text, "train.sh")], installed(), Request(device="h100", target=Target("megatron", "0.20.0")))
+    workspace = Workspace(
+        [Source(text, "train.sh")], installed(), Request(device="h100", target=Target("megatron", "0.20.0"))
+    )
     report = workspace.check()
     job = report.jobs[0]
     assert job.arguments.relayout is not None
@@ -52,8 +55,17 @@ def measure(world: int) -> None:
     start = time.perf_counter()
     found = search(job, job.arguments.relayout, Attempts(workspace, report, job))
     whole = time.perf_counter() - start
-    print(f"{world} devices: {found.considered} layouts in {fast:.2f} s, {slow / fast:.0f} times as fast as a loop ({slow:.0f} s); ", end="")
-    print(f"with the proof of the {len(found.layouts)} that are shown {whole:.2f} s; best {found.layouts[0].sizes if found.layouts else found.rejected}")
+    print(
+        (
+            f"{world} devices: {found.considered} layouts in {fast:.2f} s, {slow / fast:.0f} times as fast as a "
+            f"loop ({slow:.0f} s); "
+        ),
+        end="",
+    )
+    print(
+        f"with the proof of the {len(found.layouts)} that are shown {whole:.2f} s; "
+        f"best {found.layouts[0].sizes if found.layouts else found.rejected}"
+    )
 
 
 def loop(where: Space, columns: object, job: preflight.Job) -> float:
@@ -64,9 +76,12 @@ def loop(where: Space, columns: object, job: preflight.Job) -> float:
         wanted = sizes(columns, int(row))  # type: ignore[arg-type]
         layers = -(-sum(map(sum, where.shape.stages)) // (wanted.pipeline * wanted.virtual))
         one = replace(
-            where.shape, stages=((layers,) * wanted.pipeline,) * wanted.virtual, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context,
-            expert=wanted.expert, expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel, micro=wanted.micro,
-            count=wanted.micro_batches, group=wanted.pipeline, recompute=wanted.recompute, method="uniform", recompute_layers=1,
+            where.shape, stages=((layers,) * wanted.pipeline,) * wanted.virtual, tensor=wanted.tensor,
+            pipeline=wanted.pipeline, context=wanted.context,
+            expert=wanted.expert, expert_tensor=wanted.expert_tensor, data=wanted.data,
+            sequence_parallel=wanted.sequence_parallel, micro=wanted.micro,
+            count=wanted.micro_batches, group=wanted.pipeline, recompute=wanted.recompute, method="uniform",
+            recompute_layers=1,
         )  # fmt: skip
         for rank in {0, wanted.pipeline - 1}:
             stage(one, rank, job.cluster)

@@ -96,7 +96,9 @@ def script(folder: Path) -> str:
     text = next(EXAMPLES.rglob("*.sh")).read_text(encoding="utf-8")
     path = folder / "train.sh"
     head, _, rest = text.partition("\n")
-    filler = "".join(f"OPTION_{number}=${{OPTION_{number}:-{number}}}\n" for number in range(max(0, 199 - text.count("\n"))))
+    filler = "".join(
+        f"OPTION_{number}=${{OPTION_{number}:-{number}}}\n" for number in range(max(0, 199 - text.count("\n")))
+    )
     path.write_text(f"{head}\n{filler}{rest}", encoding="utf-8")
     return str(path)
 
@@ -181,7 +183,10 @@ def curve(folder: Path) -> None:
     text = Path(files[0]).read_text(encoding="utf-8")
     for size in (0.5, 5):
         path = folder / f"long_{size}.yaml"
-        path.write_text(text + "unread:\n" + "".join(f"  key_{number}: {number}\n" for number in range(int(size * 2**20 / 20))), encoding="utf-8")
+        path.write_text(
+            text + "unread:\n" + "".join(f"  key_{number}: {number}\n" for number in range(int(size * 2**20 / 20))),
+            encoding="utf-8",
+        )
         took, peak = once(Work([*PREFLIGHT, "check", str(path)], 1))
         print(f"{path.stat().st_size / 2**20:>10.1f} MiB   {took:10.0f} ms {took / size:8.0f} ms a MiB  {peak:8.0f} MB")
 

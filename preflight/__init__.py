@@ -88,7 +88,8 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """Keeps a moved module that is called like a public name (`rule`) from taking the name's place when it is imported."""
+    """Keeps a moved module that is called like a public name (`rule`)
+    from taking the name's place when it is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):
@@ -96,7 +97,8 @@ class _Package(ModuleType):
 
 
 class _MovedModules:
-    """Finds the modules of `_MOVED` under their old names, with a warning. Asked only for names that nothing else finds."""
+    """Finds the modules of `_MOVED` under their old names, with a warning.
+    Asked only for names that nothing else finds."""
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> Any:

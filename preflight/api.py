@@ -30,9 +30,14 @@ def installed() -> Plugins:
 
 
 def request(
-    world_size: int | None = None, device: str | None = None, target: str | Target | None = None, env: Mapping[str, str] | None = None, follow: bool = True
+    world_size: int | None = None,
+    device: str | None = None,
+    target: str | Target | None = None,
+    env: Mapping[str, str] | None = None,
+    follow: bool = True,
 ) -> Request:
-    """A Request from plain values. target: "mindformers@1.5.0" or a Target. Raises InputError for a device or framework that nobody knows."""
+    """A Request from plain values. target: "mindformers@1.5.0" or a Target. Raises InputError for a device or framework
+    that nobody knows."""
     verify_facts(Facts(world_size, device=device, target=str(target) if target else None), installed())
     wanted = Target.parse(target) if isinstance(target, str) else target
     return Request(world_size=world_size, device=device, target=wanted, environment=dict(env or {}), follow=follow)
@@ -54,7 +59,14 @@ def check(
     return with_refused_shape(report, sources[0], installed(), asked) if len(sources) == 1 else report
 
 
-def check_text(text: str, *, name: str = "run.yaml", world_size: int | None = None, device: str | None = None, target: str | Target | None = None) -> Report:
+def check_text(
+    text: str,
+    *,
+    name: str = "run.yaml",
+    world_size: int | None = None,
+    device: str | None = None,
+    target: str | Target | None = None,
+) -> Report:
     """Check a config given as text; its name tells YAML from a script."""
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
@@ -65,13 +77,22 @@ def check_text(text: str, *, name: str = "run.yaml", world_size: int | None = No
 
 
 def unreadable(source: Source, error: InputError, target: str | Target | None = None) -> Report:
-    """The report of a text that cannot be parsed: one error at the place, and where the target's framework says the same."""
+    """The report of a text that cannot be parsed: one error at the place,
+    and where the target's framework says the same."""
     known = 0 < error.line <= len(source.starts)  # a parser may point behind the last line
     at = source.offset(error.line, error.column) if known else len(source.text) if error.line else 0
     wanted = Target.parse(target) if isinstance(target, str) else target
-    tellers = [dialect.refuses_text for dialect in installed().dialects if hasattr(dialect, "refuses_text")] if wanted else []
+    tellers = (
+        [dialect.refuses_text for dialect in installed().dialects if hasattr(dialect, "refuses_text")] if wanted else []
+    )
     where = next((place for tell in tellers if (place := tell(wanted))), None)
-    finding = Finding(error.message, source.span(min(at, len(source.text))), rule="unreadable", severity=Severity.ERROR, upstream=where)
+    finding = Finding(
+        error.message,
+        source.span(min(at, len(source.text))),
+        rule="unreadable",
+        severity=Severity.ERROR,
+        upstream=where,
+    )
     return Report(findings=(finding,), checked=(source.name,))
 
 

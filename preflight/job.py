@@ -57,8 +57,16 @@ class Job:
     @cached_property
     def _flowing(self) -> Mapping[tuple[str, int], Setting]:
         """Settings whose value stands elsewhere than their option, by the place of the value."""
-        settings = [value.setting for value in self.arguments.written.values() if value.setting is not None and value.setting.uses]
-        return {(s.span.path, s.span.start): s for s in settings if (s.span.path, s.span.line) != (s.key_span.path, s.key_span.line)}
+        settings = [
+            value.setting
+            for value in self.arguments.written.values()
+            if value.setting is not None and value.setting.uses
+        ]
+        return {
+            (s.span.path, s.span.start): s
+            for s in settings
+            if (s.span.path, s.span.line) != (s.key_span.path, s.key_span.line)
+        }
 
     @cached_property
     def touched(self) -> frozenset[str]:
@@ -80,8 +88,8 @@ class Job:
         return self.arguments.versions
 
     def upstream(self, places: Mapping[str, str]) -> str | None:
-        """Where this run's framework refuses the same. Keys are "framework@version", or "framework" for every version; those
-        of a variant, as "framework/variant", come first."""
+        """Where this run's framework refuses the same. Keys are "framework@version", or "framework" for every version;
+        those of a variant, as "framework/variant", come first."""
         for framework, version in self.versions.items():
             own = f"{framework}/{self.arguments.variant}"
             for key in (f"{own}@{version}", own, f"{framework}@{version}", framework):
@@ -94,7 +102,12 @@ class Job:
         for document in self.documents:
             for problem in document.problems:
                 if problem.kind == kind:
-                    yield Finding(problem.message, problem.span, tuple(Related(span) for span in problem.related), _fix(problem, safety))
+                    yield Finding(
+                        problem.message,
+                        problem.span,
+                        tuple(Related(span) for span in problem.related),
+                        _fix(problem, safety),
+                    )
 
     @cached_property
     def memory(self) -> MemoryEstimate:

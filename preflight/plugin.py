@@ -1,4 +1,5 @@
-"""What plugins import beside the public names of `preflight`: the parts of a dialect and of a rule that reads documents.
+"""What plugins import beside the public names of `preflight`:
+the parts of a dialect and of a rule that reads documents.
 
 These names keep their meaning until the next major version. The modules they once stood in still hand them over, with a
 warning, for one minor release.

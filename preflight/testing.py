@@ -81,7 +81,8 @@ class Case:
         return self.workspace(folder, plugins, policy).check()
 
     def verify(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> None:
-        """Raises AssertionError, with a diff, where findings, unknowns or the fixed text differ. rules: ids to compare."""
+        """Raises AssertionError, with a diff, where findings, unknowns or the fixed text differ. rules: ids to
+        compare."""
         for name, actual in self.outcome(folder, rules, plugins).items():
             if (expected := getattr(self, name)) is not None:
                 _same(name, expected, actual)
@@ -107,7 +108,11 @@ class Case:
         policy = Policy(options=self.options)
 
         def run(source: Source) -> Fixed:
-            return fix(Workspace([source], plugins, self.request, policy), unsafe=True, wanted=lambda rule, path: rule in wanted)
+            return fix(
+                Workspace([source], plugins, self.request, policy),
+                unsafe=True,
+                wanted=lambda rule, path: rule in wanted,
+            )
 
         result = run(Source.read(folder / self.file, self.file))
         text = result.edited[self.file].text if self.file in result.edited else self.text
@@ -130,7 +135,10 @@ def load(path: str | Path) -> list[Case]:
         for key in item:
             if key not in names:
                 close = difflib.get_close_matches(str(key), names, 1)
-                raise ValueError(f"{path}: a case has no key {key!r}" + (f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(names)}"))
+                raise ValueError(
+                    f"{path}: a case has no key {key!r}"
+                    + (f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(names)}")
+                )
         lists = {key: tuple(map(str, value)) for key, value in item.items() if isinstance(value, list)}
         cases.append(Case(**{**item, **lists, "origin": path.stem}))
     return cases
@@ -142,5 +150,7 @@ def _errors(report: Report) -> set[str]:
 
 def _same(what: str, expected: str, actual: str) -> None:
     if expected.rstrip("\n") != actual.rstrip("\n"):
-        diff = difflib.unified_diff(expected.splitlines(), actual.splitlines(), f"{what}, expected", f"{what}, actual", lineterm="", n=99)
+        diff = difflib.unified_diff(
+            expected.splitlines(), actual.splitlines(), f"{what}, expected", f"{what}, actual", lineterm="", n=99
+        )
         raise AssertionError("\n".join(["", *diff]))

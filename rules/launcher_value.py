@@ -1,9 +1,10 @@
 """An option of a launcher has a value that the launcher refuses.
 
 ## What it does
-Checks the numbers, switches and ports that torchrun (`torch.distributed.run`) and msrun read themselves, as each of them reads
-them: `--worker_num` and `--nproc-per-node` are numbers, `--join` of msrun is the literal True or False, `--local_worker_num` is
-at most `--worker_num`, a port is at most 65535.
+Checks the numbers, switches and ports that torchrun (`torch.distributed.run`) and msrun read themselves, as each of
+them reads
+them: `--worker_num` and `--nproc-per-node` are numbers, `--join` of msrun is the literal True or False,
+`--local_worker_num` is at most `--worker_num`, a port is at most 65535.
 
 ## Why is this bad?
 The launcher stops on every node, and nothing is started.

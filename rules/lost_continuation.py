@@ -1,9 +1,9 @@
 """The lines below a launch were meant to go on with it.
 
 ## What it does
-Finds a line that cannot be a command and stands below a launch that no backslash continues: it begins with an option, with
-a group of options such as `$MODEL_ARGS`, or with the value or the script that the line above waits for. A comment between
-continued lines ends the command as well.
+Finds a line that cannot be a command and stands below a launch that no backslash continues: it begins with an option,
+with a group of options such as `$MODEL_ARGS`, or with the value or the script that the line above waits for. A comment
+between continued lines ends the command as well.
 
 ## Why is this bad?
 The launch runs without these options, or not at all. bash then runs the line as a command, which does not exist. It is

@@ -1,4 +1,5 @@
-"""Blocks of ```console in the README and the guide: runs their commands, compares or (as a script) rewrites their output."""
+"""Blocks of ```console in the README and the guide: runs their commands, compares or (as a script) rewrites their
+output."""
 
 from __future__ import annotations
 
@@ -31,7 +32,15 @@ def played(block: str, folder: Path) -> str:
         name, *words = shlex.split(command)
         assert name == "preflight", f"only preflight is run: {command}"
         environment = {**os.environ, "PYTHONPATH": "", "COLUMNS": "120"}
-        done = subprocess.run([*RUN, *words], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(
+            [*RUN, *words],
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
         code = done.returncode
         lines += [text.rstrip() for text in done.stdout.rstrip("\n").splitlines()]
     return "\n".join(lines) + "\n"

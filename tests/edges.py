@@ -9,16 +9,15 @@
       - ~--fine-grained-…                 the option is taken away
       - NAME=1 ~NAME devices=4 --x 8      a variable set, one taken away, the number of devices, another value
     - run: --x 8                          where the words count, too:
-      says:                               a change and all that is said with it ("" is nothing, "?" not verified), the fix offered
+      says: a change and all that is said with it ("" is nothing, "?" not verified), the fix offered
       - [--x 9, 9 is too much]
       - [--x 8, 8 is too much, set it to 7]
       - [--x 7, 7 is too much, '', 'file.py:12']    and where the framework says it
       - [--x 6, 6 is too much, set it to 7 / drop it]   every fix that is offered
 
-In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away, and
-the text 'null' is the null of YAML.
-Further keys of a run, and things that a change changes like devices: base, devices, device, target, entry (the script of a command);
-of a run also env (null: not set).
+In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away,
+and the text 'null' is the null of YAML. Further keys of a run, and things that a change changes like devices: base,
+devices, device, target, entry (the script of a command); of a run also env (null: not set).
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ ELSE = ("base", "devices", "device", "target", "entry")
 
 
 class Edge(NamedTuple):
-    """One run: the rule it is about, what the rule does there (speaks, silent, says), what was changed, the run, words and fix."""
+    """One run: the rule it is about, what the rule does there (speaks, silent, says), what was changed, the run,
+    words and fix."""
 
     rule: str
     verdict: str
@@ -113,7 +113,11 @@ def _set(config: Any, path: list[str], value: Any) -> None:
 
 def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[str]) -> Case:
     """A command: its options by name, so that a change takes the place of what it changes."""
-    env = {name: value for name, value in {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}.items() if value is not None}
+    env = {
+        name: value
+        for name, value in {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}.items()
+        if value is not None
+    }
     around = {name: run[name] for name in ELSE if name in run}
     around |= dict(word.split("=", 1) for word in change if word.partition("=")[0] in ELSE)
     base = around.get("base") or next(iter(own))
@@ -128,7 +132,10 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
             env[found[1]] = found[2]
         elif word.partition("=")[0] not in ELSE:
             last.append(word)
-    words = (around.get("entry", ENTRIES.get(base, "pretrain_gpt.py")), *(word for option, values in options.items() for word in (option, *values)))
+    words = (
+        around.get("entry", ENTRIES.get(base, "pretrain_gpt.py")),
+        *(word for option, values in options.items() for word in (option, *values)),
+    )
     device = around.get("device", "h100" if table.startswith("megatron") else None)
     devices = around.get("devices", DEVICES.get(table, 1 if table else None))
     return Case(

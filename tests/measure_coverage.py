@@ -1,10 +1,12 @@
-"""Measures how many of the frameworks' own checks a rule speaks for, on an example of each, and writes schemas/coverage/measured.json.
+"""Measures how many of the frameworks' own checks a rule speaks for, on an example of each,
+and writes schemas/coverage/measured.json.
 
     python tests/measure_coverage.py CATALOGUES LABELS
 
-CATALOGUES is a folder with a list of checks per framework (JSON lines), LABELS one with labelled runs. A check counts as covered when a rule
-that names its place speaks on the check's own labelled run; where there is none, on any labelled run or fixture of that version. A check that
-upstream makes a second time counts when the rule that reports the fault at its first place names the second as well.
+CATALOGUES is a folder with a list of checks per framework (JSON lines), LABELS one with labelled runs. A check counts
+as covered when a rule that names its place speaks on the check's own labelled run; where there is none, on any labelled
+run or fixture of that version. A check that upstream makes a second time counts when the rule that reports the fault at
+its first place names the second as well.
 """
 
 from __future__ import annotations
@@ -47,7 +49,15 @@ def said(report: preflight.Report) -> Places:
 
 def megatron(row: Row) -> Places:
     argv = ["pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py", *row["args"]]
-    return said(preflight.check_command(argv, world_size=row["world_size"], env=row["env"] or {}, device=DEVICES.get(row["arch"]), target="megatron@0.20.0"))
+    return said(
+        preflight.check_command(
+            argv,
+            world_size=row["world_size"],
+            env=row["env"] or {},
+            device=DEVICES.get(row["arch"]),
+            target="megatron@0.20.0",
+        )
+    )
 
 
 def tables(name: str, target: str, devices: int = 1) -> Iterator[Places]:
@@ -55,9 +65,17 @@ def tables(name: str, target: str, devices: int = 1) -> Iterator[Places]:
     table = yaml.safe_load((TABLES / name).read_text(encoding="utf-8"))
     for case in table["cases"]:
         entry = "pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py"
-        argv = [entry, *shlex.split(table["bases"][case.get("base", "dense")]), *shlex.split(case.get("rejected") or case.get("speaks") or "")]
+        argv = [
+            entry,
+            *shlex.split(table["bases"][case.get("base", "dense")]),
+            *shlex.split(case.get("rejected") or case.get("speaks") or ""),
+        ]
         env = {} if case.get("unset") else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
-        told: dict[str, Any] = {"world_size": case.get("devices", devices), "device": case.get("device"), "target": target}
+        told: dict[str, Any] = {
+            "world_size": case.get("devices", devices),
+            "device": case.get("device"),
+            "target": target,
+        }
         yield said(preflight.check_command(argv, env={**env, **case.get("env", {})}, **told))
 
 
@@ -86,7 +104,8 @@ def graph_pairs(version: str) -> Iterator[Places]:
 
 
 def shadowed(version: str) -> Iterator[Places]:
-    """Checks that come second on the same fault: the rule that reports the first place says it, and names this one too."""
+    """Checks that come second on the same fault: the rule that reports the first place says it,
+    and names this one too."""
     named = {rule.id: mentioned(rule) for rule in load_plugins().rules(None)}
     for case in read("mindformers-shadowed"):
         if version not in case["places"]:
@@ -108,9 +127,15 @@ def summed(found: Iterator[Places]) -> Places:
 
 
 def measured(source: str, rows: list[Row], covered: list[bool], reasons: dict[str, str]) -> Row:
-    """What is shipped of a catalogue: counts, and each check that is not covered with the reason it is left out, if there is one."""
+    """What is shipped of a catalogue: counts, and each check that is not covered with the reason it is left out,
+    if there is one."""
     missing = [f"{row['file']}:{row['line']}" for row, yes in zip(rows, covered, strict=True) if not yes]
-    return {"source": source, "checks": len(rows), "covered": sum(covered), "not_covered": {place: reasons.get(place, "") for place in missing}}
+    return {
+        "source": source,
+        "checks": len(rows),
+        "covered": sum(covered),
+        "not_covered": {place: reasons.get(place, "") for place in missing},
+    }
 
 
 def reasons(*names: str) -> dict[str, str]:
@@ -121,7 +146,12 @@ def reasons(*names: str) -> dict[str, str]:
         if isinstance(kept, dict):
             found |= kept
         else:
-            found |= {f"{file}:{line}": entry["why"] for entry in kept for file, numbers in entry["checks"].items() for line in numbers}
+            found |= {
+                f"{file}:{line}": entry["why"]
+                for entry in kept
+                for file, numbers in entry["checks"].items()
+                for line in numbers
+            }
     return found
 
 
@@ -130,21 +160,37 @@ def of_megatron(catalogues: Path, labels: Path) -> Row:
     runs = {row["id"]: row for row in lines(labels / "megatron.jsonl")}
     pairs = summed(tables("megatron-training.yaml", "megatron@0.20.0"))
     pairs |= summed(tables("megatron-core.yaml", "megatron@0.20.0")) | summed(fixtures("megatron@0.20.0"))
-    covered = [near(row, megatron(runs[row["example_case"]]) if row.get("example_case") in runs else pairs) for row in rows]
-    why = {f"{row['file']}:{row['line']}": reason for row in rows if (reason := reasons("megatron-core", "megatron-training").get(row["id"]))}
-    return measured("Megatron-LM d98e8a6 (core 0.20.0): checks that arguments decide and a command line reaches", rows, covered, why)
+    covered = [
+        near(row, megatron(runs[row["example_case"]]) if row.get("example_case") in runs else pairs) for row in rows
+    ]
+    why = {
+        f"{row['file']}:{row['line']}": reason
+        for row in rows
+        if (reason := reasons("megatron-core", "megatron-training").get(row["id"]))
+    }
+    return measured(
+        "Megatron-LM d98e8a6 (core 0.20.0): checks that arguments decide and a command line reaches", rows, covered, why
+    )
 
 
 def of_mindspeed(catalogues: Path, labels: Path, name: str, source: str) -> Row:
     repo = {"mindspeed": "MindSpeed@", "mindspeed-llm": "MindSpeed-LLM@"}[name]
-    every = [row for row in lines(catalogues / "mindspeed.jsonl") if row["source"] == "code" and row["repo"].startswith(repo)]
+    every = [
+        row for row in lines(catalogues / "mindspeed.jsonl") if row["source"] == "code" and row["repo"].startswith(repo)
+    ]
     rows = [row for row in every if row["static"] and not row["legacy"] and not row["silently_fixes"]]
-    places = {place for target in ("mindspeed", "mindspeed-llm") for place in summed(tables("mindspeed.yaml", target, devices=16))}
+    places = {
+        place
+        for target in ("mindspeed", "mindspeed-llm")
+        for place in summed(tables("mindspeed.yaml", target, devices=16))
+    }
     for probe in lines(labels / "mindspeed-probes.jsonl"):
         for target in ("mindspeed", "mindspeed-llm"):
             case = probe["case"]
             argv = ["pretrain_gpt.py", *case["argv"]]
-            places |= said(preflight.check_command(argv, world_size=case["world_size"], env=case.get("env") or {}, target=target))
+            places |= said(
+                preflight.check_command(argv, world_size=case["world_size"], env=case.get("env") or {}, target=target)
+            )
     for target in ("mindspeed", "mindspeed-llm"):
         places |= summed(fixtures(target))
     return measured(source, rows, [near(row, places) for row in rows], reasons(name))
@@ -152,14 +198,35 @@ def of_mindspeed(catalogues: Path, labels: Path, name: str, source: str) -> Row:
 
 def of_mindformers(catalogues: Path, labels: Path, version: str) -> Row:
     tag = f"v{version}"
-    rows = [row for row in lines(catalogues / "mindformers.jsonl") if row["tag"] == tag and row["static"] and row.get("curated")]
+    rows = [
+        row
+        for row in lines(catalogues / "mindformers.jsonl")
+        if row["tag"] == tag and row["static"] and row.get("curated")
+    ]
     target = f"mindformers@{version}"
     runs = [row for row in lines(labels / "mindformers.jsonl") if row["tag"] == tag and not row["accept"]]
-    places = {place for row in runs for place in said(preflight.check_text(row["yaml"], world_size=row["world_size"], target=target))}
+    places = {
+        place
+        for row in runs
+        for place in said(preflight.check_text(row["yaml"], world_size=row["world_size"], target=target))
+    }
     places |= summed(graph_pairs(version)) | summed(fixtures(target)) | summed(shadowed(version))
-    why = {place.partition(" ")[2]: reason for place, reason in reasons("mindformers").items() if place.startswith(f"{version} ")}
-    found = measured(f"MindFormers {tag}: checks with a known condition that a config decides", rows, [near(row, places) for row in rows], why)
-    listed = [row for row in lines(catalogues / "mindformers.jsonl") if row.get("tag") == tag and row["static"] and not row.get("curated")]
+    why = {
+        place.partition(" ")[2]: reason
+        for place, reason in reasons("mindformers").items()
+        if place.startswith(f"{version} ")
+    }
+    found = measured(
+        f"MindFormers {tag}: checks with a known condition that a config decides",
+        rows,
+        [near(row, places) for row in rows],
+        why,
+    )
+    listed = [
+        row
+        for row in lines(catalogues / "mindformers.jsonl")
+        if row.get("tag") == tag and row["static"] and not row.get("curated")
+    ]
     AUTOMATIC[target] = classified(listed, [near(row, places) for row in listed])
     return {**found, "automatic": {kind: len(checks) for kind, checks in AUTOMATIC[target].items()}}
 
@@ -168,9 +235,16 @@ def measure(catalogues: Path, labels: Path) -> dict[str, Row]:
     """Framework@version → what was measured."""
     return {
         "megatron@0.20.0": of_megatron(catalogues, labels),
-        "mindspeed@26.1.0": of_mindspeed(catalogues, labels, "mindspeed", "MindSpeed 028de58: checks of arguments that refuse, not of older branches"),
-        "mindspeed-llm@26.1.0": of_mindspeed(catalogues, labels, "mindspeed-llm", "MindSpeed-LLM c77308a: checks of arguments that refuse"),
-        **{f"mindformers@{version}": of_mindformers(catalogues, labels, version) for version in ("1.5.0", "1.7.0", "2.1.0")},
+        "mindspeed@26.1.0": of_mindspeed(
+            catalogues, labels, "mindspeed", "MindSpeed 028de58: checks of arguments that refuse, not of older branches"
+        ),
+        "mindspeed-llm@26.1.0": of_mindspeed(
+            catalogues, labels, "mindspeed-llm", "MindSpeed-LLM c77308a: checks of arguments that refuse"
+        ),
+        **{
+            f"mindformers@{version}": of_mindformers(catalogues, labels, version)
+            for version in ("1.5.0", "1.7.0", "2.1.0")
+        },
     }
 
 
@@ -180,4 +254,7 @@ if __name__ == "__main__":
     OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     write(AUTOMATIC)
     for name, row in found.items():
-        print(f"{name}: {row['covered']} of {row['checks']}, {sum(not why for why in row['not_covered'].values())} without a reason")
+        print(
+            f"{name}: {row['covered']} of {row['checks']}, "
+            f"{sum(not why for why in row['not_covered'].values())} without a reason"
+        )

@@ -38,7 +38,10 @@ recompute_config:
   select_recompute_exclude: {'add': [0, 1]}
 swap_config: {swap: False, layer_swap: [{layers: [1], backward_prefetch: 1}], op_swap: [{op_name: 'feed_forward\\.mul', layers: [2], backward_prefetch: 1}]}
 """
-LLAMA = "model: {arch: {type: LlamaForCausalLM}, model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 512, vocab_size: 1024, seq_length: 512, offset: [0, 0], pp_interleave_num: 1}}"
+LLAMA = (
+    "model: {arch: {type: LlamaForCausalLM}, model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, "
+    "hidden_size: 512, vocab_size: 1024, seq_length: 512, offset: [0, 0], pp_interleave_num: 1}}"
+)
 MIXTURE = """
 use_legacy: False
 model: {model_config: {model_type: deepseek_v3, architectures: [DeepseekV3ForCausalLM], num_hidden_layers: 8, num_attention_heads: 8, hidden_size: 512, vocab_size: 1024,

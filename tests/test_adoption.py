@@ -36,14 +36,19 @@ def test_a_baseline_hides_no_new_finding(cli):
     write(BAD)
     cli("baseline", "--world-size", "16", "run.yaml")
     write(BAD + "name: LOUD\n")
-    assert [line.rpartition(" ")[2] for line in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").out.splitlines()] == ["[toy-name]"]
+    assert [
+        line.rpartition(" ")[2]
+        for line in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").out.splitlines()
+    ] == ["[toy-name]"]
 
 
 def test_a_baseline_names_no_line_and_is_relative_to_its_own_folder(cli):
     write(BAD, "conf/run.yaml")
     Path("ci").mkdir()
     cli("baseline", "--world-size", "16", "conf/run.yaml", "-o", "ci/known.json")
-    assert json.loads(Path("ci/known.json").read_text())["files"] == {"../conf/run.yaml": [{"rule": "toy-devices", "about": "data"}]}
+    assert json.loads(Path("ci/known.json").read_text())["files"] == {
+        "../conf/run.yaml": [{"rule": "toy-devices", "about": "data"}]
+    }
     assert cli(*CHECK, str(Path("conf/run.yaml").absolute()), "--baseline", "ci/known.json").code == 0
 
 
@@ -51,7 +56,10 @@ def test_a_baseline_says_when_it_is_stale(cli):
     write(BAD)
     cli("baseline", "--world-size", "16", "run.yaml")
     write(BAD.replace("data: 4", "data: 2"))
-    assert "not needed any more: 1 entry of preflight-baseline.json; write it anew" in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").err
+    assert (
+        "not needed any more: 1 entry of preflight-baseline.json; write it anew"
+        in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").err
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": {"a": [{}]}}', '{"preflight-baseline": 2, "files": {}}'])
@@ -73,7 +81,9 @@ def commit(cli):
     """Commits what lies in the folder."""
 
     def git(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *words], check=True, capture_output=True)
+        subprocess.run(
+            ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *words], check=True, capture_output=True
+        )
 
     git("init", "-q", "-b", "main")
 
@@ -91,7 +101,10 @@ def test_only_what_changed_is_told(cli, commit):
     write(BAD, "new.yaml")
     write(SHOUTED.replace("data: 2", "data: 4"), "touched.yaml")
     told = cli(*CHECK, ".", "--diff-base", "HEAD").out
-    assert [line.split(":")[0] + line.rpartition(" ")[2] for line in told.splitlines()] == ["new.yaml[toy-devices]", "touched.yaml[toy-devices]"]
+    assert [line.split(":")[0] + line.rpartition(" ")[2] for line in told.splitlines()] == [
+        "new.yaml[toy-devices]",
+        "touched.yaml[toy-devices]",
+    ]
 
 
 def test_a_finding_that_a_change_elsewhere_brings_is_told(cli, commit):
@@ -119,12 +132,29 @@ def test_statistics_count_by_rule(cli):
     write(BAD + "name: LOUD\n", "a.yaml")
     write(BAD, "b.yaml")
     told = cli("check", ".", "--world-size", "16", "--statistics").out
-    assert told == "    2  error    toy-devices (2 with a fix)\n    1  warning  toy-name (1 with a fix)\n    3  in 2 files\n"
+    assert (
+        told
+        == "    2  error    toy-devices (2 with a fix)\n    1  warning  toy-name (1 with a fix)\n    3  in 2 files\n"
+    )
 
 
 def test_watch_checks_again_when_a_file_changes(tmp_path):
-    write(GOOD := (Path(__file__).parents[1] / "examples/megatron/sound_8b.yaml").read_text(), str(tmp_path / "run.yaml"))
-    words = [sys.executable, "-u", "-m", "preflight", "check", "run.yaml", "--world-size", "32", "--watch", "-f", "concise"]
+    write(
+        GOOD := (Path(__file__).parents[1] / "examples/megatron/sound_8b.yaml").read_text(), str(tmp_path / "run.yaml")
+    )
+    words = [
+        sys.executable,
+        "-u",
+        "-m",
+        "preflight",
+        "check",
+        "run.yaml",
+        "--world-size",
+        "32",
+        "--watch",
+        "-f",
+        "concise",
+    ]
     running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None and running.stderr is not None
     try:

@@ -1,4 +1,5 @@
-"""Releases that nobody described: only what both neighbours refuse is an error, and the summary says how a config was read."""
+"""Releases that nobody described: only what both neighbours refuse is an error,
+and the summary says how a config was read."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from preflight.run.request import Target
 from preflight.source.finding import Finding, Severity
 
 KNOWN = (Target("a", "2.1.0"), Target("a", "1.5.0"), Target("a", "1.3.2"), Target("b", "9.0"))
-SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
+SIZES = (
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
+    "--micro-batch-size 1 --train-iters 9 --lr 1e-4"
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,9 @@ def test_what_only_a_newer_release_refuses_is_no_fault_before() -> None:
 
 
 def test_an_option_of_a_newer_release_is_read_as_there() -> None:
-    assert found("--pipeline-model-parallel-layout Et*24L", "megatron@0.12.1")["unknown-flag"].severity is Severity.ERROR
+    assert (
+        found("--pipeline-model-parallel-layout Et*24L", "megatron@0.12.1")["unknown-flag"].severity is Severity.ERROR
+    )
     assert "unknown-flag" not in found("--pipeline-model-parallel-layout Et*24L", "megatron@0.14.0")
 
 
@@ -63,7 +69,10 @@ def test_what_both_neighbours_refuse_is_an_error() -> None:
 
 
 def test_mindformers_between_two_releases() -> None:
-    text = "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 1, model_parallel: 3}\nrunner_config: {epochs: 1, image_size: 224}\n"
+    text = (
+        "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\n"
+        "parallel_config: {data_parallel: 1, model_parallel: 3}\nrunner_config: {epochs: 1, image_size: 224}\n"
+    )
 
     def severities(target: str) -> dict[str, Severity | None]:
         return {f.rule: f.severity for f in preflight.check_text(text, target=target, world_size=8).findings}
@@ -75,7 +84,12 @@ def test_mindformers_between_two_releases() -> None:
 
 def test_the_summary_says_what_was_read_for_want_of_what() -> None:
     def summary(target: str) -> tuple[str, ...]:
-        return tell(preflight.check_text(f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES}\n", name="run.sh", target=target), Look()).targets
+        return tell(
+            preflight.check_text(
+                f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES}\n", name="run.sh", target=target
+            ),
+            Look(),
+        ).targets
 
     assert summary("megatron@0.13.1") == ("megatron@0.13.0 for want of 0.13.1",)
     assert summary("megatron@0.12") == ("megatron@0.12.1",)
@@ -96,13 +110,20 @@ def test_a_check_holds_from_the_release_that_makes_it() -> None:
     more = "--num-experts 8 --expert-model-parallel-size 2"
     assert found(more, "megatron@0.12.1")["megatron/experts-with-bias"].severity is Severity.ERROR
     assert "megatron/experts-with-bias" not in found(more, "megatron@0.11.0")
-    assert found("--checkpoint-activations", "megatron@0.11.0")["megatron/old-checkpoint-activations"].severity is Severity.ERROR
+    assert (
+        found("--checkpoint-activations", "megatron@0.11.0")["megatron/old-checkpoint-activations"].severity
+        is Severity.ERROR
+    )
 
 
 def test_where_all_that_is_described_is_on_one_megatron_an_older_release_has_only_the_errors_of_any() -> None:
     more = "--moe-router-enable-expert-bias --rotary-base 10000.0 --tensor-model-parallel-size 3"
     now, before = found(more, "mindspeed-llm@2.2.0"), found(more, "mindspeed-llm@2.0.0")
-    framework = [rule for rule, finding in now.items() if finding.severity is Severity.ERROR and ("/" in rule or rule == "bad-value")]
+    framework = [
+        rule
+        for rule, finding in now.items()
+        if finding.severity is Severity.ERROR and ("/" in rule or rule == "bad-value")
+    ]
     assert framework
     for rule in framework:
         assert before[rule].severity is Severity.WARNING
@@ -140,7 +161,9 @@ def test_a_default_number_of_nodes_makes_no_error_of_what_other_nodes_mend(scrip
     assert "default" not in found["heads-not-divisible"].message
 
 
-@pytest.mark.parametrize("script", ["torchrun --nproc-per-node 8", "NNODES=1\ntorchrun --nnodes $NNODES --nproc-per-node ${GPUS:-8}"])
+@pytest.mark.parametrize(
+    "script", ["torchrun --nproc-per-node 8", "NNODES=1\ntorchrun --nnodes $NNODES --nproc-per-node ${GPUS:-8}"]
+)
 def test_a_stated_number_of_nodes_is_taken_at_its_word(script: str) -> None:
     assert said(f"{script} {SIXTEEN}")["device-count"].severity is Severity.ERROR
 
@@ -151,10 +174,25 @@ def test_a_caller_who_says_the_devices_is_believed() -> None:
     assert "device-count" not in said(script, world_size=32)
 
 
-@pytest.mark.parametrize(("target", "severity", "says"), [(None, Severity.WARNING, "so from 0.19.0 on, and the options fit 0.12.1 as well"), ("megatron@0.20.0", Severity.ERROR, "works")])
-def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(target: str | None, severity: Severity, says: str) -> None:
-    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --cross-entropy-loss-fusion --cross-entropy-fusion-impl te"
-    (found,) = (f for f in preflight.check_text(script, name="run.sh", target=target).findings if f.rule == "megatron/te-loss-fusion")
+@pytest.mark.parametrize(
+    ("target", "severity", "says"),
+    [
+        (None, Severity.WARNING, "so from 0.19.0 on, and the options fit 0.12.1 as well"),
+        ("megatron@0.20.0", Severity.ERROR, "works"),
+    ],
+)
+def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(
+    target: str | None, severity: Severity, says: str
+) -> None:
+    script = (
+        f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --cross-entropy-loss-fusion "
+        "--cross-entropy-fusion-impl te"
+    )
+    (found,) = (
+        f
+        for f in preflight.check_text(script, name="run.sh", target=target).findings
+        if f.rule == "megatron/te-loss-fusion"
+    )
     assert found.severity is severity
     assert found.message.endswith(says)
 
@@ -163,18 +201,34 @@ def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(target: 
     ("rule", "more", "before"),
     [
         ("mindspeed/mc2-tensor-parallel", "--use-ascend-mc2 --use-fused-rmsnorm", "mindspeed before 26.0"),
-        ("mindspeed/coc-transformer-engine", "--tensor-model-parallel-size 2 --sequence-parallel --use-ascend-coc", "mindspeed before 26.0"),
+        (
+            "mindspeed/coc-transformer-engine",
+            "--tensor-model-parallel-size 2 --sequence-parallel --use-ascend-coc",
+            "mindspeed before 26.0",
+        ),
         ("mindspeed-llm/neat-pack", "--stage sft --neat-pack --reset-position-ids", "mindspeed-llm before 2.3"),
-        ("mindspeed-llm/lora-dispatcher", "--num-experts 8 --lora-target-modules linear_qkv --moe-token-dispatcher-type alltoall", "mindspeed-llm before 2.2"),
-        ("megatron/router-groups-missing", "--num-experts 8 --moe-router-topk 2 --topk-group 3 --use-fused-rmsnorm", "mindspeed-llm before 2.2"),
+        (
+            "mindspeed-llm/lora-dispatcher",
+            "--num-experts 8 --lora-target-modules linear_qkv --moe-token-dispatcher-type alltoall",
+            "mindspeed-llm before 2.2",
+        ),
+        (
+            "megatron/router-groups-missing",
+            "--num-experts 8 --moe-router-topk 2 --topk-group 3 --use-fused-rmsnorm",
+            "mindspeed-llm before 2.2",
+        ),
     ],
 )
-def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(rule: str, more: str, before: str) -> None:
+def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(
+    rule: str, more: str, before: str
+) -> None:
     script = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
     unsaid = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}[rule]
     assert unsaid.severity is Severity.WARNING
     assert unsaid.message.endswith(f"; {before} takes it")
-    said = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0").findings}[rule]
+    said = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0").findings}[
+        rule
+    ]
     assert said.severity is Severity.ERROR
     assert "takes it" not in said.message
 
@@ -195,19 +249,31 @@ def test_what_no_number_of_nodes_cures_stays_an_error() -> None:
         ("--mamba-headdim 64 --rotary-base 500000.0 --use-fused-rmsnorm", "--mamba-headdim"),
     ],
 )
-def test_a_command_for_another_release_or_fork_is_refused_for_certain_only_where_no_release_takes_it(more: str, shows: str) -> None:
+def test_a_command_for_another_release_or_fork_is_refused_for_certain_only_where_no_release_takes_it(
+    more: str, shows: str
+) -> None:
     script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more} --tensor-model-parallel-size 3\n"
     found = preflight.check_text(script, name="run.sh").findings
     errors = {f.rule for f in found if f.severity is Severity.ERROR}
     assert errors <= {"device-count", "heads-not-divisible"}
     assert "device-count" in errors
     assert any(f"but that has no {shows}" in f.message for f in found if f.severity is Severity.WARNING)
-    said = {f.rule for f in preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings if f.severity is Severity.ERROR}
+    said = {
+        f.rule
+        for f in preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings
+        if f.severity is Severity.ERROR
+    }
     assert said - {"device-count", "heads-not-divisible"}
 
 
 @pytest.mark.parametrize(
-    "more", ["--checkpoint-activations", "--activations-checkpoint-method uniform", "--tensor-model-paralel-size 2", "--rotary-base 500000.0"]
+    "more",
+    [
+        "--checkpoint-activations",
+        "--activations-checkpoint-method uniform",
+        "--tensor-model-paralel-size 2",
+        "--rotary-base 500000.0",
+    ],
 )
 def test_a_slip_or_an_option_that_is_long_gone_shows_no_other_release(more: str) -> None:
     script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
@@ -222,27 +288,37 @@ def test_what_no_described_release_takes_is_an_error_beside_an_option_that_is_lo
 
 
 def test_a_choice_that_few_releases_have_says_the_release() -> None:
-    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --tokenizer-type Llama3Tokenizer --tokenizer-model m\n"
+    script = (
+        f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --tokenizer-type Llama3Tokenizer --tokenizer-model m\n"
+    )
     report = preflight.check_text(script, name="run.sh")
     assert str(report.jobs[0].target) == "megatron@0.8.0"
     assert "bad-choice" not in {f.rule for f in report.findings}
 
 
 def test_an_option_of_an_earlier_release_says_which() -> None:
-    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --no-query-key-layer-scaling --tokenizer-type MistralTokenizer"
+    script = (
+        f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --no-query-key-layer-scaling "
+        "--tokenizer-type MistralTokenizer"
+    )
     says = {f.rule: f.message for f in preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings}
     assert says["unknown-flag"].endswith("has no option --no-query-key-layer-scaling; megatron before 0.4 had it")
     assert says["bad-choice"].endswith("not 'MistralTokenizer'; megatron before 0.9 took it")
 
 
 def test_what_every_described_release_refuses_is_refused_beside_an_option_of_a_fork_too() -> None:
-    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --option-of-a-fork 3 --log-interval 0 --mtp-num-layers 0\n"
+    script = (
+        f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --option-of-a-fork 3 --log-interval 0 "
+        "--mtp-num-layers 0\n"
+    )
     found = {f.rule: f.severity for f in preflight.check_text(script, name="run.sh").findings}
     assert found["unknown-flag"] is Severity.WARNING
     assert found["megatron/log-interval-zero"] is Severity.ERROR
 
 
-@pytest.mark.parametrize(("more", "severity"), [("--config model.yaml", Severity.WARNING), ("--log-throughput", Severity.ERROR)])
+@pytest.mark.parametrize(
+    ("more", "severity"), [("--config model.yaml", Severity.WARNING), ("--log-throughput", Severity.ERROR)]
+)
 def test_an_option_that_nobody_knows_may_name_what_is_missing(more: str, severity: Severity) -> None:
     script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {more}\n"
     found = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}

@@ -20,7 +20,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def test_a_closed_pipe_is_quiet_and_has_the_exit_code_of_one(tmp_path: Path) -> None:
-    code = f"{sys.executable} -c 'from preflight.cli import main; main()' check {EXAMPLES} --exit-zero | true; echo ${{PIPESTATUS[0]}}"
+    code = (
+        f"{sys.executable} -c 'from preflight.cli import main; main()' check {EXAMPLES} "
+        f"--exit-zero | true; echo ${{PIPESTATUS[0]}}"
+    )
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert (done.stdout, done.stderr) in (("141\n", ""), ("0\n", ""))  # 0: all was written before it closed
 
@@ -28,17 +31,23 @@ def test_a_closed_pipe_is_quiet_and_has_the_exit_code_of_one(tmp_path: Path) -> 
 @pytest.mark.parametrize("more", ["", "--isolated"])
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_is_no_crash(closed: str, more: str, tmp_path: Path) -> None:
-    code = f"{sys.executable} -c 'from preflight.cli import main; main()' check {more} {EXAMPLES / 'megatron' / 'train_8b_faults.sh'} {closed}"
+    code = (
+        f"{sys.executable} -c 'from preflight.cli import main; main()' check {more} "
+        f"{EXAMPLES / 'megatron' / 'train_8b_faults.sh'} {closed}"
+    )
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_poor_encoding_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "model_config.yaml").write_text(
-        "MODEL_ARGS:\n  --num-layers: 2\n  # Größe 模型\n  --recompute-granularity: full  # Größe 模型\n", encoding="utf-8"
+        "MODEL_ARGS:\n  --num-layers: 2\n  # Größe 模型\n  --recompute-granularity: full  # Größe 模型\n",
+        encoding="utf-8",
     )
     ascii_only = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    done = subprocess.run([*RUN, "check", "model_config.yaml"], env=ascii_only, cwd=tmp_path, capture_output=True, check=False)
+    done = subprocess.run(
+        [*RUN, "check", "model_config.yaml"], env=ascii_only, cwd=tmp_path, capture_output=True, check=False
+    )
     assert done.returncode == 1
     assert b"Gr\\xf6\\xdfe \\u6a21\\u578b" in done.stdout
     assert done.stderr == b""
@@ -46,7 +55,11 @@ def test_a_poor_encoding_is_no_crash(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("preflight ch", "check"), ("preflight check --world", "--world-size"), ("preflight explain device-c", "device-count")],
+    [
+        ("preflight ch", "check"),
+        ("preflight check --world", "--world-size"),
+        ("preflight explain device-c", "device-count"),
+    ],
 )
 def test_the_shell_completes_commands_options_and_rules(typed: str, offered: str) -> None:
     words = typed.split()
@@ -56,9 +69,18 @@ def test_the_shell_completes_commands_options_and_rules(typed: str, offered: str
 
 
 def test_a_command_line_is_checked_as_it_stands(tmp_path: Path) -> None:
-    command = "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096"
+    command = (
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+        "--seq-length 4096"
+    )
     command += " --max-position-embeddings 4096 --micro-batch-size 1 --tensor-model-parallel-size 3"
-    done = subprocess.run([*RUN, "check", "-f", "concise", "--", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*RUN, "check", "-f", "concise", "--", *command.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1, done
     assert "command line:1:" in done.stdout
 
@@ -67,10 +89,16 @@ def test_the_report_does_not_depend_on_order_hash_seed_or_locale(tmp_path: Path)
     paths = sorted(str(path) for path in EXAMPLES.rglob("*") if path.suffix in (".yaml", ".sh"))
 
     def checked(form: str, names: list[str], **more: str) -> bytes:
-        return subprocess.run([*RUN, "check", "-f", form, *names], env=environment(**more), capture_output=True, check=False).stdout
+        return subprocess.run(
+            [*RUN, "check", "-f", form, *names], env=environment(**more), capture_output=True, check=False
+        ).stdout
 
     assert checked("json", paths, PYTHONHASHSEED="1", LC_ALL="C") == checked("json", paths, PYTHONHASHSEED="2") != b""
-    assert checked("concise", paths, PYTHONHASHSEED="3") == checked("concise", paths[::-1], PYTHONHASHSEED="4", TZ="Asia/Tokyo") != b""
+    assert (
+        checked("concise", paths, PYTHONHASHSEED="3")
+        == checked("concise", paths[::-1], PYTHONHASHSEED="4", TZ="Asia/Tokyo")
+        != b""
+    )
 
 
 def test_a_command_is_checked_with_the_config_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,29 +111,44 @@ def test_a_command_is_checked_with_the_config_that_it_names(tmp_path: Path, monk
     assert "too-few-micro-batches" in {finding.rule for finding in check_command(command).findings}
 
 
-@pytest.mark.parametrize("folder", ["scripts/configs", "configs"], ids=["beside the script", "where preflight is called"])
+@pytest.mark.parametrize(
+    "folder", ["scripts/configs", "configs"], ids=["beside the script", "where preflight is called"]
+)
 def test_a_script_is_checked_with_the_config_that_it_names(tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "scripts").mkdir(exist_ok=True)
     (tmp_path / folder / "run.yaml").write_text((EXAMPLES / "mindformers/run_llama2_7b.yaml").read_text())
-    (tmp_path / "scripts/job.sh").write_text("#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n")
+    (tmp_path / "scripts/job.sh").write_text(
+        "#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n"
+    )
     for _ in range(2):  # the second time from memory
-        done = subprocess.run([*RUN, "check", "scripts/job.sh"], capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert (done.returncode, f"{folder}/run.yaml:56:20: error: 1 micro-batch is fewer" in done.stdout) == (1, True), done
+        done = subprocess.run(
+            [*RUN, "check", "scripts/job.sh"], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
+        assert (done.returncode, f"{folder}/run.yaml:56:20: error: 1 micro-batch is fewer" in done.stdout) == (
+            1,
+            True,
+        ), done
     (tmp_path / folder / "run.yaml").unlink()
-    assert subprocess.run([*RUN, "check", "scripts/job.sh"], capture_output=True, check=False, cwd=tmp_path).returncode == 0
+    assert (
+        subprocess.run([*RUN, "check", "scripts/job.sh"], capture_output=True, check=False, cwd=tmp_path).returncode
+        == 0
+    )
 
 
 OPTIONS = (
-    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 "
-    "--bf16 --lr 1e-4 --train-iters 5"
+    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
+    "--micro-batch-size 1 --bf16 --lr 1e-4 --train-iters 5"
 )
 
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    text = f'TP=$1; shift\ntorchrun --nproc-per-node ${{GPUS:-8}} pretrain_gpt.py {OPTIONS} --tensor-model-parallel-size $TP "$@"\n'
+    text = (
+        f"TP=$1; shift\ntorchrun --nproc-per-node ${{GPUS:-8}} pretrain_gpt.py {OPTIONS} "
+        '--tensor-model-parallel-size $TP "$@"\n'
+    )
     (tmp_path / "run.sh").write_text(text, encoding="utf-8")
     return tmp_path / "run.sh"
 
@@ -140,7 +183,13 @@ def test_what_is_wrong_in_a_script_that_a_command_runs_stands_in_the_script(scri
 
 
 def test_a_text_that_a_shell_is_given_is_followed() -> None:
-    report = check_command(["bash", "-c", f"cd /work && torchrun --nproc-per-node 8 pretrain_gpt.py {OPTIONS} --tensor-model-parallel-size 3"])
+    report = check_command(
+        [
+            "bash",
+            "-c",
+            f"cd /work && torchrun --nproc-per-node 8 pretrain_gpt.py {OPTIONS} --tensor-model-parallel-size 3",
+        ]
+    )
     assert "device-count" in {finding.rule for finding in report.findings}
 
 

@@ -1,4 +1,5 @@
-"""Every check of Megatron's training arguments: a run that it refuses, with a message full of numbers, and one that it accepts."""
+"""Every check of Megatron's training arguments: a run that it refuses, with a message full of numbers,
+and one that it accepts."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def check(case: dict[str, Any], side: str) -> preflight.Report:
     env = {} if case.get("unset") else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     env.update(case.get("env" if side == "rejected" else "accepted_env", {}))
     target = case.get("target", "megatron@0.20.0")
-    return preflight.check_command(argv, world_size=case.get("devices", 1), env=env, device=case.get("device", "h100"), target=target)
+    return preflight.check_command(
+        argv, world_size=case.get("devices", 1), env=env, device=case.get("device", "h100"), target=target
+    )
 
 
 def rules() -> Iterator[Checkable]:
@@ -37,7 +40,11 @@ def rules() -> Iterator[Checkable]:
     package = importlib.import_module("preflight.rules.megatron")
     for info in pkgutil.iter_modules(package.__path__):
         if not info.name.startswith(ELSEWHERE):
-            yield from (rule for rule in collect(importlib.import_module(f"{package.__name__}.{info.name}")) if rule.id.startswith("megatron/"))
+            yield from (
+                rule
+                for rule in collect(importlib.import_module(f"{package.__name__}.{info.name}"))
+                if rule.id.startswith("megatron/")
+            )
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['rule']}" for number, case in enumerate(CASES)])
@@ -54,7 +61,11 @@ def test_pair(case: dict[str, Any]) -> None:
     assert all("?" not in f.message for f in said), "a placeholder of the message has no value"
     accepted = check(case, "accepted")
     assert rule not in {f.rule for f in accepted.findings}
-    errors = [f"{f.rule}: {f.message}" for f in accepted.findings if f.severity is Severity.ERROR and f.rule != "predicted-oom"]
+    errors = [
+        f"{f.rule}: {f.message}"
+        for f in accepted.findings
+        if f.severity is Severity.ERROR and f.rule != "predicted-oom"
+    ]
     assert not errors
 
 
@@ -69,7 +80,11 @@ def test_every_rule_over_training_arguments_has_a_pair() -> None:
         ("--moe-layer-freq [1]*3+)", "bad-value", "megatron/training/arguments.py:253"),
         ("--moe-layer-freq [x]", "bad-value", "argparse"),
         ("--micro-batch-size 3 --global-batch-size 8", "batch-not-divisible", "megatron/training/arguments.py:715"),
-        ("--micro-batch-size 3 --global-batch-size 8 --eval-micro-batch-size 1", "batch-not-divisible", "megatron/core/num_microbatches_calculator.py:381"),
+        (
+            "--micro-batch-size 3 --global-batch-size 8 --eval-micro-batch-size 1",
+            "batch-not-divisible",
+            "megatron/core/num_microbatches_calculator.py:381",
+        ),
     ],
 )
 def test_the_place_upstream_is_the_one_that_refuses(options: str, rule: str, place: str) -> None:
@@ -79,12 +94,19 @@ def test_the_place_upstream_is_the_one_that_refuses(options: str, rule: str, pla
 
 def test_nobody_knows_how_many_entries_a_vocabulary_file_has() -> None:
     sizes = (
-        "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --train-iters 10 --lr 1e-4"
+        "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 "
+        "--micro-batch-size 1 --train-iters 10 --lr 1e-4"
     )
     run = ["pretrain_gpt.py", *sizes.split(), "--tensor-model-parallel-size", "2", "--no-pad-vocab-size"]
     said = {}
     for more in ([], ["--vocab-file", "vocab.json"]):
-        report = preflight.check_command([*run, *more], world_size=2, env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, device="h100", target="megatron@0.20.0")
+        report = preflight.check_command(
+            [*run, *more],
+            world_size=2,
+            env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"},
+            device="h100",
+            target="megatron@0.20.0",
+        )
         said[len(more)] = {finding.rule for finding in report.findings}
     assert "megatron/vocabulary-over-tensor" in said[0]
     assert "megatron/vocabulary-over-tensor" not in said[2]

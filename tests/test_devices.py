@@ -10,7 +10,10 @@ import preflight
 from preflight.run.device_names import find_device, likely_device
 from preflight.run.devices import devices
 
-NAMES = ("A100-80GB", "dgx_a100", "dgx_h100", "H200", "GH200", "B200", "b300", "GB200", "gb300", "h20", "l40s", "MI300X", "910B", "Ascend 910C", "910b4")
+# fmt: off
+NAMES = ("A100-80GB", "dgx_a100", "dgx_h100", "H200", "GH200", "B200", "b300", "GB200", "gb300", "h20", "l40s",
+    "MI300X", "910B", "Ascend 910C", "910b4")
+# fmt: on
 
 
 def test_no_name_means_two() -> None:
@@ -53,13 +56,33 @@ def test_a_jobs_word_for_its_device_is_understood(word: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["huawei-Ascend910", "910", "NVIDIA-H100-NVL", "NVIDIA-H100-80GB-HBM3-SHARED", "1g.10gb", "a100_3g.20gb", "tesla_v100-sxm2-16gb", "gpu", "pcie", ""],
+    [
+        "huawei-Ascend910",
+        "910",
+        "NVIDIA-H100-NVL",
+        "NVIDIA-H100-80GB-HBM3-SHARED",
+        "1g.10gb",
+        "a100_3g.20gb",
+        "tesla_v100-sxm2-16gb",
+        "gpu",
+        "pcie",
+        "",
+    ],
 )
 def test_a_word_that_does_not_tell_is_unknown(word: str) -> None:
     assert likely_device(devices(), word) is None
 
 
-@pytest.mark.parametrize("lines", ["--gres=gpu:h100:8", "--gres=gpu:nvidia_h100_80gb_hbm3:8(S:0-1)", "--gpus=h100:16", "--gpus-per-node=h100:8", "-G h100:16"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "--gres=gpu:h100:8",
+        "--gres=gpu:nvidia_h100_80gb_hbm3:8(S:0-1)",
+        "--gpus=h100:16",
+        "--gpus-per-node=h100:8",
+        "-G h100:16",
+    ],
+)
 def test_a_batch_job_that_asks_for_a_kind_of_card_is_judged_on_it(lines: str) -> None:
     report = preflight.check_text(JOB.format(lines), name="job.sbatch")
     (finding,) = (f for f in report.findings if f.rule == "predicted-oom")
@@ -67,7 +90,9 @@ def test_a_batch_job_that_asks_for_a_kind_of_card_is_judged_on_it(lines: str) ->
     assert [(place.span.line, place.label) for place in finding.related] == [(3, "H100")]
 
 
-@pytest.mark.parametrize("lines", ["--gres=gpu:8", "--gres=gpu:fast:8", "--gres=gpu:h100:4,gpu:a100:4", "--gpus=16", "--gpus-per-node=8"])
+@pytest.mark.parametrize(
+    "lines", ["--gres=gpu:8", "--gres=gpu:fast:8", "--gres=gpu:h100:4,gpu:a100:4", "--gpus=16", "--gpus-per-node=8"]
+)
 def test_a_batch_job_that_does_not_say_which_is_not(lines: str) -> None:
     report = preflight.check_text(JOB.format(lines), name="job.sbatch")
     assert report.jobs[0].cluster.device is None and "predicted-oom" not in {f.rule for f in report.findings}

@@ -13,7 +13,9 @@ from preflight.plugins.manager import load
 from preflight.report.page import documented, pages
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=lambda p: p.name
+)
 def test_shown_output_is_real(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == refreshed(page), "python tests/console.py rewrites it"
 
@@ -33,7 +35,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         if "rules/" in target and section:
             headings = re.findall(r"^##? (\S+)$", (page.parent / target).read_text(encoding="utf-8"), re.MULTILINE)
             assert section in headings, f"{target} has no section {section}"
-        assert section or "/rules/" not in f"/{target}" or target.endswith(("/README.md", "rules/")), f"{target}: name the section of the rule"
+        assert section or "/rules/" not in f"/{target}" or target.endswith(("/README.md", "rules/")), (
+            f"{target}: name the section of the rule"
+        )
 
 
 def test_every_hook_and_every_setting_is_in_the_guide() -> None:
@@ -83,7 +87,9 @@ def test_the_package_of_the_guide_is_a_plugin(tmp_path: Path, monkeypatch: pytes
     assert len(cases) == 2
     for case in cases:
         case.verify(tmp_path, rules=["acme-no-seed"], plugins=plugins)
-    report = check_documents(load_text(Source("acme_trainer: 2\nranks: 4\n", "run.yaml")), plugins, Request(device="a1"), Policy())
+    report = check_documents(
+        load_text(Source("acme_trainer: 2\nranks: 4\n", "run.yaml")), plugins, Request(device="a1"), Policy()
+    )
     (job,) = report.jobs
     assert job.cluster.device is not None
     assert (job.plan.layout.data.raw, job.cluster.device.name) == (4, "acme-one")

@@ -17,7 +17,8 @@ for path in FILES:
 
 
 def said(edge: Edge, folder: Path) -> tuple[str | None, ...]:
-    """What the rule, alone, does on a run: (speaks, silent or unknown), or its words, fix and place as far as the edge has them."""
+    """What the rule, alone, does on a run: (speaks, silent or unknown), or its words,
+    fix and place as far as the edge has them."""
     report = edge.case.check(folder, installed(), Policy(chosen=lambda id, path: id == edge.rule))
     assert report.jobs and not report.crashes, report.crashes
     if edge.verdict == "says":

@@ -9,8 +9,10 @@ import pytest
 import preflight
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+# fmt: off
 EXPECTED = {
-    "mindformers/run_llama2_7b.yaml": {"bad-offset", "too-few-micro-batches", "select-recompute-no-match", "class-argument"},
+    "mindformers/run_llama2_7b.yaml":
+        {"bad-offset", "too-few-micro-batches", "select-recompute-no-match", "class-argument"},
     "megatron/model_config.yaml": {
         "batch-not-divisible",
         "megatron/layers-over-stages",
@@ -18,9 +20,12 @@ EXPECTED = {
         "megatron/query-groups-over-tensor",
         "megatron/recompute-full-without-method",
     },
-    "mindspeed/pretrain_7b_2d.sh": {"mindspeed/tp-2d-sequence-parallel", "mindspeed/tp-2d-sizes", "mindspeed/overlap-flags-exclusive", "batch-not-divisible"},
-    "megatron/train_8b_faults.sh": {"device-count", "heads-not-divisible", "not-exported", "bad-choice", "undefined-group", "lost-options"},
+    "mindspeed/pretrain_7b_2d.sh": {"mindspeed/tp-2d-sequence-parallel", "mindspeed/tp-2d-sizes",
+        "mindspeed/overlap-flags-exclusive", "batch-not-divisible"},
+    "megatron/train_8b_faults.sh":
+        {"device-count", "heads-not-divisible", "not-exported", "bad-choice", "undefined-group", "lost-options"},
 }
+# fmt: on
 WORLD = {"mindformers/run_llama2_7b.yaml": 16, "megatron/model_config.yaml": 32}
 
 

@@ -64,40 +64,59 @@ def swap(pattern: str, replacement: str, *, unless: str = "") -> Callable[[str],
 PARALLEL = r"^use_parallel: *True"
 OTHERS = r"ChatGLM|GLM4|glm4|Mixtral|mixtral"
 MINDFORMERS = (
-    Fault("misspelt True", swap(r"^( +enable_parallel_optimizer: *)True\b", r"\1Ture"), ("misspelt-boolean", "wrong-type"), "enable_parallel_optimizer"),
-    Fault("misspelt False", swap(r"^( +gradients_mean: *)False\b", r"\1Flase"), ("misspelt-boolean", "wrong-type"), "gradients_mean"),
+    Fault("misspelt True", swap(r"^( +enable_parallel_optimizer: *)True\b", r"\1Ture"),
+        ("misspelt-boolean", "wrong-type"), "enable_parallel_optimizer"),
+    Fault("misspelt False", swap(r"^( +gradients_mean: *)False\b", r"\1Flase"), ("misspelt-boolean", "wrong-type"),
+        "gradients_mean"),
     Fault(
         "wrong data parallel", swap(r"^( +data_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>97"), ("device-count",),
         "data_parallel|micro_batch_num|gradient_accumulation_steps",
     ),
-    Fault("misspelt strict key", swap(r"^( +)(micro_batch_num)(: *)", r"\1micro_bacth_num\3"), ("unknown-key",), "micro_batch_num|micro_bacth_num"),
-    Fault("duplicated key", swap(r"^( +)(pipeline_stage: *(?:&\S+ +)?)(\d+)(.*)$", r"\1\2\3\4\n\1pipeline_stage: \3"), ("duplicate-key",), "pipeline_stage"),
+    Fault("misspelt strict key", swap(r"^( +)(micro_batch_num)(: *)", r"\1micro_bacth_num\3"), ("unknown-key",),
+        "micro_batch_num|micro_bacth_num"),
+    Fault("duplicated key", swap(r"^( +)(pipeline_stage: *(?:&\S+ +)?)(\d+)(.*)$", r"\1\2\3\4\n\1pipeline_stage: \3"),
+        ("duplicate-key",), "pipeline_stage"),
     Fault(
-        "micro-batches below stages", swap(r"^( +micro_batch_num: *(?:&\S+ +)?)([2-9]|\d\d+)\b", r"\g<1>1", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"),
+        "micro-batches below stages",
+        swap(r"^( +micro_batch_num: *(?:&\S+ +)?)([2-9]|\d\d+)\b", r"\g<1>1",
+            unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"),
         ("too-few-micro-batches",), "micro_batch_num",
     ),
-    Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]\n]*\]) *(#.*)?$", r"\g<1>[7, 5] \3", unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
-    Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"), ("heads-not-divisible", "device-count"), ".*"),
+    Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]\n]*\]) *(#.*)?$", r"\g<1>[7, 5] \3",
+        unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
+    Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"),
+        ("heads-not-divisible", "device-count"), ".*"),
     Fault(
-        "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']", unless=OTHERS), ("select-recompute-no-match",),
+        "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']",
+            unless=OTHERS), ("select-recompute-no-match",),
         "select_recompute",
     ),
     Fault(
-        "wrong case in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\.Mul']", unless=OTHERS),
+        "wrong case in a pattern",
+        swap(r"^( +select_recompute: *)(True|False)\b", r"\1['Feed_Forward\\.Mul']", unless=OTHERS),
         ("select-recompute-no-match",), "select_recompute",
     ),
 )  # fmt: skip
 LAST_FLAG = r"(?P<all>(?:.|\n)*MODEL_ARGS:\n)"
 TWO_D = r"  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"
 MEGATRON = (
-    Fault("2-D tensor parallel beside sequence parallel", swap(LAST_FLAG, rf"\g<all>{TWO_D}  --sequence-parallel: true\n", unless="--sequence-parallel"), ("tp-2d-sequence-parallel",), "--sequence-parallel|--tp-2d|--tp-x|--tp-y"),
-    Fault("two exclusive overlaps", swap(LAST_FLAG, rf"\g<all>{TWO_D}  --enable-overlap-ag-with-matmul: true\n  --enable-overlap-matmul-with-rs: true\n", unless="--sequence-parallel"), ("overlap-flags-exclusive",), "--enable-overlap.*|--tp-2d|--tp-x|--tp-y"),
-    Fault("x times y is not tensor parallel", swap(LAST_FLAG, r"\g<all>  --tp-2d: true\n  --tp-x: 3\n  --tp-y: 5\n"), ("tp-2d-sizes",), "--tp-.*|--sequence-parallel"),
+    Fault("2-D tensor parallel beside sequence parallel", swap(LAST_FLAG,
+        rf"\g<all>{TWO_D}  --sequence-parallel: true\n", unless="--sequence-parallel"), ("tp-2d-sequence-parallel",),
+        "--sequence-parallel|--tp-2d|--tp-x|--tp-y"),
+    Fault("two exclusive overlaps", swap(LAST_FLAG,
+        rf"\g<all>{TWO_D}  --enable-overlap-ag-with-matmul: true\n  --enable-overlap-matmul-with-rs: true\n",
+        unless="--sequence-parallel"), ("overlap-flags-exclusive",), "--enable-overlap.*|--tp-2d|--tp-x|--tp-y"),
+    Fault("x times y is not tensor parallel", swap(LAST_FLAG, r"\g<all>  --tp-2d: true\n  --tp-x: 3\n  --tp-y: 5\n"),
+        ("tp-2d-sizes",), "--tp-.*|--sequence-parallel"),
 )  # fmt: skip
 
 
 def mindformers_configs() -> Iterator[Config]:
-    rows = [json.loads(line) for line in (DATA / "oracle/mindformers-published.jsonl").read_text().splitlines()] if CORPUS.exists() else []
+    rows = (
+        [json.loads(line) for line in (DATA / "oracle/mindformers-published.jsonl").read_text().splitlines()]
+        if CORPUS.exists()
+        else []
+    )
     for row in rows:
         path = CORPUS / "mindformers" / row["tag"] / row["path"]
         if row["accept"] and path.exists():
@@ -107,7 +126,11 @@ def mindformers_configs() -> Iterator[Config]:
 def megatron_configs() -> Iterator[Config]:
     for path in sorted((CORPUS / "megatron").rglob("model_config.yaml")) if CORPUS.exists() else []:
         text = path.read_text()
-        if re.search(r"^  --tensor-model-parallel-size: *4", text, re.M) and "--num-layers" in text and "--num-experts" not in text:
+        if (
+            re.search(r"^  --tensor-model-parallel-size: *4", text, re.M)
+            and "--num-layers" in text
+            and "--num-experts" not in text
+        ):
             yield Config(path, 8, "mindspeed")
 
 
@@ -128,7 +151,9 @@ def check_fixed(config: Config, fault: Fault) -> str:
     seen = [f for f in before.findings if f.rule.rpartition("/")[2] in rules]
     if not seen:
         return "not found" if before.jobs and not silent(config, fault) else "-"
-    result = fix(workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest)
+    result = fix(
+        workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest
+    )
     if any(f.message in [s.message for s in seen] for f in result.report.findings):
         return f"not fixed: {[(o.finding.rule, o.state, o.detail) for o in result.outcomes]}"
     fixed = result.edited[config.path.name].text
@@ -136,15 +161,20 @@ def check_fixed(config: Config, fault: Fault) -> str:
 
 
 def again(workspace: Workspace, seen: list) -> bool:  # type: ignore[type-arg]
-    return bool(fix(workspace, unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest).edited)
+    return bool(
+        fix(workspace, unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest).edited
+    )
 
 
 def silent(config: Config, fault: Fault) -> bool:
-    """Whether the rule has a reason to be silent on this config: no parallelism, an unknown family, a prediction run."""
+    """Whether the rule has a reason to be silent on this config: no parallelism, an unknown family,
+    a prediction run."""
     text = config.text
     if "MODEL_ARGS" in text:
         return False
-    quiet = not re.search(PARALLEL, text, re.M) or re.search(r"^run_mode: *['\"]?(predict|eval)|^ +parallel_mode: *[02]", text, re.M)
+    quiet = not re.search(PARALLEL, text, re.M) or re.search(
+        r"^run_mode: *['\"]?(predict|eval)|^ +parallel_mode: *[02]", text, re.M
+    )
     return bool(quiet) or fault.rules[0] in ("select-recompute-no-match", "heads-not-divisible", "bad-offset")
 
 

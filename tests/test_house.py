@@ -56,7 +56,9 @@ def imported(tree: ast.AST) -> set[str]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "preflight" else [node.module]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "preflight" else [node.module]
+            )
             found |= {name for name in names if name.startswith("preflight.")}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.startswith("preflight.")}
@@ -64,7 +66,8 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def named(tree: ast.AST) -> set[str]:
-    """Dotted names that a module imports, with what it takes from them, function bodies included: modules are among them."""
+    """Dotted names that a module imports, with what it takes from them, function bodies included:
+    modules are among them."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -75,8 +78,12 @@ def named(tree: ast.AST) -> set[str]:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES if path.name != "__init__.py"}
-    graph = {name: named(ast.parse(path.read_text(encoding="utf-8"))) & modules.keys() for name, path in modules.items()}
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES if path.name != "__init__.py"
+    }
+    graph = {
+        name: named(ast.parse(path.read_text(encoding="utf-8"))) & modules.keys() for name, path in modules.items()
+    }
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
 
 
@@ -86,7 +93,11 @@ def test_imports_go_down_only(path: Path) -> None:
     if name in FACE:
         return
     assert name in FLOOR, f"{name} has no floor; give it one in FLOORS"
-    used = {home(module) for module in imported(ast.parse(path.read_text(encoding="utf-8")))} - {name, "schemas", "__version__"}
+    used = {home(module) for module in imported(ast.parse(path.read_text(encoding="utf-8")))} - {
+        name,
+        "schemas",
+        "__version__",
+    }
     assert used <= set(FLOOR), f"without a floor in FLOORS: {', '.join(sorted(used - set(FLOOR)))}"
     up = {other for other in used if FLOOR[other] >= FLOOR[name]}
     assert not up, f"{shown(path)} (floor {FLOOR[name]}) imports {', '.join(f'{o} ({FLOOR[o]})' for o in sorted(up))}"
@@ -119,7 +130,9 @@ def test_nine_of_ten_functions_have_25_lines_at_most() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=shown)
 def test_public_names_say_what_they_are(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    public = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")]
+    public = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    ]
     bare = [node.name for node in public if ast.get_docstring(node) is None and not node.decorator_list]
     assert not bare, f"without a docstring: {', '.join(bare)}"
     assert ast.get_docstring(tree) is not None or not tree.body, "the module has no docstring"
@@ -128,13 +141,24 @@ def test_public_names_say_what_they_are(path: Path) -> None:
 @pytest.mark.parametrize("path", [p for p in MODULES if "cli" not in p.parts], ids=shown)
 def test_only_the_command_line_prints(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"]
+    assert not [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
 
 
 def test_the_package_list_is_what_is_on_disk() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    disk = {"preflight." + ".".join(p.parent.relative_to(ROOT / "preflight").parts) for p in (ROOT / "preflight").rglob("__init__.py")}
-    disk |= {"preflight." + ".".join(p.parent.relative_to(ROOT).parts) for top in ("rules", "schemas") for p in (ROOT / top).rglob("__init__.py")}
+    disk = {
+        "preflight." + ".".join(p.parent.relative_to(ROOT / "preflight").parts)
+        for p in (ROOT / "preflight").rglob("__init__.py")
+    }
+    disk |= {
+        "preflight." + ".".join(p.parent.relative_to(ROOT).parts)
+        for top in ("rules", "schemas")
+        for p in (ROOT / top).rglob("__init__.py")
+    }
     assert set(project["packages"]) == {name.rstrip(".") for name in disk}
     stray = [shown(p) for p in [*MODULES, *RULES] if not (p.parent / "__init__.py").exists()]
     assert not stray, f"in folders without __init__.py: {stray}"
@@ -145,23 +169,46 @@ def test_the_face_is_small_and_whole() -> None:
     assert all(hasattr(preflight, name) for name in preflight.__all__)
 
 
-HEAVY = ("jsonschema", "ruamel", "rich", "numpy", "pydantic", "pygments", "matplotlib", "asyncio", "preflight.fix.fixer", "preflight.testing")
+HEAVY = (
+    "jsonschema",
+    "ruamel",
+    "rich",
+    "numpy",
+    "pydantic",
+    "pygments",
+    "matplotlib",
+    "asyncio",
+    "preflight.fix.fixer",
+    "preflight.testing",
+)
 
 
 def test_the_check_path_imports_nothing_heavy() -> None:
-    program = f"import sys; import preflight.checking.checker, preflight.cli.check, preflight.report.text; print(*(m for m in {HEAVY!r} if m in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
+    program = (
+        "import sys; import preflight.checking.checker, preflight.cli.check, preflight.report.text; "
+        f"print(*(m for m in {HEAVY!r} if m in sys.modules))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
+    )
 
 
 def test_the_version_loads_nothing_at_all() -> None:
     program = "import sys; sys.argv[1:] = ['--version']; from preflight.cli import main; main(); "
     program += "print(*(m for m in ('typer', 'click', 'yaml', 'pluggy') if m in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == f"preflight {preflight.__version__}\n\n"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        == f"preflight {preflight.__version__}\n\n"
+    )
 
 
 def test_every_data_file_is_packaged() -> None:
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
-    files = [p for top in ("preflight", "schemas") for p in (ROOT / top).rglob("*") if p.is_file() and "/." not in shown(p)]
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "package-data"
+    ]
+    files = [
+        p for top in ("preflight", "schemas") for p in (ROOT / top).rglob("*") if p.is_file() and "/." not in shown(p)
+    ]
     data = [p for p in files if p.suffix not in (".py", ".pyc")]
     packaged = {p for p in (ROOT / "preflight").glob("*") if p.is_file()}
     for package, globs in patterns.items():
@@ -183,14 +230,22 @@ NEUTRAL = [p for p in MODULES if "dialects" not in p.parts and shown(p) not in K
 
 def docstrings(tree: ast.AST) -> set[int]:
     """The ids of the texts that only describe: docstrings, and texts that stand alone below a name."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+    return {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
 
 
 def spoken(tree: ast.AST) -> list[str]:
     """The names and texts of a module that are more than a description."""
     skipped = docstrings(tree)
-    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in skipped]
-    names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)] + [n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+    texts = [
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in skipped
+    ]
+    names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)] + [
+        n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)
+    ]
     modules = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
     helped = [n.value for n in ast.walk(tree) if isinstance(n, ast.Call) for n in help_texts(n)]
     return [text for text in (*texts, *names, *modules) if text not in helped]
@@ -208,9 +263,12 @@ def test_neutral_code_knows_no_framework(path: Path) -> None:
     assert not known, f"{known}: a dialect sets a typed field, and neutral code asks that"
 
 
-@pytest.mark.parametrize("path", [p for p in [*NEUTRAL, *sorted((ROOT / "rules").glob("*.py"))] if shown(p) not in BY_ID], ids=shown)
+@pytest.mark.parametrize(
+    "path", [p for p in [*NEUTRAL, *sorted((ROOT / "rules").glob("*.py"))] if shown(p) not in BY_ID], ids=shown
+)
 def test_neutral_code_asks_typed_fields(path: Path) -> None:
-    """Neither the id of a rule, nor a framework's name, nor (below preflight) an argument by its name decides anything."""
+    """Neither the id of a rule, nor a framework's name, nor (below preflight)
+    an argument by its name decides anything."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     asked = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Compare) and asks_a_name(n)]
     neutral = path in MODULES

@@ -139,7 +139,10 @@ def test_what_is_fixed_is_changed_in_its_place_and_nothing_else(kind: str, call,
     (tmp_path / "job.yaml").write_text(text)
     call("fix", "--unsafe", "job.yaml")
     after = (tmp_path / "job.yaml").read_text()
-    assert not {f.rule for f in preflight.check_text(after, name="job.yaml").findings} & {*FAULTS, "megatron/recompute-full-without-method"}
+    assert not {f.rule for f in preflight.check_text(after, name="job.yaml").findings} & {
+        *FAULTS,
+        "megatron/recompute-full-without-method",
+    }
     was, now = (Counter(re.findall(r"[^\s,\"'\[\]]+", part)) for part in (text.replace("2048", "4096"), after))
     assert not was - now
     assert set(now - was) <= {"--recompute-num-layers", "1", "--recompute-method", "uniform", "-", "\\"}
@@ -181,7 +184,9 @@ def test_folders_stdin_show_and_memory_take_them_too(call, tmp_path: Path) -> No
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "job.yaml").write_text(LIST)
     assert call("check", "jobs", "-f", "concise")[1].startswith("jobs/job.yaml:")
-    assert call("check", "-", "--stdin-filename", "a/job.yaml", "-f", "concise", stdin=LIST)[1].startswith("a/job.yaml:")
+    assert call("check", "-", "--stdin-filename", "a/job.yaml", "-f", "concise", stdin=LIST)[1].startswith(
+        "a/job.yaml:"
+    )
     assert "TP 1 · PP 1 · CP 1 on 8 devices" in call("show", "jobs/job.yaml")[1]
     assert "GiB" in call("memory", "jobs/job.yaml")[1]
 
@@ -191,7 +196,9 @@ OTHERS = {
     "no training": LIST[: LIST.index("            - torchrun")] + "            - sleep\n            - infinity\n",
     "no command": LIST[: LIST.index("          command:")],
     "Helm": "{{- if .Values.on }}\n" + LIST + "{{- end }}\n",
-    "Helm, broken YAML": LIST.replace('"2048"', "{{ .Values.positions }}").replace("name: pretrain", "name: {{ .Release.Name }}"),
+    "Helm, broken YAML": LIST.replace('"2048"', "{{ .Values.positions }}").replace(
+        "name: pretrain", "name: {{ .Release.Name }}"
+    ),
     "Helm, readable": FOLDED.replace("--bf16", "{{- if .Values.bf16 }} --bf16 {{- end }}"),
 }
 
@@ -207,9 +214,15 @@ def test_other_manifests_and_templates_are_skipped(name: str, call, tmp_path: Pa
 
 
 def test_a_value_that_a_template_puts_in_is_unknown() -> None:
-    text = FOLDED.replace("--num-attention-heads 32", "--num-attention-heads {{ .Values.heads }} --tensor-model-parallel-size {{ .Values.tensor }}")
+    text = FOLDED.replace(
+        "--num-attention-heads 32",
+        "--num-attention-heads {{ .Values.heads }} --tensor-model-parallel-size {{ .Values.tensor }}",
+    )
     report = preflight.check_text(text, name="job.yaml")
-    assert {finding.rule for finding in report.findings if finding.severity == "error"} == {*FAULTS, "megatron/recompute-full-without-method"}
+    assert {finding.rule for finding in report.findings if finding.severity == "error"} == {
+        *FAULTS,
+        "megatron/recompute-full-without-method",
+    }
     listed = LIST.replace('"32"', "${LAYERS}").replace('"4096"', "<tokens>")
     assert {finding.rule for finding in preflight.check_text(listed, name="job.yaml").findings} == {
         "megatron/recompute-full-without-layers",
@@ -219,7 +232,9 @@ def test_a_value_that_a_template_puts_in_is_unknown() -> None:
 
 def test_pods_of_a_plain_job_count_where_an_index_tells_them_apart() -> None:
     def world(more: str) -> object:
-        text = LIST.replace("spec:\n  template:", f"spec:\n{more}  template:", 1).replace("--nproc-per-node=8", "--nnodes=$(NODES)")
+        text = LIST.replace("spec:\n  template:", f"spec:\n{more}  template:", 1).replace(
+            "--nproc-per-node=8", "--nnodes=$(NODES)"
+        )
         return preflight.check_text(text, name="job.yaml").jobs[0].plan.layout.world.raw
 
     assert world("  parallelism: 2\n  completionMode: Indexed\n") == 16
@@ -227,7 +242,10 @@ def test_pods_of_a_plain_job_count_where_an_index_tells_them_apart() -> None:
 
 
 def test_a_job_among_many_objects_is_found_in_time_and_where_it_stands() -> None:
-    others = "".join(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}}}\ndata: {{text: '{'x' * 2000}'}}\n---\n" for n in range(450))
+    others = "".join(
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}}}\ndata: {{text: '{'x' * 2000}'}}\n---\n"
+        for n in range(450)
+    )
     start = thread_time()
     report = preflight.check_text(others + FOLDED, name="all.yaml")
     assert thread_time() - start < 4
@@ -236,7 +254,10 @@ def test_a_job_among_many_objects_is_found_in_time_and_where_it_stands() -> None
     assert preflight.check_text(others, name="all.yaml").skipped == ("all.yaml",)
 
 
-@pytest.mark.parametrize(("text", "place"), [("{}---\nkind: Job\napiVersion: [batch/v1\n", (44, 1)), ("{}--- {{kind: Job, apiVersion: ]}}\n", (41, 29))])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("{}---\nkind: Job\napiVersion: [batch/v1\n", (44, 1)), ("{}--- {{kind: Job, apiVersion: ]}}\n", (41, 29))],
+)
 def test_what_is_broken_in_one_of_several_documents_is_told_at_its_place(text: str, place: tuple[int, int]) -> None:
     report = preflight.check_text(text.format(LIST + "---\n" + "# nothing\n" * 9), name="job.yaml")
     assert [(finding.rule, finding.line, finding.column) for finding in report.findings] == [("unreadable", *place)]

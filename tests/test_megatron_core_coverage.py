@@ -1,4 +1,5 @@
-"""Every check of Megatron core that arguments decide: a pair of runs each, and the share of the catalogue that is covered."""
+"""Every check of Megatron core that arguments decide: a pair of runs each,
+and the share of the catalogue that is covered."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from preflight.plugins.manager import load as load_plugins
 HERE = Path(__file__).parent
 SHARED = HERE.parent.parent / "shared" / "data"
 TABLE = yaml.safe_load((HERE / "constraints" / "megatron-core.yaml").read_text(encoding="utf-8"))
-LEFT_OUT = json.loads((HERE.parent / "schemas" / "coverage" / "megatron-core.json").read_text(encoding="utf-8"))["left_out"]
+LEFT_OUT = json.loads((HERE.parent / "schemas" / "coverage" / "megatron-core.json").read_text(encoding="utf-8"))[
+    "left_out"
+]
 CASES = TABLE["cases"]
 NOT_CORE = ("num_microbatches", "optimizer", "distributed/", "dist_checkpoint")
 NEUTRAL = {"transformer_config:1447", "parallel_state:882"}
@@ -55,7 +58,9 @@ def test_pair(case: dict[str, Any]) -> None:
     rejected = check(case, "rejected")
     assert not rejected.crashes, rejected.crashes
     assert rule in {f.rule for f in rejected.findings}, [f"{f.rule}: {f.message}" for f in rejected.findings]
-    assert all("?" not in f.message for f in rejected.findings if f.rule == rule), "a placeholder of the message has no value"
+    assert all("?" not in f.message for f in rejected.findings if f.rule == rule), (
+        "a placeholder of the message has no value"
+    )
     accepted = check(case, "accepted")
     assert rule not in {f.rule for f in accepted.findings}
     assert not errors(accepted), [f"{f.rule}: {f.message}" for f in errors(accepted)]
@@ -85,7 +90,11 @@ def catalogue() -> list[dict[str, Any]]:
     if not SHARED.is_dir():
         pytest.skip("the catalogue of upstream's checks is not here")
     rows = [json.loads(line) for line in (SHARED / "catalog" / "megatron.jsonl").open(encoding="utf-8")]
-    core = [row for row in rows if row["file"].startswith("megatron/core/") and not any(part in row["file"] for part in NOT_CORE)]
+    core = [
+        row
+        for row in rows
+        if row["file"].startswith("megatron/core/") and not any(part in row["file"] for part in NOT_CORE)
+    ]
     return [row for row in core if row["static"] and row["reachable_from_cli"] != "no" and row["id"] not in NEUTRAL]
 
 
@@ -105,14 +114,23 @@ def on_example(row: dict[str, Any]) -> set[str]:
     case = labelled()[row["example_case"]]
     entry = "pretrain_hybrid.py" if case["entry"] == "hybrid" else "pretrain_gpt.py"
     report = preflight.check_command(
-        [entry, *case["args"]], world_size=case["world_size"], env=case["env"] or {}, device=DEVICES.get(case["arch"]), target="megatron@0.20.0"
+        [entry, *case["args"]],
+        world_size=case["world_size"],
+        env=case["env"] or {},
+        device=DEVICES.get(case["arch"]),
+        target="megatron@0.20.0",
     )
     return said_at(row, errors(report))
 
 
 def test_coverage() -> None:
     rows = catalogue()
-    own = [f for case in CASES if case.get("target", "megatron@0.20.0") == "megatron@0.20.0" for f in errors(check(case, "rejected"))]
+    own = [
+        f
+        for case in CASES
+        if case.get("target", "megatron@0.20.0") == "megatron@0.20.0"
+        for f in errors(check(case, "rejected"))
+    ]
     open_rows = []
     for row in rows:
         covered = on_example(row) if row.get("example_case") in labelled() else said_at(row, own)

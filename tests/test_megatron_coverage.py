@@ -16,7 +16,13 @@ from preflight import Severity
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
 FILE = ROOT / "schemas" / "coverage" / "megatron-training.json"
-OURS = ("megatron/training/", "megatron/core/num_microbatches", "megatron/core/optimizer", "megatron/core/distributed/", "megatron/core/dist_checkpointing/")
+OURS = (
+    "megatron/training/",
+    "megatron/core/num_microbatches",
+    "megatron/core/optimizer",
+    "megatron/core/distributed/",
+    "megatron/core/dist_checkpointing/",
+)
 DEVICES = {7: "v100", 9: "h100", 10: "gb200"}
 CATALOGUE = json.loads(FILE.read_text(encoding="utf-8"))
 LEFT_OUT = CATALOGUE["left_out"]
@@ -44,7 +50,13 @@ def owners(row: dict[str, Any], report: preflight.Report) -> set[str]:
 def on_label(case: dict[str, Any]) -> preflight.Report:
     """The report on a labelled run."""
     argv = ["pretrain_hybrid.py" if case["entry"] == "hybrid" else "pretrain_gpt.py", *case["args"]]
-    return preflight.check_command(argv, world_size=case["world_size"], env=case["env"] or {}, device=DEVICES.get(case["arch"]), target="megatron@0.20.0")
+    return preflight.check_command(
+        argv,
+        world_size=case["world_size"],
+        env=case["env"] or {},
+        device=DEVICES.get(case["arch"]),
+        target="megatron@0.20.0",
+    )
 
 
 @lru_cache(maxsize=1)
@@ -63,7 +75,9 @@ def covered() -> dict[str, set[str]]:
 def test_nearly_every_check_is_covered() -> None:
     missing = [id for id, rules in covered().items() if not rules]
     share = 1 - len(missing) / len(covered())
-    print(f"{len(covered()) - len(missing)} of {len(covered())} checks covered ({share:.1%}); left: {', '.join(missing)}")
+    print(
+        f"{len(covered()) - len(missing)} of {len(covered())} checks covered ({share:.1%}); left: {', '.join(missing)}"
+    )
     assert share >= 0.95
     assert not set(missing) - set(LEFT_OUT)
     assert set(LEFT_OUT) <= set(covered())
@@ -77,4 +91,6 @@ def test_a_labelled_run_has_one_owner_for_its_check() -> None:
 
 
 def test_the_shipped_list_is_that_of_the_catalogue() -> None:
-    assert {(file, line) for file, numbers in CATALOGUE["checks"].items() for line in numbers} == {(row["file"], row["line"]) for row in rows()}
+    assert {(file, line) for file, numbers in CATALOGUE["checks"].items() for line in numbers} == {
+        (row["file"], row["line"]) for row in rows()
+    }

@@ -1,4 +1,5 @@
-"""What the evidence of Megatron's releases names, and what is decided about each check: the parts of schemas/megatron agree."""
+"""What the evidence of Megatron's releases names, and what is decided about each check:
+the parts of schemas/megatron agree."""
 
 from __future__ import annotations
 
@@ -68,16 +69,31 @@ def test_no_constraint_of_megatron_names_a_line_that_evidence_has() -> None:
     for rule in RULES.values():
         real = getattr(rule, "real", rule)
         if isinstance(real, Constraint) and real.id in HOLDS["holds"]:
-            places = [real.upstream] if isinstance(real.upstream, str) else [place for name, place in real.upstream.items() if name[0].isdigit()]
+            places = (
+                [real.upstream]
+                if isinstance(real.upstream, str)
+                else [place for name, place in real.upstream.items() if name[0].isdigit()]
+            )
             assert not [place for place in (*places, *real.also) if re.match(r"megatron/.*:\d+$", place)], real.id
             assert not real.versions, f"{real.id}: the evidence says the releases"
 
 
-@pytest.mark.parametrize(("release", "place"), [("0.16.0", "megatron/training/arguments.py:665"), ("0.17.0", "megatron/training/arguments.py:934")])
+@pytest.mark.parametrize(
+    ("release", "place"),
+    [("0.16.0", "megatron/training/arguments.py:665"), ("0.17.0", "megatron/training/arguments.py:934")],
+)
 def test_a_finding_names_the_line_of_its_release(release: str, place: str) -> None:
-    sizes = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --lr 1e-4"
+    sizes = (
+        "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 "
+        "--micro-batch-size 1 --lr 1e-4"
+    )
     words = f"{sizes} --train-iters 10 --bf16 --vocab-size 32000 --fp4-param-gather".split()
-    report = preflight.check_command(["pretrain_gpt.py", *words], world_size=1, target=f"megatron@{release}", env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    report = preflight.check_command(
+        ["pretrain_gpt.py", *words],
+        world_size=1,
+        target=f"megatron@{release}",
+        env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"},
+    )
     found = {finding.rule: finding.upstream for finding in report.findings}
     assert found["megatron/fp4-parameters-without-fp4"] == place
 
@@ -86,4 +102,6 @@ def test_each_release_whose_checks_are_described_is_reported() -> None:
     known, text = evidence("megatron"), coverage(("megatron",))
     assert known is not None
     for release in known.checked:
-        assert re.search(rf"^  {re.escape(release)}: \d+ checks, \d+ with a rule, \d+ left out for a reason, \d+ open$", text, re.M), release
+        assert re.search(
+            rf"^  {re.escape(release)}: \d+ checks, \d+ with a rule, \d+ left out for a reason, \d+ open$", text, re.M
+        ), release

@@ -112,7 +112,13 @@ def test_a_file_that_another_one_names_counts(check: Call) -> None:
 
 def test_a_script_that_another_one_sources_counts(check: Call) -> None:
     write("sizes.sh", "TP=3\n")
-    write("run.sh", 'source sizes.sh\ntorchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size "$TP" --num-layers 2\n')
+    write(
+        "run.sh",
+        (
+            'source sizes.sh\ntorchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size "$TP" '
+            "--num-layers 2\n"
+        ),
+    )
     first = check("run.sh")
     check("run.sh")
     assert check.checked == []
@@ -123,7 +129,13 @@ def test_a_script_that_another_one_sources_counts(check: Call) -> None:
 def test_whatever_else_is_said_counts(check: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     write("run.yaml", CONFIG)
     check("run.yaml")
-    for words in (("--world-size", "8"), ("--ignore", "heads-not-divisible"), ("--color", "always"), ("--verbose",), ("--target", "mindformers@1.5.0")):
+    for words in (
+        ("--world-size", "8"),
+        ("--ignore", "heads-not-divisible"),
+        ("--color", "always"),
+        ("--verbose",),
+        ("--target", "mindformers@1.5.0"),
+    ):
         check("run.yaml", *words)
         assert check.checked == ["run.yaml"], words
     write("preflight.toml", "world-size = 6\n")
@@ -145,7 +157,14 @@ def test_a_spoilt_memory_is_no_memory(check: Call, tmp_path: Path) -> None:
     write("run.yaml", CONFIG)
     first = check("run.yaml")
     (kept,) = (tmp_path / "cache" / "told").glob("*.json")
-    for text in ("", "{", "[]", '{"files": [], "told": 3}', '{"files": [["x"]], "told": []}', '{"files": [], "told": [[[1]]]}'):
+    for text in (
+        "",
+        "{",
+        "[]",
+        '{"files": [], "told": 3}',
+        '{"files": [["x"]], "told": []}',
+        '{"files": [], "told": [[[1]]]}',
+    ):
         cache.write(f"told/{kept.name}", text)
         assert check("run.yaml") == first and check.checked == ["run.yaml"], text
 

@@ -25,7 +25,14 @@ PLACE = Source("a", "b").span(0)
 
 
 def test_a_message_is_its_text_and_knows_its_parts() -> None:
-    message = Message("{a} does not divide over {b!r} ({c:.1f}, {d}, {d:and}, {e.f} {{}})", a=3, b="x", c=2.25, d=("p", "q"), **{"e.f": 1})
+    message = Message(
+        "{a} does not divide over {b!r} ({c:.1f}, {d}, {d:and}, {e.f} {{}})",
+        a=3,
+        b="x",
+        c=2.25,
+        d=("p", "q"),
+        **{"e.f": 1},
+    )
     assert message == "3 does not divide over 'x' (2.2, p, q, p and q, 1 {})"
     finding = Finding(message, PLACE)
     assert (finding.message, finding.template, finding.values["a"]) == (message, message.template, 3)
@@ -69,7 +76,18 @@ MADE_AT_IMPORT = {
     "rules/mindspeed/shorthand.py": "templates of declared checks, one a pair of options",
     "rules/__init__.py": "an error of a programmer",
 }
-NO_MESSAGE = ("Fix", "Related", "Unverified", "InputError", "ValueError", "KeyError", "TypeError", "unknown", "derived", "default")
+NO_MESSAGE = (
+    "Fix",
+    "Related",
+    "Unverified",
+    "InputError",
+    "ValueError",
+    "KeyError",
+    "TypeError",
+    "unknown",
+    "derived",
+    "default",
+)
 
 
 def shown(path: Path) -> str:
@@ -92,7 +110,9 @@ def words(text: ast.JoinedStr) -> str:
     return "".join(part.value for part in text.values if isinstance(part, ast.Constant))
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if "rules" in p.parts[:-1] and shown(p) not in MADE_AT_IMPORT], ids=shown)
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if "rules" in p.parts[:-1] and shown(p) not in MADE_AT_IMPORT], ids=shown
+)
 def test_rules_put_no_values_into_sentences(path: Path) -> None:
     """An f-string with a blank is a sentence: whoever reports it gets a template instead."""
     found = formatted(ast.parse(path.read_text(encoding="utf-8")))
@@ -103,12 +123,18 @@ def test_rules_put_no_values_into_sentences(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=shown)
 def test_no_finding_is_made_of_an_f_string(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    made = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in ("Finding", "Problem", "Fault", "_Fault")]
+    made = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Call) and ast.unparse(n.func) in ("Finding", "Problem", "Fault", "_Fault")
+    ]
     texts = {name for call in made for arg in call.args[:2] for name in named(arg)}
     wrong = [n.lineno for call in made for arg in call.args[:2] for n in ast.walk(arg) if isinstance(n, ast.JoinedStr)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AugAssign) and texts & {name for t in targets(node) for name in named(t)}:
-            wrong += [n.lineno for n in ast.walk(node.value) if isinstance(n, ast.JoinedStr) and " " in words(n).strip()]
+            wrong += [
+                n.lineno for n in ast.walk(node.value) if isinstance(n, ast.JoinedStr) and " " in words(n).strip()
+            ]
     assert not wrong, f"lines {wrong}"
 
 
@@ -117,11 +143,14 @@ def targets(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
 
 
 def named(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in ("message", "said", "text", "hint", "why")}
+    return {
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in ("message", "said", "text", "hint", "why")
+    }
 
 
 def templates() -> dict[str, str]:
-    """Every template: what rules and loaders hand to Message, and the messages of declared checks; each with where it stands."""
+    """Every template: what rules and loaders hand to Message, and the messages of declared checks;
+    each with where it stands."""
     found = {rule.message: rule.id for rule in load().rules(None) if isinstance(rule, Constraint)}
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -162,8 +191,13 @@ def test_what_is_found_is_made_of_templates(path: Path) -> None:
     for case in yaml.safe_load(path.read_text(encoding="utf-8")):
         if not case.get("text") or case.get("files"):
             continue
-        report = preflight.check_text(case["text"], name=case.get("file", "run.yaml"), target=case.get("target"), world_size=case.get("devices"))
+        report = preflight.check_text(
+            case["text"], name=case.get("file", "run.yaml"), target=case.get("target"), world_size=case.get("devices")
+        )
         for finding in report.findings:
             assert Message(finding.template, **finding.values) == finding.message
             assert placeholders(finding.template) <= finding.values.keys()
-            assert all(isinstance(value, str | int | float | bool | tuple | list | dict | None) for value in finding.values.values())
+            assert all(
+                isinstance(value, str | int | float | bool | tuple | list | dict | None)
+                for value in finding.values.values()
+            )

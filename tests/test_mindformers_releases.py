@@ -1,4 +1,5 @@
-"""What the evidence of MindFormers' releases names, and what is decided about each check: the parts of schemas/mindformers agree."""
+"""What the evidence of MindFormers' releases names, and what is decided about each check:
+the parts of schemas/mindformers agree."""
 
 from __future__ import annotations
 
@@ -72,20 +73,27 @@ def test_no_declared_check_names_a_line_or_a_release_that_evidence_has() -> None
 
 @pytest.mark.parametrize(
     ("release", "place"),
-    [("1.5.0", "mindformers/models/llama/llama_layer.py:450"), ("1.7.0", "mindformers/models/llama/llama_layer.py:440")],
+    [
+        ("1.5.0", "mindformers/models/llama/llama_layer.py:450"),
+        ("1.7.0", "mindformers/models/llama/llama_layer.py:440"),
+    ],
 )
 def test_a_finding_names_the_line_of_its_release(release: str, place: str) -> None:
     text = (
-        "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 1, model_parallel: 8}\n"
-        "model: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 512, intermediate_size: 1001, vocab_size: 1024}}\n"
+        "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\n"
+        "parallel_config: {data_parallel: 1, model_parallel: 8}\n"
+        "model: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 512, intermediate_size: "
+        "1001, vocab_size: 1024}}\n"
     )
     report = preflight.check_text(text, world_size=8, target=f"mindformers@{release}")
     assert {f.rule: f.upstream for f in report.findings}["mindformers/feed-forward-over-tensor"] == place
 
 
 MIXTURE = (
-    "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 1, model_parallel: 8}\n"
-    "moe_config: {expert_num: 8}\nmodel: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 512, vocab_size: 1024}}\n"
+    "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\n"
+    "parallel_config: {data_parallel: 1, model_parallel: 8}\n"
+    "moe_config: {expert_num: 8}\nmodel: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: "
+    "512, vocab_size: 1024}}\n"
 )
 
 
@@ -109,4 +117,6 @@ def test_each_release_is_described_and_reported() -> None:
     assert known.checked == RELEASES
     assert evidence("pynative") is known
     for release in RELEASES:
-        assert re.search(rf"^  {re.escape(release)}: \d+ checks, \d+ with a rule, \d+ left out for a reason, \d+ open$", text, re.M), release
+        assert re.search(
+            rf"^  {re.escape(release)}: \d+ checks, \d+ with a rule, \d+ left out for a reason, \d+ open$", text, re.M
+        ), release

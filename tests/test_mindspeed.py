@@ -1,4 +1,5 @@
-"""MindSpeed's declared checks: each speaks and stays silent where it should, names real options, and stands in the coverage."""
+"""MindSpeed's declared checks: each speaks and stays silent where it should, names real options,
+and stands in the coverage."""
 
 from __future__ import annotations
 
@@ -42,7 +43,13 @@ def constraints() -> tuple[Constraint, ...]:
 def check(case: dict[str, str], words: list[str], folder: Path) -> Report:
     rule = case["rule"]
     command = ("pretrain_gpt.py", *words)
-    run = Case(name=rule, command=command, devices=16, target=case.get("target", "mindspeed-llm"), environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    run = Case(
+        name=rule,
+        command=command,
+        devices=16,
+        target=case.get("target", "mindspeed-llm"),
+        environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"},
+    )
     report = run.check(folder, installed(), Policy(chosen=lambda id, path: id == rule))
     assert not report.crashes, report.crashes[0].trace
     return report
@@ -88,11 +95,16 @@ NEEDS_MORE = {"mindspeed-llm/mla-overlap-sequence-parallel"}
 """Fixes that help only where tensor parallelism is on: without it sequence parallelism is turned off."""
 
 
-
 def test_every_argument_is_an_option_or_derived() -> None:
     for constraint in constraints():
-        handles = [*constraint.refuse.handles(), *constraint.at, *(change.handle for fix in constraint.fixes for change in fix.changes)]
-        handles += [handle for shown in constraint.shows.values() if isinstance(shown, Expression) for handle in shown.handles()]
+        handles = [
+            *constraint.refuse.handles(),
+            *constraint.at,
+            *(change.handle for fix in constraint.fixes for change in fix.changes),
+        ]
+        handles += [
+            handle for shown in constraint.shows.values() if isinstance(shown, Expression) for handle in shown.handles()
+        ]
         unknown = {handle.name for handle in handles if handle.view != "environment"} - megatron_names()
         assert not unknown, f"{constraint.id}: {unknown}"
 
@@ -118,13 +130,19 @@ def owned() -> set[str]:
 def left_out(framework: str) -> set[str]:
     path = Path(import_module("preflight.schemas").__path__[0]) / "coverage" / f"{framework}.json"
     kept = json.loads(path.read_text(encoding="utf-8"))["left_out"]
-    return {f"{file}:{line}" for entry in kept if entry["why"] for file, lines in entry["checks"].items() for line in lines}
+    return {
+        f"{file}:{line}" for entry in kept if entry["why"] for file, lines in entry["checks"].items() for line in lines
+    }
 
 
 @pytest.mark.skipif(not CATALOGUE.exists(), reason="the catalogue of upstream's checks is not beside the checkout")
 def test_nearly_every_check_that_arguments_decide_is_declared() -> None:
     rows = [json.loads(line) for line in CATALOGUE.read_text(encoding="utf-8").splitlines()]
-    wanted = [row for row in rows if row["source"] == "code" and row["static"] and not row["legacy"] and not row["silently_fixes"]]
+    wanted = [
+        row
+        for row in rows
+        if row["source"] == "code" and row["static"] and not row["legacy"] and not row["silently_fixes"]
+    ]
     excused = left_out("mindspeed") | left_out("mindspeed-llm")
     places = {f"{row['file']}:{row['line']}" for row in wanted} - excused
     missing = places - owned()
@@ -141,7 +159,16 @@ def test_nearly_every_check_that_arguments_decide_is_declared() -> None:
         ("mindspeed-llm", "--context-parallel-size 2 --position-embedding-type learned_absolute", ""),
     ],
 )
-def test_prediction_layers_are_checked_where_nothing_hides_them(target: str, options: str, rule: str, tmp_path: Path) -> None:
-    case = Case(name="mtp", command=("pretrain_gpt.py", *TABLE["bases"]["dense"].split(), "--mtp-num-layers", "1", *options.split()), devices=16, target=target)
+def test_prediction_layers_are_checked_where_nothing_hides_them(
+    target: str, options: str, rule: str, tmp_path: Path
+) -> None:
+    case = Case(
+        name="mtp",
+        command=("pretrain_gpt.py", *TABLE["bases"]["dense"].split(), "--mtp-num-layers", "1", *options.split()),
+        devices=16,
+        target=target,
+    )
     found = case.check(tmp_path, installed(), Policy()).findings
-    assert {finding.rule for finding in found if finding.rule.startswith("megatron/mtp-")} == ({rule} if rule else set())
+    assert {finding.rule for finding in found if finding.rule.startswith("megatron/mtp-")} == (
+        {rule} if rule else set()
+    )

@@ -65,10 +65,14 @@ def test_a_message_of_several_lines_is_one_line() -> None:
 
 
 @given(st.text(), st.text(), st.integers(0, 60), st.integers(0, 60), st.integers(0, 50))
-def test_any_text_is_shown_without_a_crash_and_without_control_characters(text: str, message: str, start: int, length: int, width: int) -> None:
+def test_any_text_is_shown_without_a_crash_and_without_control_characters(
+    text: str, message: str, start: int, length: int, width: int
+) -> None:
     source = Source(text, "run.yaml")
     first = min(start, len(text))
     span = Span(source, first, min(first + length, len(text)))
-    finding = Finding(message, span, (Related(span, message), Related(source.span(0), text)), severity=Severity.ERROR, rule="r")
+    finding = Finding(
+        message, span, (Related(span, message), Related(source.span(0), text)), severity=Severity.ERROR, rule="r"
+    )
     out = render(Report(findings=(finding,), checked=("run.yaml",)), Look(width=width))
     assert not [char for char in out if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]

@@ -1,4 +1,5 @@
-"""Every rule against its fixtures, tests/rules/**/*.yaml: the file mirrors the rule's module, or is named after the rule."""
+"""Every rule against its fixtures, tests/rules/**/*.yaml: the file mirrors the rule's module,
+or is named after the rule."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def registered() -> frozenset[str]:
 
 @lru_cache
 def under_test(path: Path) -> tuple[str, ...]:
-    """Rule ids that a fixture file is about: from its path as an id, its name as an id, or the rules module of that path."""
+    """Rule ids that a fixture file is about: from its path as an id, its name as an id,
+    or the rules module of that path."""
     relative = path.relative_to(FOLDER).with_suffix("")
     for name in (relative.as_posix(), relative.name):
         if (id := name.replace("_", "-")) in registered():
@@ -46,7 +48,9 @@ def under_test(path: Path) -> tuple[str, ...]:
     return tuple(rule.id for rule in collect(import_module(module))) if found else ()
 
 
-@pytest.mark.parametrize(("path", "case"), CASES, ids=[f"{path.relative_to(FOLDER).with_suffix('')}: {case.name}" for path, case in CASES])
+@pytest.mark.parametrize(
+    ("path", "case"), CASES, ids=[f"{path.relative_to(FOLDER).with_suffix('')}: {case.name}" for path, case in CASES]
+)
 def test_fixture(path: Path, case: Case, tmp_path: Path) -> None:
     rules = case.rules or under_test(path)
     assert rules, f"{path.name} is named after no rule and no module below rules/; give the case `rules: [id, ...]`"
@@ -64,7 +68,12 @@ def test_names_of_cases_are_unique_in_a_file() -> None:
 def test_no_rule_is_lost() -> None:
     """How many rules there must be, by what they are about; whoever adds or drops one changes this on purpose."""
     found = [(pack.frameworks, len(pack.load())) for pack in preflight.rules.packs()]
-    assert found == [((), 33), (("megatron",), 567), (("mindspeed", "mindspeed-llm"), 338), (("mindformers", "pynative"), 300)]
+    assert found == [
+        ((), 33),
+        (("megatron",), 567),
+        (("mindspeed", "mindspeed-llm"), 338),
+        (("mindformers", "pynative"), 300),
+    ]
 
 
 def test_the_table_has_the_rules_of_the_modules() -> None:
@@ -82,8 +91,14 @@ FUNCTIONS = [rule for rule in RULES if isinstance(rule, Rule)]
 def test_page(rule: Checkable) -> None:
     page = rule.page
     have = [heading for heading in HEADINGS if f"\n{heading}\n" in page]
-    assert [line for line in page.splitlines() if line.startswith("## ") and line in HEADINGS] == have, "headings are out of order"
-    wanted = set(HEADINGS) - {"## Fix safety"} if isinstance(rule, Rule) else {"## What it does", "## Why is this bad?", "## References"}
+    assert [line for line in page.splitlines() if line.startswith("## ") and line in HEADINGS] == have, (
+        "headings are out of order"
+    )
+    wanted = (
+        set(HEADINGS) - {"## Fix safety"}
+        if isinstance(rule, Rule)
+        else {"## What it does", "## Why is this bad?", "## References"}
+    )
     assert not wanted - set(have), f"{rule.id} lacks {', '.join(sorted(wanted - set(have)))}"
     assert rule.summary and not rule.summary.startswith("#")
     assert re.fullmatch(r"([a-z0-9]+(-[a-z0-9]+)*/)?[a-z0-9]+(-[a-z0-9]+)*", rule.id)
@@ -96,15 +111,22 @@ def test_a_rule_function_has_a_failing_a_silent_and_an_unknown_case(rule: Rule) 
     assert any(f"[{rule.id}]" in case.found for case in cases), f"{rule.id} has no case that it finds"
     assert any(f"[{rule.id}]" not in case.found and not case.unknown for case in cases), f"{rule.id} has no silent case"
     if "Unverified" in inspect.getsource(sys.modules[rule.function.__module__]):
-        assert any(f"[{rule.id}]" in (case.unknown or "") for case in cases), f"{rule.id} has no case in which a value is unknown"
+        assert any(f"[{rule.id}]" in (case.unknown or "") for case in cases), (
+            f"{rule.id} has no case in which a value is unknown"
+        )
 
 
 def owned(rule: Checkable) -> set[str]:
-    """The places that a rule owns at the versions where it holds; a line of one version is not the same line of another."""
+    """The places that a rule owns at the versions where it holds;
+    a line of one version is not the same line of another."""
     upstream = getattr(rule, "upstream", ())
     holds = getattr(rule, "versions", "")
     if isinstance(upstream, dict):
-        live = {f"{place}@{version}" for version, place in upstream.items() if not version[0].isdigit() or matches(version, holds)}
+        live = {
+            f"{place}@{version}"
+            for version, place in upstream.items()
+            if not version[0].isdigit() or matches(version, holds)
+        }
         return live | set(getattr(rule, "also", ()))
     if not upstream and isinstance(rule, Constraint):
         return {f"{place}@{release}" for place, release in found_places(rule.framework, rule.id).items()}
@@ -112,30 +134,48 @@ def owned(rule: Checkable) -> set[str]:
     return {f"{place}@{version}" for place in rule.owned}
 
 
+# fmt: off
 SHARED = {
-    ("megatron/expert-ffn-over-tensor", "megatron/ffn-over-tensor", "megatron/shared-expert-ffn-over-tensor"): "one line of a parallel layer "
+    ("megatron/expert-ffn-over-tensor", "megatron/ffn-over-tensor", "megatron/shared-expert-ffn-over-tensor"):
+        "one line of a parallel layer "
     "divides whatever size it is built with; the three sizes are three settings",
-    ("megatron/expert-size-zero", "megatron/expert-tensor-size-zero"): "core 0.12 divides by the product of both; newer releases by one at a time",
-    ("megatron/mtp-with-context-parallel", "mindspeed-llm/mtp-context-parallel"): "MindSpeed-LLM hides the setting from the check, but not before 26.0",
-    ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"): "one condition covers two switches that want a "
+    ("megatron/expert-size-zero", "megatron/expert-tensor-size-zero"):
+        "core 0.12 divides by the product of both; newer releases by one at a time",
+    ("megatron/mtp-with-context-parallel", "mindspeed-llm/mtp-context-parallel"):
+        "MindSpeed-LLM hides the setting from the check, but not before 26.0",
+    ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"):
+        "one condition covers two switches that want a "
     "checkpoint; with both on only the first speaks",
-    ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-name-without-checkpoint"): "the same in 1.7, where True alone is forgiven",
-    ("mindformers/group-routing-experts", "mindformers/group-routing-without-experts"): "one division, of a number that does not divide and of none",
-    ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard", "mindformers/scheduler-without-interleave"): "one call hands "
+    ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-name-without-checkpoint"):
+        "the same in 1.7, where True alone is forgiven",
+    ("mindformers/group-routing-experts", "mindformers/group-routing-without-experts"):
+        "one division, of a number that does not divide and of none",
+    ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard",
+        "mindformers/scheduler-without-interleave"): "one call hands "
     "every setting of parallel to MindSpore",
-    ("mindformers/mcore-mode", "mindformers/serving-devices"): "one product fills the devices; a run that trains has reset it before, one that serves has not",
-    ("pynative/architecture", "pynative/model-type"): "one look into the register, for the class of the config and for that of the network",
-    ("mindformers/run-mode", "mindformers/run-mode-export"): "one list of choices, which shrank with the releases; the two refuse different words",
-    ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-new"): "the same at the launcher, for a mode that came later",
+    ("mindformers/mcore-mode", "mindformers/serving-devices"):
+        "one product fills the devices; a run that trains has reset it before, one that serves has not",
+    ("pynative/architecture", "pynative/model-type"):
+        "one look into the register, for the class of the config and for that of the network",
+    ("mindformers/run-mode", "mindformers/run-mode-export"):
+        "one list of choices, which shrank with the releases; the two refuse different words",
+    ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-new"):
+        "the same at the launcher, for a mode that came later",
     ("mindformers/parallel-mode", "mindformers/parallel-mode-new"): "one list of choices, which grew in 1.6",
-    ("megatron/a2a-groups-over-context", "megatron/a2a-heads-over-context"): "one line looks at the heads of queries and of keys; two settings",
-    ("megatron/interleaved-group-out-of-range", "megatron/interleaved-micro-batches-below-stages"): "one bound on a number that is either typed or the "
+    ("megatron/a2a-groups-over-context", "megatron/a2a-heads-over-context"):
+        "one line looks at the heads of queries and of keys; two settings",
+    ("megatron/interleaved-group-out-of-range", "megatron/interleaved-micro-batches-below-stages"):
+        "one bound on a number that is either typed or the "
     "number of stages; what mends it differs",
-    ("megatron/ends-hold-more-than-the-model", "megatron/layers-over-interleaved-stages"): "one division of what the ends leave over; where that is "
+    ("megatron/ends-hold-more-than-the-model", "megatron/layers-over-interleaved-stages"):
+        "one division of what the ends leave over; where that is "
     "negative it works out, and another model is trained",
-    ("megatron/layers-over-virtual-stages", "megatron/virtual-stages-not-positive"): "one division, by a number that does not divide and by none",
-    ("megatron/interleaved-group-left-over", "megatron/interleaved-micro-batches-left-over"): "the same for what the groups leave over",
+    ("megatron/layers-over-virtual-stages", "megatron/virtual-stages-not-positive"):
+        "one division, by a number that does not divide and by none",
+    ("megatron/interleaved-group-left-over", "megatron/interleaved-micro-batches-left-over"):
+        "the same for what the groups leave over",
 }
+# fmt: on
 """Rules that name the same line upstream, and why they are not one."""
 
 
@@ -145,5 +185,7 @@ def test_an_upstream_check_is_owned_by_one_rule() -> None:
         for place in owned(rule):
             owners.setdefault(place, []).append(rule.id)
     twice = {place: tuple(sorted(ids)) for place, ids in owners.items() if len(ids) > 1 and ":" in place}
-    assert set(twice.values()) <= set(SHARED), "\n".join(f"{place}: {', '.join(ids)}" for place, ids in sorted(twice.items()) if ids not in SHARED)
+    assert set(twice.values()) <= set(SHARED), "\n".join(
+        f"{place}: {', '.join(ids)}" for place, ids in sorted(twice.items()) if ids not in SHARED
+    )
     assert set(SHARED) <= set(twice.values()), "no longer shared"

@@ -65,19 +65,37 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
         ("\nworld-size = '8'", 'preflight.toml:2: world-size must be a whole number, not "8"'),
         ("world-size = true", "preflight.toml:1: world-size must be a whole number, not true"),
         ("world-size = 0", "preflight.toml:1: world-size must be at least 1, not 0"),
-        ("fail-on = 'eror'", "preflight.toml:1: fail-on must be one of error, warning, note, never, not 'eror'; did you mean 'error'?"),
+        (
+            "fail-on = 'eror'",
+            "preflight.toml:1: fail-on must be one of error, warning, note, never, not 'eror'; did you mean 'error'?",
+        ),
         ("select = 'toy-name'", 'preflight.toml:1: select must be a list, not "toy-name"'),
-        ("[per-file.'*.yaml']\nignor = []", "preflight.toml:2: per-file.*.yaml has no setting 'ignor'; did you mean 'ignore'?"),
+        (
+            "[per-file.'*.yaml']\nignor = []",
+            "preflight.toml:2: per-file.*.yaml has no setting 'ignor'; did you mean 'ignore'?",
+        ),
         ("[[devices]]\nname = 'x'", "preflight.toml:1: devices needs 'memory-gib'"),
         ("ignore = [", "preflight.toml:1: is not TOML: Invalid value"),
         ("ignore = ['toy-nam']", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("[rules.toy-nam]", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("[rules.toy-devices]\nallow-idel = true", "preflight.toml: rule 'toy-devices' has no option 'allow-idel'; did you mean 'allow-idle'?"),
-        ("[rules.toy-devices]\nallow-idle = 1", "preflight.toml: option 'allow-idle' of rule 'toy-devices' must be like False, not 1"),
+        (
+            "[rules.toy-devices]\nallow-idel = true",
+            "preflight.toml: rule 'toy-devices' has no option 'allow-idel'; did you mean 'allow-idle'?",
+        ),
+        (
+            "[rules.toy-devices]\nallow-idle = 1",
+            "preflight.toml: option 'allow-idle' of rule 'toy-devices' must be like False, not 1",
+        ),
         ("required-version = '>=99'", "preflight.toml: asks for preflight >=99, this is {version}"),
-        ("[per-file.'*.yaml']\nselect = ['toy-nam']", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        (
+            "[per-file.'*.yaml']\nselect = ['toy-nam']",
+            "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?",
+        ),
         ("target = 'tooy'", "preflight.toml: no framework is called 'tooy'; did you mean 'toy'?"),
-        ("world-size = 8\nnodes = 3\ndevices-per-node = 2", "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which are 6"),
+        (
+            "world-size = 8\nnodes = 3\ndevices-per-node = 2",
+            "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which are 6",
+        ),
         ("device = 'none'", "preflight.toml: no device is called 'none'; there are toy-card"),
     ],
 )
@@ -87,10 +105,15 @@ def test_a_fault_in_the_settings_is_one_line_and_exit_2(cli: Cli, tmp_path: Path
     (tmp_path / "preflight.toml").write_text(text)
     (tmp_path / "run.yaml").write_text(BAD)
     ran = cli("check", "run.yaml")
-    assert (ran.code, ran.err.replace(f"{tmp_path}/", "")) == (2, f"preflight: {message.replace('{version}', preflight.__version__)}\n")
+    assert (ran.code, ran.err.replace(f"{tmp_path}/", "")) == (
+        2,
+        f"preflight: {message.replace('{version}', preflight.__version__)}\n",
+    )
 
 
-def test_the_nearest_file_holds_and_nothing_is_merged(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_file_holds_and_nothing_is_merged(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "preflight.toml").write_text("world-size = 8\n")
     below = tmp_path / "below"
     below.mkdir()

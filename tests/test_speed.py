@@ -60,7 +60,9 @@ print(*sys.modules, file=sys.stderr)
 def imported(path: Path, folder: Path) -> set[str]:
     environment = {**os.environ, "PREFLIGHT_CACHE_DIR": str(folder / "cache")}
     for _ in range(2):  # the first fills the table of the rules
-        done = subprocess.run([sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, cwd=folder, env=environment)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, cwd=folder, env=environment
+        )
     return set(done.stderr.split())
 
 
@@ -109,13 +111,23 @@ def test_whoever_else_uses_pyyaml_finds_it_whole() -> None:
     assert (done.stdout, done.stderr) == ("7\n", "")
 
 
-@pytest.mark.parametrize("package", ["preflight.rules", "preflight.rules.megatron", "preflight.rules.mindspeed", "preflight.rules.mindformers"])
-def test_the_table_of_rules_says_what_the_rules_say(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "package",
+    ["preflight.rules", "preflight.rules.megatron", "preflight.rules.mindspeed", "preflight.rules.mindformers"],
+)
+def test_the_table_of_rules_says_what_the_rules_say(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     real, kept = kept_rules.load(package), kept_rules.load(package)
     assert all(isinstance(rule, kept_rules.KeptRule) for rule in kept)
     for one, other in zip(real, kept, strict=True):
-        assert (one.id, one.severity, one.frameworks, one.after) == (other.id, other.severity, other.frameworks, other.after)
+        assert (one.id, one.severity, one.frameworks, one.after) == (
+            other.id,
+            other.severity,
+            other.frameworks,
+            other.after,
+        )
         refuse = getattr(one, "refuse", None)
         if isinstance(refuse, Expression) and other._gate is not None:
             assert kept_rules.plain(kept_rules.tree(kept_rules.plain(refuse))) == kept_rules.plain(refuse)
@@ -163,7 +175,9 @@ def test_a_record_can_be_pickled() -> None:
     ids=" ".join,
 )
 @pytest.mark.parametrize(
-    "paths", [[YAML], [YAML, SCRIPT], ["nowhere.yaml"], ["."], ["excluded.yaml"], []], ids=lambda paths: " ".join(Path(p).name for p in paths)
+    "paths",
+    [[YAML], [YAML, SCRIPT], ["nowhere.yaml"], ["."], ["excluded.yaml"], []],
+    ids=lambda paths: " ".join(Path(p).name for p in paths),
 )
 def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
     paths: list[str | Path], switches: list[str], tmp_path: Path
@@ -182,5 +196,11 @@ def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
 
 def test_the_kept_table_is_made_anew_when_any_file_of_preflight_changes() -> None:
     stamped = kept_rules.stamp()
-    for part in ("checking/engine.py", "dialects/megatron/dialect.py", "lint/shapes.py", "run/versions.py", "rules/predicted_oom.py"):
+    for part in (
+        "checking/engine.py",
+        "dialects/megatron/dialect.py",
+        "lint/shapes.py",
+        "run/versions.py",
+        "rules/predicted_oom.py",
+    ):
         assert part in stamped or "site-packages" in stamped, part

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from preflight.source.spelling import slip_of
 
-KNOWN = ("CausalLanguageModelingTrainer", "CosineWithWarmUpLR", "AdamW", "LlamaForCausalLM", "Qwen3Config", "MFLossMonitor", "text_classification")
+KNOWN = (
+    "CausalLanguageModelingTrainer",
+    "CosineWithWarmUpLR",
+    "AdamW",
+    "LlamaForCausalLM",
+    "Qwen3Config",
+    "MFLossMonitor",
+    "text_classification",
+)
 
 
 @pytest.mark.parametrize(

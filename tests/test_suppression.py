@@ -17,10 +17,22 @@ from harness import Cli
             "name: LOUD  # preflight: ignore[toy-name, toy-devices] a title",
             "2:13: warning: nothing here is found by 'toy-devices'; the suppression is not needed",
         ),
-        ("name: LOUD  # preflight: ignore[toy-name]", "2:13: warning: a suppression gives its reason after the bracket"),
-        ("name: soft  # preflight: ignore[toy-name] a title", "2:13: warning: nothing here is found by 'toy-name'; the suppression is not needed"),
-        ("name: soft  # preflight: ignore[toy-nam] a title", "2:13: warning: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("name: soft  # preflight: ignore everything", "2:13: warning: a suppression names its rules: # preflight: ignore[rule-id] reason"),
+        (
+            "name: LOUD  # preflight: ignore[toy-name]",
+            "2:13: warning: a suppression gives its reason after the bracket",
+        ),
+        (
+            "name: soft  # preflight: ignore[toy-name] a title",
+            "2:13: warning: nothing here is found by 'toy-name'; the suppression is not needed",
+        ),
+        (
+            "name: soft  # preflight: ignore[toy-nam] a title",
+            "2:13: warning: there is no rule 'toy-nam'; did you mean 'toy-name'?",
+        ),
+        (
+            "name: soft  # preflight: ignore everything",
+            "2:13: warning: a suppression names its rules: # preflight: ignore[rule-id] reason",
+        ),
         ("name: 'x # preflight: ignore[toy-name] inside a value'", ""),
     ],
 )

@@ -13,7 +13,12 @@ RULES = ["toy-devices"]
 
 
 def case(**more: object) -> Case:
-    given = {"name": "n", "devices": 8, "text": "toy: true\ndata: 3  # dp\ntensor: 2\n", "found": "run.yaml:2:7: error: 3 x 2 is not 8 [toy-devices]\n"}
+    given = {
+        "name": "n",
+        "devices": 8,
+        "text": "toy: true\ndata: 3  # dp\ntensor: 2\n",
+        "found": "run.yaml:2:7: error: 3 x 2 is not 8 [toy-devices]\n",
+    }
     return Case(**{**given, **more})  # type: ignore[arg-type]
 
 
@@ -22,7 +27,9 @@ def test_a_true_case_passes(toys: Plugins, tmp_path: Path) -> None:
 
 
 def test_a_wrong_expectation_shows_a_diff(toys: Plugins, tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"-run\.yaml:9:9: no\n\+run\.yaml:2:7: error: 3 x 2 is not 8 \[toy-devices\]"):
+    with pytest.raises(
+        AssertionError, match=r"-run\.yaml:9:9: no\n\+run\.yaml:2:7: error: 3 x 2 is not 8 \[toy-devices\]"
+    ):
         case(found="run.yaml:9:9: no\n").verify(tmp_path, RULES, toys)
 
 

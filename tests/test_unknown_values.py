@@ -1,7 +1,8 @@
 """A value that nobody knows makes no error: whatever is found over it, is found for every value that it may have.
 
-Every check has a pair of runs, one refused and one accepted. A script that may be either, for all that can be known before
-it runs, has no error: what only one of them has stands on a branch, and where they differ the caller gives the value.
+Every check has a pair of runs, one refused and one accepted. A script that may be either, for all that can be known
+before it runs, has no error: what only one of them has stands on a branch, and where they differ the caller gives the
+value.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ Options = dict[str, list[str]]
 
 def pairs(name: str) -> list[dict[str, Any]]:
     table = yaml.safe_load((HERE / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"))
-    return [{**case, "base": table["bases"][case.get("base", "dense")], "hybrid": case.get("base") == "hybrid"} for case in table["cases"]]
+    return [
+        {**case, "base": table["bases"][case.get("base", "dense")], "hybrid": case.get("base") == "hybrid"}
+        for case in table["cases"]
+    ]
 
 
 def options(words: list[str]) -> Options:
@@ -62,13 +66,19 @@ def either(one: Options, other: Options) -> str:
 def errors(text: str, **facts: Any) -> dict[str, str]:
     report = preflight.check_text(text, name="run.sh", **facts)
     assert not report.crashes, report.crashes
-    assert not any(job.arguments.open for job in report.jobs), "nothing could be found of a script that may have any options"
+    assert not any(job.arguments.open for job in report.jobs), (
+        "nothing could be found of a script that may have any options"
+    )
     assert report.jobs
     return {f.rule: f.message for f in report.findings if f.severity is Severity.ERROR}
 
 
 def facts(case: dict[str, Any]) -> dict[str, Any]:
-    return {"world_size": case.get("devices", 1), "device": case.get("device", "h100"), "target": str(case.get("target", "megatron@0.20.0"))}
+    return {
+        "world_size": case.get("devices", 1),
+        "device": case.get("device", "h100"),
+        "target": str(case.get("target", "megatron@0.20.0")),
+    }
 
 
 @pytest.mark.parametrize("name", ["megatron-training", "megatron-core"])
@@ -78,7 +88,11 @@ def test_a_script_that_may_be_refused_or_accepted_has_no_error(name: str) -> Non
         base = shlex.split(case["base"])
         text = either(*(options([*base, *shlex.split(case[side])]) for side in ("rejected", "accepted")))
         text = text.replace("{entry}", "pretrain_hybrid.py" if case["hybrid"] else "pretrain_gpt.py")
-        text = text if case.get("unset") or case.get("env") or case.get("accepted_env") else f"export CUDA_DEVICE_MAX_CONNECTIONS=1\n{text}"
+        text = (
+            text
+            if case.get("unset") or case.get("env") or case.get("accepted_env")
+            else f"export CUDA_DEVICE_MAX_CONNECTIONS=1\n{text}"
+        )
         if found := errors(text, **facts(case)):
             wrong[f"{number}-{case['rule']}"] = found
     assert not wrong
@@ -88,15 +102,25 @@ def test_a_script_of_mindspeed_that_may_be_refused_or_accepted_is_not_refused() 
     wrong = {}
     for number, case in enumerate(pairs("mindspeed")):
         base = shlex.split(case["base"])
-        text = either(*(options([*base, *shlex.split(case[side])]) for side in ("speaks", "silent"))).replace("{entry}", "pretrain_gpt.py")
-        found = errors(f"export CUDA_DEVICE_MAX_CONNECTIONS=1\n{text}", world_size=16, target=case.get("target", "mindspeed-llm"))
+        text = either(*(options([*base, *shlex.split(case[side])]) for side in ("speaks", "silent"))).replace(
+            "{entry}", "pretrain_gpt.py"
+        )
+        found = errors(
+            f"export CUDA_DEVICE_MAX_CONNECTIONS=1\n{text}", world_size=16, target=case.get("target", "mindspeed-llm")
+        )
         if case["rule"] in found:
             wrong[f"{number}-{case['rule']}"] = found
     assert not wrong
 
 
 EXCUSES = (
-    *("--use-checkpoint-args", "--skip-train", "--perform-rl-step", "--decrease-batch-size-if-needed", "--layerwise-disaggregated-training"),
+    *(
+        "--use-checkpoint-args",
+        "--skip-train",
+        "--perform-rl-step",
+        "--decrease-batch-size-if-needed",
+        "--layerwise-disaggregated-training",
+    ),
     *("--tp-2d", "--automated-pipeline", "--unaligned-linear", "--multi-latent-attention"),
 )
 """Switches that change what is made of other options."""
@@ -104,10 +128,18 @@ EXCUSES = (
 
 def refused() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Runs that are refused, some of each table."""
-    for name, side, every in (("megatron-training", "rejected", 4), ("megatron-core", "rejected", 9), ("mindspeed", "speaks", 5)):
+    for name, side, every in (
+        ("megatron-training", "rejected", 4),
+        ("megatron-core", "rejected", 9),
+        ("mindspeed", "speaks", 5),
+    ):
         for case in pairs(name)[::every]:
             entry = "pretrain_hybrid.py" if case["hybrid"] else "pretrain_gpt.py"
-            more = {"world_size": 16, "target": case.get("target", "mindspeed-llm")} if name == "mindspeed" else facts(case)
+            more = (
+                {"world_size": 16, "target": case.get("target", "mindspeed-llm")}
+                if name == "mindspeed"
+                else facts(case)
+            )
             yield case["rule"], f"torchrun {entry} {case['base']} {case[side]}", more
 
 
@@ -132,7 +164,9 @@ def flat(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{above}{name}", value
 
 
-def test_a_launch_of_mindformers_that_may_be_refused_or_accepted_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_of_mindformers_that_may_be_refused_or_accepted_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     table, wrong = yaml.safe_load((HERE / "constraints" / "mindformers-graph.yaml").read_text(encoding="utf-8")), {}
     for case in table["cases"]:
@@ -143,7 +177,9 @@ def test_a_launch_of_mindformers_that_may_be_refused_or_accepted_is_not_refused(
         launch = either(*({f"--{name}": [str(value)] for name, value in side.items()} for side in sides))
         text = launch.replace("{entry}", "run_mindformer.py --config run.yaml").replace("torchrun", "msrun")
         (tmp_path / "run.sh").write_text(text, encoding="utf-8")
-        report = preflight.check("run.sh", world_size=case.get("devices", 8), target=f"mindformers@{case.get('target', '1.5.0')}")
+        report = preflight.check(
+            "run.sh", world_size=case.get("devices", 8), target=f"mindformers@{case.get('target', '1.5.0')}"
+        )
         assert not report.crashes, report.crashes
         if f"mindformers/{case['rule']}" in (said := {f.rule for f in report.findings if f.severity is Severity.ERROR}):
             wrong[case["rule"]] = said
@@ -159,7 +195,13 @@ def runs() -> Iterator[tuple[str, str, list[str], dict[str, Any], dict[str, str]
                 entry = "pretrain_hybrid.py" if row["entry"] == "hybrid" else "pretrain_gpt.py"
                 words = [str(word) for word in row.get("args") or row["argv"]]
                 device = {7: "v100", 9: "h100", 10: "gb200"}.get(row.get("arch"))  # type: ignore[arg-type]
-                yield row["id"], entry, words, {"world_size": row["world_size"], "device": device, "target": target}, row["env"] or {}
+                yield (
+                    row["id"],
+                    entry,
+                    words,
+                    {"world_size": row["world_size"], "device": device, "target": target},
+                    row["env"] or {},
+                )
 
 
 @needs_rows
@@ -173,8 +215,13 @@ def test_recorded_runs_whose_options_are_not_all_known_have_no_error() -> None:
         given = options(words)
         known = errors(exports + either(given, given).replace("{entry}", entry), **said)
         hidden = chance.sample(sorted(given), chance.choice([1, 3, len(given) // 2, len(given)]) or 1)
-        other = {name: (["?"] * len(values) if values and chance.random() < 0.6 else None) if name in hidden else values for name, values in given.items()}
-        found = errors(exports + either(given, {k: v for k, v in other.items() if v is not None}).replace("{entry}", entry), **said)
+        other = {
+            name: (["?"] * len(values) if values and chance.random() < 0.6 else None) if name in hidden else values
+            for name, values in given.items()
+        }
+        found = errors(
+            exports + either(given, {k: v for k, v in other.items() if v is not None}).replace("{entry}", entry), **said
+        )
         if not known and found:
             wrong[id] = (sorted(hidden), found)
     assert not wrong

@@ -67,8 +67,12 @@ def toy_devices(job: Job, *, allow_idle: bool = False) -> Iterator[Finding | Unv
         return
     world, data, tensor = values
     if data * tensor != world and not (allow_idle and data * tensor < world):
-        fix = Fix(f"set data to {world // tensor}", layout.data.becomes(world // tensor)) if world % tensor == 0 else None
-        yield Finding(f"{data} x {tensor} is not {world}", job.place(layout.data), layout.tensor.related, fix, layout.data.key)
+        fix = (
+            Fix(f"set data to {world // tensor}", layout.data.becomes(world // tensor)) if world % tensor == 0 else None
+        )
+        yield Finding(
+            f"{data} x {tensor} is not {world}", job.place(layout.data), layout.tensor.related, fix, layout.data.key
+        )
 
 
 @rule(severity=Severity.WARNING, id="toy-name", frameworks=("toy",))
@@ -76,7 +80,11 @@ def toy_name(job: Job) -> Iterator[Finding]:
     """A name is shouted."""
     node = job.documents[0].tree.get("name") if job.documents[0].tree else None
     if node is not None and isinstance(node.value, str) and node.value.isupper():
-        yield Finding(f"{node.value!r} is shouted", node.span, fix=Fix("say it softly", (Edit("set", ("name",), node.value.lower()),), Safety.SAFE))
+        yield Finding(
+            f"{node.value!r} is shouted",
+            node.span,
+            fix=Fix("say it softly", (Edit("set", ("name",), node.value.lower()),), Safety.SAFE),
+        )
 
 
 @rule(severity=Severity.ERROR, id="toy-crash", frameworks=("toy",))
@@ -104,7 +112,10 @@ def preflight_devices() -> Sequence[Device]:
 
 @hookimpl
 def preflight_reporters() -> Sequence[tuple[str, str]]:
-    return [*((name, f"preflight.report.{name}:render") for name in ("text", "concise", "json", "statistics")), ("shout", "toy:shout")]
+    return [
+        *((name, f"preflight.report.{name}:render") for name in ("text", "concise", "json", "statistics")),
+        ("shout", "toy:shout"),
+    ]
 
 
 def shout(report: object, look: object) -> str:

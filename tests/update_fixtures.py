@@ -1,4 +1,5 @@
-"""Rewrites `found`, `unknown` and `fixed` of fixture cases to what really comes out. Read the diff before you believe it.
+"""Rewrites `found`, `unknown` and `fixed` of fixture cases to what really comes out.
+Read the diff before you believe it.
 
 python tests/update_fixtures.py tests/rules/device_count.yaml ...
 """

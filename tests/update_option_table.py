@@ -55,7 +55,10 @@ def table(name: str) -> str:
             words = f'"{param.name}"'
         else:
             lines += [f'            "{spelling}": {entry},\n' for spelling, entry in entries(param).items()]
-    return f'    "{name}": Table(\n        {{\n{"".join(lines)}        }},\n{f"        {words}," + chr(10) if words else ""}    ),\n'
+    return (
+        f'    "{name}": Table(\n        {{\n{"".join(lines)}        }},\n'
+        f"{f'        {words},' + chr(10) if words else ''}    ),\n"
+    )
 
 
 def made() -> str:

@@ -14,8 +14,9 @@ from upstream.extraction import scoped
 from upstream.follow import Line
 
 HUMAN = ("sites", "rules", "same", "stands", "within")
-"""What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as what a rule was read at;
-rule → site that it stands for → releases at which it was read; rule → first and last release that it is kept to, and why."""
+"""What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as
+what a rule was read at; rule → site that it stands for → releases at which it was read; rule → first and last release
+that it is kept to, and why."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -65,7 +66,11 @@ def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any
     read_at = {name for name in checks.framework.read_at if name[:1].isdigit()}
     for rule in rules:
         evidence = checks.mapped.rules.get(rule.id)
-        if evidence is None or all(lines[id].last.kind == "text" for id in evidence.sites) or rule.id in decided["rules"]:
+        if (
+            evidence is None
+            or all(lines[id].last.kind == "text" for id in evidence.sites)
+            or rule.id in decided["rules"]
+        ):
             continue
         if checks.framework.decides and not getattr(rule, "versions", ""):
             continue

@@ -64,10 +64,22 @@ def evidence_document(checks: Checks, repositories: Repositories, same: Same) ->
     wanted = checks.wanted()
     files = sorted({site.file for line in wanted for site in line.places.values()})
     functions = sorted({site.function for line in wanted for site in line.places.values()})
-    numbers = {name: number for number, name in enumerate(files)}, {name: number for number, name in enumerate(functions)}
-    sites = {line.id: [line.last.kind, _runs(line, *numbers, checks.number), *_assigned(line)] for line in sorted(wanted, key=_order)}
+    numbers = (
+        {name: number for number, name in enumerate(files)},
+        {name: number for number, name in enumerate(functions)},
+    )
+    sites = {
+        line.id: [line.last.kind, _runs(line, *numbers, checks.number), *_assigned(line)]
+        for line in sorted(wanted, key=_order)
+    }
     rules = {rule: [_read(checks, found), sorted(found.mentioned)] for rule, found in checks.mapped.rules.items()}
-    return {**head(checks.framework, repositories), "files": files, "functions": functions, "sites": sites, "rules": rules}
+    return {
+        **head(checks.framework, repositories),
+        "files": files,
+        "functions": functions,
+        "sites": sites,
+        "rules": rules,
+    }
 
 
 def _read(checks: Checks, found: Evidence) -> dict[str, list[str]]:
@@ -104,8 +116,11 @@ def _stands(site: Site) -> tuple[str, str, str]:
     return site.file, site.function, site.hash
 
 
-def holds_document(checks: Checks, repositories: Repositories, same: Same, within: Mapping[str, Sequence[str]]) -> Document:
-    """Rule → the releases, as first and last, in which all that it stands for is as it was read; and where it is only alike.
+def holds_document(
+    checks: Checks, repositories: Repositories, same: Same, within: Mapping[str, Sequence[str]]
+) -> Document:
+    """Rule → the releases, as first and last, in which all that it stands for is as it was read;
+    and where it is only alike.
 
     within: rule → the first and the last release that somebody keeps it to, and why.
     """
@@ -115,7 +130,9 @@ def holds_document(checks: Checks, repositories: Repositories, same: Same, withi
     for rule, evidence in checks.mapped.rules.items():
         if any(lines[id].last.kind != TEXT for id in evidence.sites):
             certain, reworded = held(evidence, lines, same)
-            ends = [checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]]
+            ends = [
+                checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]
+            ]
             numbers = set(map(checks.number, certain))
             sure[rule] = spans(numbers & set(range(ends[0], ends[1] + 1)) if ends else numbers)
             alike |= {rule: spans(checks.number(number) for number in reworded)} if reworded else {}

@@ -24,7 +24,8 @@ class Evidence:
 
 
 Stands = Mapping[str, tuple[Mapping[str, Sequence[str]], Sequence[str]]]
-"""Rule → the sites that it stands for, each with the releases at which it was read, and those that only its text names."""
+"""Rule → the sites that it stands for, each with the releases at which it was read,
+and those that only its text names."""
 
 
 @dataclass
@@ -36,7 +37,11 @@ class Mapped:
 
 
 def mapped(
-    places: Sequence[Place], lines: Sequence[Line], releases: Sequence[str], read_at: Sequence[str], stands: Sequence[Stands] = ()
+    places: Sequence[Place],
+    lines: Sequence[Line],
+    releases: Sequence[str],
+    read_at: Sequence[str],
+    stands: Sequence[Stands] = (),
 ) -> Mapped:
     """The sites that rules are known to stand for, and that at each place which a rule names.
 

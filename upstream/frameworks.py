@@ -29,7 +29,8 @@ class Framework:
 
     roots: folders and files that are read. scope: patterns of the files in which every check is to be decided.
     internal: patterns of `file:function` that guard only the framework's own code. aside: patterns of files that
-    say nothing of a config. bare: pattern of checking calls that need no condition to refuse. calls: names of functions that check.
+    say nothing of a config. bare: pattern of checking calls that need no condition to refuse. calls: names of functions
+    that check.
     parser: the module below `upstream.inside` that prints the options, or "keys".
     read_at: releases that rules are read at where they name none, the likeliest first. docs: pages that rules may name.
     decides: whether a rule holds by this evidence; else by the versions in its declaration.
@@ -112,7 +113,8 @@ _CALLED_BY_LLM_2 = (
 )
 """Of MindSpeed, MindSpeed-LLM 2.0 and 2.1 call the checks of these features only, and make all others themselves."""
 _LLM_FEATURES = r"^mindspeed_llm/(?!training/arguments\.py:_?valid(?!ate_args_v2))"
-"""From 2.2 on MindSpeed-LLM checks by its features; the functions that checked before stay in the file, and nothing calls them."""
+"""From 2.2 on MindSpeed-LLM checks by its features; the functions that checked before stay in the file,
+and nothing calls them."""
 _LLM_2_0 = r"^mindspeed_llm/(?!features_manager/)"
 _LLM_2_1 = (
     r"^mindspeed_llm/(?!features_manager/(?!common/(training|data|rotary|embedding|moe_router)"

@@ -1,4 +1,5 @@
-"""The key tables of MindFormers' graph mode: a release from one beside it, and what differs between them in options.json."""
+"""The key tables of MindFormers' graph mode: a release from one beside it,
+and what differs between them in options.json."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ FOLDER = Path(__file__).parent.parent / "schemas" / "mindformers"
 BESIDE = {"1.1.0": "1.2.0", "1.6.0": "1.7.0", "1.8.0": "1.7.0", "2.0.0": "2.1.0"}
 """Release → the one beside it, whose table was written by running the framework."""
 CORE = ("ModelParallelConfig", "TransformerConfig", "MLATransformerConfig", "MFModelConfig")
-CONSTRUCTED = {"parallel_config": "TransformerOpParallelConfig", "recompute_config": "TransformerRecomputeConfig", "moe_config": "MoEConfig"}
+CONSTRUCTED = {
+    "parallel_config": "TransformerOpParallelConfig",
+    "recompute_config": "TransformerRecomputeConfig",
+    "moe_config": "MoEConfig",
+}
 """Sections of releases without a template → the class that they are handed to."""
 Section = dict[str, Any]
 
@@ -57,7 +62,10 @@ def graph_table(options: Mapping[str, Any], base: Mapping[str, Any], release: st
         **base,
         "version": release,
         "general": moved(base["general"], before.get("general_config", {}), after.get("general_config", {})),
-        "sections": {name: moved(keys, before.get(named[name], {}), after.get(named[name], {})) for name, keys in base["sections"].items()},
+        "sections": {
+            name: moved(keys, before.get(named[name], {}), after.get(named[name], {}))
+            for name, keys in base["sections"].items()
+        },
         "models": _models(base["models"], before, after),
     }
     if "mcore" in base:
@@ -66,9 +74,15 @@ def graph_table(options: Mapping[str, Any], base: Mapping[str, Any], release: st
     return made
 
 
-def _models(known: Mapping[str, Section], before: Mapping[str, Section], after: Mapping[str, Section]) -> dict[str, Section]:
+def _models(
+    known: Mapping[str, Section], before: Mapping[str, Section], after: Mapping[str, Section]
+) -> dict[str, Section]:
     """Model types that are in a release, or that options.json does not list because they are no part of the package."""
-    return {name: moved(keys, before.get(name, {}), after.get(name, {})) for name, keys in known.items() if name in after or name not in before}
+    return {
+        name: moved(keys, before.get(name, {}), after.get(name, {}))
+        for name, keys in known.items()
+        if name in after or name not in before
+    }
 
 
 def write() -> None:

@@ -2,8 +2,8 @@
 
     python -m upstream.older megatron [--repository PATH]
 
-writes schemas/<framework>/older.json: release → the rules that hold in the first release whose checks are described, and whose
-checks are not found there as they were read. What such a release checks and no later one does is left out.
+writes schemas/<framework>/older.json: release → the rules that hold in the first release whose checks are described,
+and whose checks are not found there as they were read. What such a release checks and no later one does is left out.
 """
 
 from __future__ import annotations
@@ -29,19 +29,27 @@ def older_document(framework: Framework, repositories: Repositories) -> Document
     """Release → the rules that do not hold there."""
     wanted, human = OLDER[framework.name], read(SCHEMAS / framework.name / "decisions.json")
     first = followed_releases(framework)[0]
-    releases = tuple(one._replace(options_only=one.options_only and one.name not in wanted) for one in framework.releases)
+    releases = tuple(
+        one._replace(options_only=one.options_only and one.name not in wanted) for one in framework.releases
+    )
     whole = replace(framework, releases=releases)
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
     holds = holds_document(found, repositories, human["same"], human["within"])["holds"]
     lacking = {name: _lacking(found, holds, first.name, name) for name in wanted}
-    return {**head(framework, repositories), "command": f"python -m upstream.older {framework.name}", "lacking": lacking}
+    return {
+        **head(framework, repositories),
+        "command": f"python -m upstream.older {framework.name}",
+        "lacking": lacking,
+    }
 
 
 def _lacking(found: Checks, holds: Document, first: str, release: str) -> list[str]:
     """The rules of a framework that hold in its first followed release, and not in an older one."""
     names = [one.name for one in found.framework.releases]
     then, now = names.index(release), names.index(first)
-    spans = {rule: {number for start, end in spans for number in range(start, end + 1)} for rule, spans in holds.items()}
+    spans = {
+        rule: {number for start, end in spans for number in range(start, end + 1)} for rule, spans in holds.items()
+    }
     return sorted(rule for rule, numbers in spans.items() if "/" in rule and now in numbers and then not in numbers)
 
 

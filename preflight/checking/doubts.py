@@ -49,8 +49,11 @@ def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, 
     return _lower_what_a_neighbour_release_takes(document, found, job, look)
 
 
-def _lower_where_the_rest_runs(document: Document, launch: Launch, found: list[Finding], look: SecondLook) -> list[Finding]:
-    """A launch that bash hands only some of its words to is checked with those, too: where it runs, the loss is a warning."""
+def _lower_where_the_rest_runs(
+    document: Document, launch: Launch, found: list[Finding], look: SecondLook
+) -> list[Finding]:
+    """A launch that bash hands only some of its words to is checked with those, too: where it runs,
+    the loss is a warning."""
     reached = len(launch.words) - launch.lost
     left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0))
     there = look.read(left, look.request) if reached >= 0 else None
@@ -81,7 +84,8 @@ def _lower_what_other_nodes_cure(document: Document, found: list[Finding], look:
 def _lower_what_a_neighbour_release_takes(
     document: Document, found: list[Finding], job: Job, look: SecondLook
 ) -> list[Finding]:
-    """A release that is not described is read as one beside it; an error that the other neighbour lacks is a warning."""
+    """A release that is not described is read as one beside it;
+    an error that the other neighbour lacks is a warning."""
     asked = look.request.target
     if asked is None or asked == job.target:
         return found

@@ -62,7 +62,8 @@ class Unreadable(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that cannot be read.
+    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
+    cannot be read.
 
     looked: other files that were opened, or looked for in vain: what is in them is part of the report.
     """
@@ -157,7 +158,8 @@ def check_documents(
     policy: Policy = Policy(),
     read: Read = lambda document, name: None,
 ) -> Report:
-    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads it."""
+    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
+    it."""
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []

@@ -16,7 +16,8 @@ from preflight.source.text import InputError, Source
 
 
 class Changed(NamedTuple):
-    """An argument whose value is another one in the other release. typed: somebody writes it, else its default changes."""
+    """An argument whose value is another one in the other release. typed: somebody writes it, else its default
+    changes."""
 
     name: str
     before: object
@@ -26,7 +27,8 @@ class Changed(NamedTuple):
 
 
 class Migration(NamedTuple):
-    """One run as its own release and as the other one read it: findings that are new there, those that are gone, values."""
+    """One run as its own release and as the other one read it: findings that are new there,
+    those that are gone, values."""
 
     before: Job
     after: Job
@@ -41,7 +43,8 @@ class Migration(NamedTuple):
 
 
 def migrations(checker: Checker, source: Source, to: Target) -> list[Migration]:
-    """Each run of a source beside itself in another release. Raises InputError where the source cannot be read as that."""
+    """Each run of a source beside itself in another release.
+    Raises InputError where the source cannot be read as that."""
     workspace = checker.workspace([source])
     before = workspace.check()
     there = workspace.request._replace(target=to)

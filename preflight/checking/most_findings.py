@@ -1,4 +1,5 @@
-"""How many findings of one rule a report has in one file: thousands help nobody, and each costs time and memory in every format."""
+"""How many findings of one rule a report has in one file: thousands help nobody,
+and each costs time and memory in every format."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ UNCOUNTED = "this file has more of these than are counted"
 
 
 def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding | Unverified]:
-    """What a rule has to say, up to a limit; where it has more, a finding with the rule's own severity stands for the rest. start: of the run."""
+    """What a rule has to say, up to a limit; where it has more,
+    a finding with the rule's own severity stands for the rest. start: of the run."""
     rest = iter(found)
     said = list(islice(rest, MOST_OF_A_RULE))
     if len(said) == MOST_OF_A_RULE and next(rest, None) is not None:
@@ -32,7 +34,8 @@ def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding 
 
 
 def bounded(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, in the same order; of a rule with too many in a file the gravest, the first of them first, and one that counts the others."""
+    """The findings, in the same order; of a rule with too many in a file the gravest, the first of them first,
+    and one that counts the others."""
     counts = Counter((finding.path, finding.rule) for finding in findings)
     crowded = {key for key, number in counts.items() if number > MOST_FINDINGS + 1}
     if not crowded:

@@ -25,7 +25,8 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
 
 def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialect], request: Request) -> bool:
-    """Whether a file that cannot be read, because of this error, is a config of a dialect as far as the rest of it tells."""
+    """Whether a file that cannot be read, because of this error,
+    is a config of a dialect as far as the rest of it tells."""
     if len(source.text) > CONFIG:
         part = Source("\n".join(_ends(source.text)), source.name, path=source.path)
         first = _load(part.text.split("\n"), part.name)
@@ -46,8 +47,13 @@ def is_template(source: Source) -> bool:
 
 
 def _ends(text: str) -> list[str]:
-    """The first and the last lines of a long text, without comments, empty lines, and what is longer than lines of a config."""
-    lines = [line for line in text.split("\n") if 0 < len(line) <= _LONGEST and not line.isspace() and not line.lstrip().startswith("#")]
+    """The first and the last lines of a long text, without comments, empty lines,
+    and what is longer than lines of a config."""
+    lines = [
+        line
+        for line in text.split("\n")
+        if 0 < len(line) <= _LONGEST and not line.isspace() and not line.lstrip().startswith("#")
+    ]
     sizes = list(accumulate(len(line) + 1 for line in lines))
     if not sizes or sizes[-1] <= CONFIG:
         return lines
@@ -71,8 +77,8 @@ def _readable(source: Source, error: InputError) -> Iterator[tuple[Document, ...
 
 
 def _without_sections(lines: list[str], name: str) -> Iterator[tuple[Document, ...]]:
-    """A bracket or a quote that nobody closes is found at the end of the file; the section that opens it is the first that
-    cannot be read together with all before it, and its first lines up to there can."""
+    """A bracket or a quote that nobody closes is found at the end of the file; the section that opens it is the first
+    that cannot be read together with all before it, and its first lines up to there can."""
     starts = [0, *(number for number, line in enumerate(lines) if number and _SECTION.match(line))]
     ends = [*starts[1:], len(lines)]
 

@@ -27,9 +27,16 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         shown = name.replace("_", "-")
         if name not in rule.options:
-            raise InputError(f"rule {rule.id!r} has no option {shown!r}{did_you_mean(shown, [n.replace('_', '-') for n in rule.options])}")
+            raise InputError(
+                f"rule {rule.id!r} has no option "
+                f"{shown!r}{did_you_mean(shown, [n.replace('_', '-') for n in rule.options])}"
+            )
         default = rule.options[name]
-        if default is not None and type(value) is not type(default) and not (type(default) is float and type(value) is int):
+        if (
+            default is not None
+            and type(value) is not type(default)
+            and not (type(default) is float and type(value) is int)
+        ):
             raise InputError(f"option {shown!r} of rule {rule.id!r} must be like {default!r}, not {value!r}")
 
 
@@ -40,10 +47,15 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
     world, nodes, each = facts.world_size, facts.nodes, facts.devices_per_node
     if world and nodes and each and world != nodes * each:
-        raise InputError(f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}")
+        raise InputError(
+            f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}"
+        )
     if facts.device and find_device(plugins.devices, facts.device) is None:
         names = [name.lower() for device in plugins.devices for name in (device.name, *device.aliases)]
-        hint = did_you_mean(facts.device.lower(), names) or f"; there are {', '.join(device.name for device in plugins.devices)}"
+        hint = (
+            did_you_mean(facts.device.lower(), names)
+            or f"; there are {', '.join(device.name for device in plugins.devices)}"
+        )
         raise InputError(f"no device is called {facts.device!r}{hint}")
     if facts.target:
         wanted = Target.parse(facts.target)

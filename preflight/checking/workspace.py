@@ -22,7 +22,9 @@ LONGEST = 4096
 class Workspace:
     """Sources to check, and the files they name; `edited` replaces the text of files by name."""
 
-    def __init__(self, sources: Iterable[Source], plugins: Plugins, request: Request, policy: Policy = Policy()) -> None:
+    def __init__(
+        self, sources: Iterable[Source], plugins: Plugins, request: Request, policy: Policy = Policy()
+    ) -> None:
         self.sources = tuple(sources)
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
@@ -31,10 +33,13 @@ class Workspace:
     def check(self, edited: Mapping[str, Source] | None = None) -> Report:
         """Check every source. Raises InputError where one cannot be read."""
         edited = edited or {}
-        return self.judge([document for source in self.sources for document in load(edited.get(source.name, source))], edited)
+        return self.judge(
+            [document for source in self.sources for document in load(edited.get(source.name, source))], edited
+        )
 
     def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
-        """Check documents of the sources, as they were loaded or as they would be. Raises InputError where what they name cannot be read."""
+        """Check documents of the sources, as they were loaded or as they would be.
+        Raises InputError where what they name cannot be read."""
         edited = edited or {}
 
         def read(document: Document, name: str) -> Document | None:

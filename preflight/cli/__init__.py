@@ -42,7 +42,8 @@ class Terminated(BaseException):
 
 
 def _end_when_told() -> None:
-    """SIGTERM unwinds the process, so that it takes its children and half-written files with it; a second one ends it at once."""
+    """SIGTERM unwinds the process, so that it takes its children and half-written files with it;
+    a second one ends it at once."""
     import signal
 
     def terminate(number: int, frame: object) -> None:

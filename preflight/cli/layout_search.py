@@ -50,7 +50,11 @@ def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: 
     checker = session.checker(facts, rules)
     results, report = _searched(checker, inputs, limits)
     inside = Boundary(inputs.paths or [])
-    edited = [_applied(checker.workspace([source]), found, wanted.apply, wanted.run) for source, found in results if wanted.apply]
+    edited = [
+        _applied(checker.workspace([source]), found, wanted.apply, wanted.run)
+        for source, found in results
+        if wanted.apply
+    ]
     output.complain(output.problems(report))
     wrong = output.exit_code(report, "never")
     if not results:

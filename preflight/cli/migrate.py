@@ -14,9 +14,7 @@ from preflight.run.request import Target
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
 
-To = Annotated[
-    str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to move to.", completion="targets")
-]
+To = Annotated[str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to move to.", completion="targets")]
 
 
 @takes(Inputs, JobFacts, Rules, Printed)

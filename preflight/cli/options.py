@@ -58,7 +58,9 @@ class Inputs(NamedTuple):
     exclude: Annotated[
         list[str] | None, option("--exclude", metavar="PATTERN", help="Files and folders not to look for in folders.")
     ] = None
-    force_exclude: Annotated[bool, option("--force-exclude", help="Exclude files that are named as well; after -- only paths follow.")] = False
+    force_exclude: Annotated[
+        bool, option("--force-exclude", help="Exclude files that are named as well; after -- only paths follow.")
+    ] = False
     allow_unclaimed: Annotated[
         bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
     ] = False

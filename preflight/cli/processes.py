@@ -1,4 +1,5 @@
-"""Spreads work over forked processes, which inherit everything that is loaded. None of them outlives the call, however it ends."""
+"""Spreads work over forked processes, which inherit everything that is loaded. None of them outlives the call,
+however it ends."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def _give(pipe: Connection, left: Iterator[int]) -> bool:
     return True
 
 
-def _serve(pipe: Connection, others: Sequence[Connection], work: Callable[[Any], Any], chunks: Sequence[Sequence[Any]]) -> None:
+def _serve(
+    pipe: Connection, others: Sequence[Connection], work: Callable[[Any], Any], chunks: Sequence[Sequence[Any]]
+) -> None:
     """A process's life: it ends when the other end of its pipe is gone, or it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers for all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -83,7 +86,9 @@ def _serve(pipe: Connection, others: Sequence[Connection], work: Callable[[Any],
             pipe.send(_answer(work, chunks, pipe.recv()))
 
 
-def _answer(work: Callable[[Any], Any], chunks: Sequence[Sequence[Any]], index: int) -> tuple[int, list[Any], Exception | None]:
+def _answer(
+    work: Callable[[Any], Any], chunks: Sequence[Sequence[Any]], index: int
+) -> tuple[int, list[Any], Exception | None]:
     try:
         return index, [work(item) for item in chunks[index]], None
     except Exception as error:

@@ -21,11 +21,28 @@ from preflight.run.request import Target
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
 
-Framework = Annotated[str | None, typer.Option("--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks)]
-Coverage = Annotated[bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)]
+Framework = Annotated[
+    str | None,
+    typer.Option(
+        "--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks
+    ),
+]
+Coverage = Annotated[
+    bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
-Missing = Annotated[bool, typer.Option("--missing", help="With --coverage: also list the checks that are not covered and have no reason.", show_default=False)]
-WriteDocs = Annotated[Path | None, typer.Option("--write-docs", metavar="FOLDER", help="Write a page per topic and a list.", show_default=False)]
+Missing = Annotated[
+    bool,
+    typer.Option(
+        "--missing",
+        help="With --coverage: also list the checks that are not covered and have no reason.",
+        show_default=False,
+    ),
+]
+WriteDocs = Annotated[
+    Path | None,
+    typer.Option("--write-docs", metavar="FOLDER", help="Write a page per topic and a list.", show_default=False),
+]
 
 Since = Annotated[
     str | None,
@@ -53,7 +70,11 @@ def rules(
     loaded = load()
     if framework is not None:
         verify_facts(Facts(target=framework), loaded)
-    found = [rule for rule in documented(loaded.rules(None)) if framework is None or not rule.frameworks or framework in rule.frameworks]
+    found = [
+        rule
+        for rule in documented(loaded.rules(None))
+        if framework is None or not rule.frameworks or framework in rule.frameworks
+    ]
     if since is not None:
         verify_facts(Facts(target=since), loaded)
         say("".join(_newer(found, Target.parse(since))))

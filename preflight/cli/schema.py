@@ -21,7 +21,10 @@ def offered(incomplete: str) -> list[str]:
     return begun(every_name(), incomplete)
 
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=offered)]
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=offered),
+]
 
 
 def schema(name: Name = None) -> int:
@@ -35,7 +38,9 @@ def schema(name: Name = None) -> int:
     elif name in made:
         say(json.dumps(options.schema(*made[name]), indent=2) + "\n")
     elif name not in known:
-        raise InputError(f"there is no schema {name!r}{did_you_mean(name, every_name()) or '; there are ' + ', '.join(every_name())}")
+        raise InputError(
+            f"there is no schema {name!r}{did_you_mean(name, every_name()) or '; there are ' + ', '.join(every_name())}"
+        )
     else:
         say(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
     return OK
@@ -55,6 +60,10 @@ def names() -> dict[str, str]:
         for entry in folder.iterdir():
             if entry.is_dir():
                 pending.append((f"{prefix}{entry.name}/", entry))
-            elif entry.name.endswith(".json") and '"$schema"' in (text := entry.read_text(encoding="utf-8"))[:4000] and isinstance(json.loads(text), dict):
+            elif (
+                entry.name.endswith(".json")
+                and '"$schema"' in (text := entry.read_text(encoding="utf-8"))[:4000]
+                and isinstance(json.loads(text), dict)
+            ):
                 found[f"{prefix}{entry.name.removesuffix('.json')}"] = f"{prefix}{entry.name}"
     return found

@@ -107,7 +107,9 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
 def read_stdin(inputs: Inputs) -> Source:
     """The text on stdin, under the name it is given."""
     name = inputs.stdin_filename or "<stdin>"
-    return Source.decode(read_all(sys.stdin.buffer.read, name), name, path=Path(name) if inputs.stdin_filename else None)
+    return Source.decode(
+        read_all(sys.stdin.buffer.read, name), name, path=Path(name) if inputs.stdin_filename else None
+    )
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:

@@ -1,4 +1,5 @@
-"""Checks files for the text report: what is remembered is taken, the rest is checked, by several processes where that pays."""
+"""Checks files for the text report: what is remembered is taken, the rest is checked,
+by several processes where that pays."""
 
 from __future__ import annotations
 

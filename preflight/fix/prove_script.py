@@ -13,7 +13,9 @@ Flags = dict[str, tuple[object, ...]]
 
 def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[Document]) -> None:
     """Raises NotProven unless each run's arguments, launcher and environment differ only in the flags of the edits."""
-    meant = {str(edit.key[0]) for edit in edits if edit.key} | {str(edit.value) for edit in edits if edit.action == "rename"}
+    meant = {str(edit.key[0]) for edit in edits if edit.key} | {
+        str(edit.value) for edit in edits if edit.action == "rename"
+    }
     for before, after in zip(old, new, strict=True):
         if before.launch is None or after.launch is None:
             continue
@@ -26,8 +28,12 @@ def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[D
         launcher = _texts(before.launch.launcher_words)
         if launcher != _texts(after.launch.launcher_words) and meant.isdisjoint(map(str, launcher)):
             raise NotProven("the launcher's options would change as well")
-        variables = [{name: word.text for name, word in d.launch.environment.items()} for d in (before, after) if d.launch]
-        if {name for name in {**variables[0], **variables[1]} if variables[0].get(name) != variables[1].get(name)} - meant:
+        variables = [
+            {name: word.text for name, word in d.launch.environment.items()} for d in (before, after) if d.launch
+        ]
+        if {
+            name for name in {**variables[0], **variables[1]} if variables[0].get(name) != variables[1].get(name)
+        } - meant:
             raise NotProven("the environment would change as well")
 
 

@@ -62,7 +62,9 @@ def _places(old: Document, key: Key) -> list[Key]:
 def same(left: Any, right: Any) -> bool:
     """Equal in value and type: True is not 1, and 1 is not 1.0."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return list(map(repr, sorted(left, key=repr))) == list(map(repr, sorted(right, key=repr))) and all(same(left[k], right[k]) for k in left)
+        return list(map(repr, sorted(left, key=repr))) == list(map(repr, sorted(right, key=repr))) and all(
+            same(left[k], right[k]) for k in left
+        )
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         return len(left) == len(right) and all(map(same, left, right))
     return type(left) is type(right) and (left == right or (left != left and right != right))

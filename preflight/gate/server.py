@@ -2,8 +2,8 @@
 
 POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1&change=1&unasked=N,
 the script as the body. The answer's first line is the exit code, with `busy` where the script was not looked at,
-`all N` or `user N` where asking is in vain for N seconds, `none` where no run could be resolved, and `final` where rules
-are final; the lines after it are for people. With
+`all N` or `user N` where asking is in vain for N seconds, `none` where no run could be resolved, and `final` where
+rules are final; the lines after it are for people. With
 `Accept: application/json` it is the verdict of the contract. `unasked=USER:COUNT,...` reports submissions about which
 the caller did not ask. GET tells how many submissions there were, and how many without a verdict.
 """
@@ -36,7 +36,8 @@ from preflight.report.escapes import plain
 MAX_SCRIPT = 4 * 1024 * 1024
 MOST_CONNECTIONS = 32
 THREADS = MOST_CONNECTIONS + 12
-"""So many connections that wait for their question, and more that have it: one for each check, the others are answered at once."""
+"""So many connections that wait for their question, and more that have it: one for each check,
+the others are answered at once."""
 READING = 2.0
 """Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
 DRAINED = 64 * 1024 * 1024

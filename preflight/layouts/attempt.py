@@ -1,4 +1,5 @@
-"""Tries edits on a job: at first in memory, by the rules that can refuse it; proven on the text where the layout is to be offered."""
+"""Tries edits on a job: at first in memory, by the rules that can refuse it;
+proven on the text where the layout is to be offered."""
 
 from __future__ import annotations
 
@@ -59,7 +60,10 @@ class Attempts:
         except (CannotEdit, NotProven, InputError) as error:
             return str(error)
         was = {(finding.rule, finding.message) for finding in self.report.findings}
-        return after.jobs[index], (*own.findings, *(finding for finding in after.findings if (finding.rule, finding.message) not in was))
+        return after.jobs[index], (
+            *own.findings,
+            *(finding for finding in after.findings if (finding.rule, finding.message) not in was),
+        )
 
     def _wish(self, edits: tuple[Edit, ...]) -> Finding:
         return Finding("another layout", self.job.start, fix=Fix("another layout", edits))
@@ -73,4 +77,9 @@ class Attempts:
         """The same workspace, where only the rules run whose findings can be errors."""
         w = self.workspace
         strict = {rule.id for rule in w.plugins.rules(self.job.versions) if rule.severity is Severity.ERROR}
-        return Workspace(w.sources, w.plugins, w.request, Policy(lambda rule, path: rule in strict and w.policy.chosen(rule, path), w.policy.options))
+        return Workspace(
+            w.sources,
+            w.plugins,
+            w.request,
+            Policy(lambda rule, path: rule in strict and w.policy.chosen(rule, path), w.policy.options),
+        )

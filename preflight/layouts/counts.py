@@ -24,36 +24,41 @@ def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> S
     world = wanted.data * wanted.tensor * wanted.context * wanted.pipeline
     return replace(
         s, stages=chunks, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context, expert=wanted.expert,
-        expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel, micro=wanted.micro,
-        count=max(wanted.micro_batches, 1), group=wanted.pipeline, recompute=wanted.recompute, method="uniform", recompute_layers=1,
+        expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel,
+        micro=wanted.micro,
+        count=max(wanted.micro_batches, 1), group=wanted.pipeline, recompute=wanted.recompute, method="uniform",
+        recompute_layers=1,
         modules=modules(s, selected) if wanted.recompute == "selective" else frozenset(),
         operators=((tuple(sorted(selected)), chunks),) if wanted.recompute == "selective" and selected else (),
-        shards=wanted.data * wanted.context if s.zero else 1, expert_shards=max(1, world // expert_grid) if s.zero else 1,
+        shards=wanted.data * wanted.context if s.zero else 1,
+        expert_shards=max(1, world // expert_grid) if s.zero else 1,
     )  # fmt: skip
 
 
 def modules(s: Shape, selected: frozenset[str]) -> frozenset[str]:
-    """What selective recomputation stands for: the modules or operators that the config names, else the core of attention."""
+    """What selective recomputation stands for: the modules or operators that the config names,
+    else the core of attention."""
     return s.modules if s.modules or selected else frozenset(("core_attn",))
 
 
 def required(s: Shape, wanted: Sizes, cluster: Cluster, selected: frozenset[str] = frozenset()) -> float:
-    """Bytes that the worst of the first, the second and the last rank of a layout needs. selected: outputs that operators named
-    for every layer free in selective recomputation."""
+    """Bytes that the worst of the first, the second and the last rank of a layout needs. selected: outputs that
+    operators named for every layer free in selective recomputation."""
     one = placed(s, wanted, selected)
     return max(stage(one, rank, cluster).required for rank in {0, min(1, one.pipeline - 1), one.pipeline - 1})
 
 
 class Counts(NamedTuple):
-    """Layers of each stage that are recomputed in full; those in which cheap operators are, the full ones among them."""
+    """Layers of each stage that are recomputed in full; those in which cheap operators are,
+    the full ones among them."""
 
     full: tuple[int, ...]
     listed: tuple[int, ...]
 
 
 def fewest(s: Shape, cluster: Cluster, available: float, cheap: frozenset[str] = frozenset()) -> Counts | None:
-    """The cheapest recomputation of each stage with which it fits: cheap operators in the fewest layers, and only where those of
-    all layers are not enough the fewest layers in full. None where even all layers are not."""
+    """The cheapest recomputation of each stage with which it fits: cheap operators in the fewest layers, and only where
+    those of all layers are not enough the fewest layers in full. None where even all layers are not."""
     found = [_cheapest(s, cluster, rank, available, cheap) for rank in range(s.pipeline)]
     counts = [pair for pair in found if pair is not None]
     return Counts(*map(tuple, zip(*counts, strict=True))) if len(counts) == len(found) else None
@@ -82,27 +87,36 @@ def _least(most: int, enough: Callable[[int], bool]) -> int:
 
 def _need(s: Shape, cluster: Cluster, rank: int, full: int, listed: int, cheap: frozenset[str]) -> float:
     """Bytes of a stage with so many layers in full and cheap operators in so many, the full ones among them."""
-    counts, beyond = (tuple(count if other == rank else 0 for other in range(s.pipeline)) for count in (full, max(listed - full, 0)))
+    counts, beyond = (
+        tuple(count if other == rank else 0 for other in range(s.pipeline)) for count in (full, max(listed - full, 0))
+    )
     operators = ((tuple(sorted(cheap)), (beyond,)),) if cheap else ()
     one = replace(s, recompute="full" if full else "none", method=None, full_layers=(counts,), operators=operators)
     return float(stage(one, rank, cluster).required)
 
 
 def seconds(s: Shape, device: Device | None) -> float:
-    """Compute time of a step, communication left out: the slowest stage sets the pace of all micro-batches, and each of the
-    others is waited for once, while the pipeline fills and drains."""
+    """Compute time of a step, communication left out: the slowest stage sets the pace of all micro-batches, and each of
+    the others is waited for once, while the pipeline fills and drains."""
     peak = (device.flops if device and device.flops else FALLBACK_FLOPS) * MATRIX_EFFICIENCY
     stages = [_stage_seconds(s, rank, peak) for rank in range(s.pipeline)]
     return s.count * max(stages) + (sum(stages) - max(stages)) / s.virtual
 
 
 def _stage_seconds(s: Shape, rank: int, peak: float) -> float:
-    """A micro-batch on one stage: three passes over every layer, a fourth where it is recomputed, the head on the last stage."""
+    """A micro-batch on one stage: three passes over every layer, a fourth where it is recomputed,
+    the head on the last stage."""
     linear, scores = flops.layer_forward(s, False)
     tokens = s.tokens / s.tensor
     total, moved = 0.0, 0.0
     for v, row in enumerate(s.stages):
-        full = row[rank] if s.recompute == "full" and s.full_layers is None else s.full_layers[v][rank] if s.full_layers is not None else 0
+        full = (
+            row[rank]
+            if s.recompute == "full" and s.full_layers is None
+            else s.full_layers[v][rank]
+            if s.full_layers is not None
+            else 0
+        )
         total += (3 * row[rank] + full) * (linear + scores) * tokens
         total += sum(_again(s, name) * min(counts[v][rank], row[rank] - full) for name, counts in s.repeated) * tokens
         moved += _operators(s, v, rank, row[rank] - full)
@@ -125,9 +139,18 @@ def _operators(s: Shape, v: int, rank: int, layers: int) -> float:
     kept = activations.layer(s, False)
     matrix = {name for name, _ in s.repeated}
     return sum(
-        PASSES * kept.get(name, 0.0) * min(counts[v][rank], layers) for names, counts in s.operators for name in names if _MADE_BY.get(name) not in matrix
+        PASSES * kept.get(name, 0.0) * min(counts[v][rank], layers)
+        for names, counts in s.operators
+        for name in names
+        if _MADE_BY.get(name) not in matrix
     )
 
 
-_MADE_BY = {"gate output": "gate", "up output": "up", "fc1 output": "fc1", "attention output": "scores", "softmax statistics": "scores"}
+_MADE_BY = {
+    "gate output": "gate",
+    "up output": "up",
+    "fc1 output": "fc1",
+    "attention output": "scores",
+    "softmax statistics": "scores",
+}
 """Kept outputs of matrix work: running that again is counted in operations."""

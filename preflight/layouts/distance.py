@@ -9,7 +9,16 @@ import numpy as np
 from preflight.layouts.grid import COLUMNS, RECOMPUTE, Columns
 from preflight.run.sizes import Sizes
 
-_COST = {"sequence_parallel": 0.25, "micro": 0.4, "recompute": 0.6, "virtual": 1.0, "tensor": 1.0, "pipeline": 1.0, "context": 1.0, "expert": 1.0}
+_COST = {
+    "sequence_parallel": 0.25,
+    "micro": 0.4,
+    "recompute": 0.6,
+    "virtual": 1.0,
+    "tensor": 1.0,
+    "pipeline": 1.0,
+    "context": 1.0,
+    "expert": 1.0,
+}
 _STEP = 0.1
 _SHARDING = 0.1
 
@@ -17,7 +26,8 @@ _SHARDING = 0.1
 def cost(columns: Columns, near: Sizes, *, stated: bool = False) -> Any:
     """The distance of candidates; of one degree the nearer size is the smaller change.
 
-    Data parallel and the number of micro-batches follow from the others; so does expert tensor parallel where nobody chose it.
+    Data parallel and the number of micro-batches follow from the others; so does expert tensor parallel where nobody
+    chose it.
     """
     now = _row(near)
     total = np.zeros(len(columns["tensor"]))
@@ -31,9 +41,16 @@ def cost(columns: Columns, near: Sizes, *, stated: bool = False) -> Any:
 
 def distance(wanted: Sizes, near: Sizes) -> float:
     """The same of one layout; sharding the optimizer states costs almost nothing."""
-    return float(cost({name: np.array([value]) for name, value in _row(wanted).items()}, near)[0]) + _SHARDING * wanted.sharded
+    return (
+        float(cost({name: np.array([value]) for name, value in _row(wanted).items()}, near)[0])
+        + _SHARDING * wanted.sharded
+    )
 
 
 def _row(sizes: Sizes) -> dict[str, int]:
-    values = {**sizes._asdict(), "recompute": RECOMPUTE.index(sizes.recompute), "sequence_parallel": int(sizes.sequence_parallel)}
+    values = {
+        **sizes._asdict(),
+        "recompute": RECOMPUTE.index(sizes.recompute),
+        "sequence_parallel": int(sizes.sequence_parallel),
+    }
     return {name: values[name] for name in COLUMNS}

@@ -1,4 +1,5 @@
-"""Memory of all candidates at once: the memory model's own functions per distinct layer layout, arithmetic over columns.
+"""Memory of all candidates at once: the memory model's own functions per distinct layer layout,
+arithmetic over columns.
 
 First and last pipeline rank are evaluated, where embeddings, warm-up and loss sit; the few layouts that are offered are
 estimated again rank by rank by the memory model itself.
@@ -54,7 +55,8 @@ def _facts(space: Space, columns: Columns) -> dict[str, Any]:
 def _layer_facts(space: Space, key: tuple[int, ...]) -> dict[str, float]:
     tensor, context, expert, expert_tensor, sequence_parallel = key
     s = replace(
-        space.shape, tensor=tensor, context=context, expert=expert, expert_tensor=expert_tensor, sequence_parallel=bool(sequence_parallel), micro=1
+        space.shape, tensor=tensor, context=context, expert=expert, expert_tensor=expert_tensor,
+        sequence_parallel=bool(sequence_parallel), micro=1
     )  # fmt: skip
     layers = sum(map(sum, s.stages))
     routed = sum(s.experts.layers[:layers]) / layers if s.experts and layers else 0.0
@@ -66,11 +68,15 @@ def _layer_facts(space: Space, key: tuple[int, ...]) -> dict[str, float]:
         facts[mode] = sum(activations.layer(one, False, gone).values()) * (1 - routed)
         facts[mode] += sum(activations.layer(one, True, gone).values()) * routed if routed else 0.0
     facts["full"] = activations.layer_input(s)
-    facts["cheap"] = sum(size for name, size in activations.layer(replace(s, recompute="none"), False).items() if name in space.cheap)
+    facts["cheap"] = sum(
+        size for name, size in activations.layer(replace(s, recompute="none"), False).items() if name in space.cheap
+    )
     facts["listed"] = facts["none"] - facts["cheap"]
     facts["head"] = sum(term.high for term in peak.loss_terms(s))
     facts["output backward"] = loss.logits_gradient(s)
-    facts["backward"] = peak.backward(replace(s, recompute="none", full_layers=None, pipeline=1, stages=((layers,),)), 0)
+    facts["backward"] = peak.backward(
+        replace(s, recompute="none", full_layers=None, pipeline=1, stages=((layers,),)), 0
+    )
     return facts
 
 
@@ -86,7 +92,11 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
     warm_up = np.minimum(columns["micro_batches"] * v, np.where(v > 1, 2 * (p - rank - 1) + (v - 1) * p + 1, p - rank))
     if s.splits > 1:  # parts of a sequence
         warm_up = np.minimum(columns["micro_batches"], (s.splits + p - rank - 1) / s.splits) * v
-    kept = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], [facts[name] for name in ("none", "selective", "listed")], facts["full"])
+    kept = np.select(
+        [columns["recompute"] == i for i in (0, 1, LISTED)],
+        [facts[name] for name in ("none", "selective", "listed")],
+        facts["full"],
+    )
     alive = warm_up * (per_rank / v) * kept * micro
     again = [np.zeros_like(facts["none"]), facts["none"] - facts["selective"], facts["cheap"]]
     whole = np.select([columns["recompute"] == i for i in (0, 1, LISTED)], again, facts["none"])
@@ -109,5 +119,7 @@ def _steady(s: Shape, columns: Columns, dense: Any, experts: Any, tables: Any) -
     total = np.zeros(len(shards))
     for name, size in whole.items():
         sharded = s.zero >= level[name]
-        total = total + size * ((dense + tables) / (shards if sharded else 1) + experts / (expert_shards if sharded else 1))
+        total = total + size * (
+            (dense + tables) / (shards if sharded else 1) + experts / (expert_shards if sharded else 1)
+        )
     return total

@@ -14,10 +14,14 @@ import numpy as np
 from preflight.memory.shape import Shape
 from preflight.run.sizes import Sizes
 
-COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro", "micro_batches", "recompute")
+# fmt: off
+COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro",
+    "micro_batches", "recompute")
+# fmt: on
 RECOMPUTE = ("none", "selective", "full")
 COUNTED = len(RECOMPUTE)
-"""Only so many layers of each stage as memory asks for: first cheap operators alone, where the framework can be told, then in full."""
+"""Only so many layers of each stage as memory asks for: first cheap operators alone,
+where the framework can be told, then in full."""
 LISTED = COUNTED + 1
 """Cheap operators in every layer: no candidate, but the edge between the two."""
 Columns = Mapping[str, Any]
@@ -27,9 +31,9 @@ Columns = Mapping[str, Any]
 class Space:
     """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
 
-    stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written ("any",
-    "ends", "" for not at all); fixed, most: the user's limits by name; near: the layout to stay close to.
-    batch 0: it follows from the layout. measured: the shape is enough to estimate memory. even: stages are to be written even
+    stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written
+    ("any", "ends", "" for not at all); fixed, most: the user's limits by name; near: the layout to stay close to. batch
+    0: it follows from the layout. measured: the shape is enough to estimate memory. even: stages are to be written even
     where they are not split, because what is written is faulty.
     """
 
@@ -44,7 +48,8 @@ class Space:
     near: Sizes | None = None
     measured: bool = True
     even: bool = False
-    selected: frozenset[str] = frozenset()  # outputs that the operators named for every layer free in selective recomputation
+    # outputs that the operators named for every layer free in selective recomputation
+    selected: frozenset[str] = frozenset()
     cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be told to make again
 
     def kept(self, pipeline: int, virtual: int) -> bool:
@@ -84,7 +89,8 @@ def present(space: Space) -> Sizes:
     """The layout as it stands, nothing recomputed."""
     s = space.shape
     return Sizes(
-        tensor=s.tensor, pipeline=s.pipeline, context=s.context, expert=s.expert, expert_tensor=s.expert_tensor, data=s.data, virtual=s.virtual,
+        tensor=s.tensor, pipeline=s.pipeline, context=s.context, expert=s.expert, expert_tensor=s.expert_tensor,
+        data=s.data, virtual=s.virtual,
         sequence_parallel=s.sequence_parallel, micro=s.micro, micro_batches=s.count,
     )  # fmt: skip
 
@@ -150,7 +156,9 @@ def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[s
         if not space.allowed("expert", expert):
             continue
         for expert_tensor in {tensor} if space.stated else {1, tensor}:
-            fits = data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
+            fits = (
+                data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
+            )
             if not fits:
                 out["the expert grid does not divide the devices"] += 1
             elif space.allowed("expert_tensor", expert_tensor):
@@ -174,7 +182,15 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
             continue
         for virtual in _virtual(space, pipeline, layers, count):
             for sequence_parallel in _sequence_parallel(space, tensor):
-                for recompute in range(COUNTED + int(space.split == "any" and virtual == 1 and space.near is None and space.allowed("recompute", COUNTED))):
+                for recompute in range(
+                    COUNTED
+                    + int(
+                        space.split == "any"
+                        and virtual == 1
+                        and space.near is None
+                        and space.allowed("recompute", COUNTED)
+                    )
+                ):
                     yield virtual, sequence_parallel, micro, count, recompute
 
 
@@ -190,7 +206,8 @@ def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[i
 
 
 def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:
-    """Whether the layers can lie so: alike, as they do now, or, where every chunk can have its own number, in 2 chunks or as many as now."""
+    """Whether the layers can lie so: alike, as they do now, or, where every chunk can have its own number,
+    in 2 chunks or as many as now."""
     if layers % (pipeline * virtual) == 0 or space.kept(pipeline, virtual):
         return True
     return space.split == "any" and layers > pipeline * virtual and virtual in (2, len(space.shape.stages))

@@ -13,7 +13,9 @@ from preflight.source.record import replace
 def retyped(document: Document, edits: Sequence[Edit]) -> Document | None:
     """The document with options set and removed; None where it is no launch, or the edits are of another kind."""
     launch = document.launch
-    if launch is None or any(edit.action not in ("set", "remove") or len(edit.key) != 1 or edit.run != document.run for edit in edits):
+    if launch is None or any(
+        edit.action not in ("set", "remove") or len(edit.key) != 1 or edit.run != document.run for edit in edits
+    ):
         return None
     words, environment = launch.words, dict(launch.environment)
     for edit in edits:
@@ -34,7 +36,13 @@ def _with(words: tuple[Word, ...], name: str, edit: Edit, entry: Word) -> tuple[
     near = groups[-1][-1] if groups else entry
     new: tuple[Word, ...] = ()
     if edit.action == "set":
-        values = [] if edit.value is None or edit.value is True else edit.value if isinstance(edit.value, (list, tuple)) else [edit.value]
+        values = (
+            []
+            if edit.value is None or edit.value is True
+            else edit.value
+            if isinstance(edit.value, (list, tuple))
+            else [edit.value]
+        )
         new = (_word(name, near), *(_word(str(value), near) for value in values))
     if not groups:
         return (*words, *new)

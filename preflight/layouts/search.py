@@ -73,7 +73,13 @@ class Result:
     device: str = ""
 
 
-def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try, limits: Limits = Limits(), progress: Progress | None = None) -> Result:
+def search(
+    job: Job,
+    edits_for: Callable[[Sizes], tuple[Edit, ...]],
+    attempt: Try,
+    limits: Limits = Limits(),
+    progress: Progress | None = None,
+) -> Result:
     """Layouts for a job's model, devices and unchanged global batch. edits_for writes sizes in the document's spelling.
 
     progress: told how many layouts are proven, of how many that are wanted.
@@ -92,7 +98,9 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     available = limit if limit is not None else math.inf
     need = required(where, columns, job.cluster) if where.measured else np.zeros(result.considered)
     listed, share = _shares(where, columns, need, job, available)
-    need = np.where((columns["recompute"] == COUNTED) & ((np.maximum(listed, share) <= 0) | (share > 1)), math.inf, need)
+    need = np.where(
+        (columns["recompute"] == COUNTED) & ((np.maximum(listed, share) <= 0) | (share > 1)), math.inf, need
+    )
     times = step_time(where, columns, job.cluster.device, np.clip(share, 0, 1), _moved(where, columns, listed - share))
     result.rejected["does not fit in memory"] = int((need > available).sum())
     proof = _Proof(result, job.cluster, where, columns, times, available, limits, edits_for, attempt)
@@ -106,8 +114,15 @@ def search(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
 
 
 def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try) -> frozenset[str]:
-    """Outputs that the framework can be told to make again operator by operator, found by telling it in the present layout."""
-    if where.split != "any" or where.near is not None or not where.measured or where.even or len(where.shape.stages) > 1:
+    """Outputs that the framework can be told to make again operator by operator,
+    found by telling it in the present layout."""
+    if (
+        where.split != "any"
+        or where.near is not None
+        or not where.measured
+        or where.even
+        or len(where.shape.stages) > 1
+    ):
         return frozenset()
     held = where.shape.stages[0]
     tried = attempt(edits_for(present(where)._replace(full_layers=(0,) * len(held), listed=held)))
@@ -117,16 +132,21 @@ def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt
 
 
 def _shares(where: Space, columns: Columns, need: Any, job: Job, available: float) -> tuple[Any, Any]:
-    """The shares of its layers that a candidate has to recompute to fit: cheap operators, and in full. The second is above 1
-    where all are not enough."""
+    """The shares of its layers that a candidate has to recompute to fit: cheap operators, and in full.
+    The second is above 1 where all are not enough."""
     counted = columns["recompute"] == COUNTED
     listed, share = np.zeros(len(need)), np.zeros(len(need))
     if not where.measured or available == math.inf or not counted.any():
         return listed, share
     rows = {name: values[counted] for name, values in columns.items()}
-    without, some = (required(where, {**rows, "recompute": np.full_like(rows["recompute"], code)}, job.cluster) for code in (0, LISTED))
+    without, some = (
+        required(where, {**rows, "recompute": np.full_like(rows["recompute"], code)}, job.cluster)
+        for code in (0, LISTED)
+    )
     layers = np.ceil(sum(map(sum, where.shape.stages)) / rows["pipeline"])
-    share[counted] = np.maximum(np.ceil((some - available) / np.maximum(some - need[counted], 1.0) * layers) / layers, 0)
+    share[counted] = np.maximum(
+        np.ceil((some - available) / np.maximum(some - need[counted], 1.0) * layers) / layers, 0
+    )
     part = np.clip(np.ceil((without - available) / np.maximum(without - some, 1.0) * layers) / layers, 0, 1)
     listed[counted] = np.where(without - some > 1.0, part, 0.0)
     return listed, share
@@ -143,7 +163,9 @@ def _moved(where: Space, columns: Columns, listed: Any) -> Any:
 def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: float) -> list[int]:
     """Rows that fit, fastest first (or least changed first); ties go to the simpler layout."""
     simple = columns["virtual"] + columns["pipeline"] + columns["context"] + columns["tensor"]
-    order = np.lexsort((simple, times.total) if where.near is None else (times.total, cost(columns, where.near, stated=where.stated)))
+    order = np.lexsort(
+        (simple, times.total) if where.near is None else (times.total, cost(columns, where.near, stated=where.stated))
+    )
     return [int(row) for row in order if need[row] <= available * 1.05][:MOST_RANKED]
 
 
@@ -172,7 +194,10 @@ class _Proof:
                 rejected["does not fit in memory"] += 1
                 return
             wanted = counted
-        if self.where.measured and exactly(self.where.shape, wanted, self.cluster, self.where.selected) > self.available * SURELY:
+        if (
+            self.where.measured
+            and exactly(self.where.shape, wanted, self.cluster, self.where.selected) > self.available * SURELY
+        ):
             rejected["does not fit in memory"] += 1
             return
         edits = self.edits_for(wanted)
@@ -195,7 +220,13 @@ class _Proof:
         if isinstance(tried, str):
             return None, tried
         job, findings = tried
-        errors = sorted({f.rule for f in findings if f.severity is Severity.ERROR and (f.layout or (f.rule, f.message) not in self.limits.others)})
+        errors = sorted(
+            {
+                f.rule
+                for f in findings
+                if f.severity is Severity.ERROR and (f.layout or (f.rule, f.message) not in self.limits.others)
+            }
+        )
         if errors:
             return None, f"rule {errors[0]}"
         return (job, "") if self.fits(job) else (None, "does not fit in memory")
@@ -205,7 +236,9 @@ class _Proof:
         tried = self.attempt(self.edits_for(wanted))
         if isinstance(tried, str) or not tried[0].memory.stages:
             return None
-        counts = fewest(shape(tried[0].plan, self.where.shape.architecture), self.cluster, self.available, self.where.cheap)
+        counts = fewest(
+            shape(tried[0].plan, self.where.shape.architecture), self.cluster, self.available, self.where.cheap
+        )
         if counts is None:
             return None
         return wanted._replace(full_layers=counts.full, listed=counts.listed if any(counts.listed) else None)
@@ -219,15 +252,20 @@ class _Proof:
         return ""
 
     def fits(self, job: Job) -> bool:
-        """Whether every rank fits; where memory cannot be estimated, only a change that cures a fault may be offered."""
+        """Whether every rank fits; where memory cannot be estimated,
+        only a change that cures a fault may be offered."""
         if job.memory.verdict == "fits":
             return True
-        return (self.available == math.inf and bool(job.memory.stages)) or (self.where.near is not None and job.memory.verdict == "unknown")
+        return (self.available == math.inf and bool(job.memory.stages)) or (
+            self.where.near is not None and job.memory.verdict == "unknown"
+        )
 
     def keep(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], job: Job) -> None:
         worst, times = job.memory.worst, self.times
         headroom = self.available - (worst.required if worst else 0.0)
-        seconds, bubble, communication, mfu = (float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu))
+        seconds, bubble, communication, mfu = (
+            float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
+        )
         self.result.layouts.append(Found(wanted, seconds, bubble, communication, mfu, headroom, job.memory, edits))
 
 

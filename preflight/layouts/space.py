@@ -1,4 +1,5 @@
-"""What a search keeps fixed: the model, the devices, the global batch; and what stands in for what a faulty layout leaves unknown."""
+"""What a search keeps fixed: the model, the devices, the global batch;
+and what stands in for what a faulty layout leaves unknown."""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ ANY_LAYERS = 5040
 class Limits(NamedTuple):
     """What the user wants kept: exact sizes, upper bounds, and how many layouts to show.
 
-    near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer states.
-    free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout is to cure.
+    near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer
+    states.
+    free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
+    is to cure.
     """
 
     fixed: Mapping[str, int] = {}
@@ -49,7 +52,8 @@ def space(job: Job, limits: Limits) -> Space:
         numbers = replace(numbers, zero=max(numbers.zero, 1))
     per_node = job.cluster.device.per_node if job.cluster.device else 8
     return Space(
-        numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated, split=layout.split,
+        numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated,
+        split=layout.split,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
         selected=everywhere(job.plan),
     )  # fmt: skip
@@ -64,7 +68,8 @@ def everywhere(plan: Plan) -> frozenset[str]:
 
 
 def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
-    """The numbers of the model, and whether they are enough to estimate what training needs; the memory of serving is left to the proof."""
+    """The numbers of the model, and whether they are enough to estimate what training needs;
+    the memory of serving is left to the proof."""
     serving = job.plan.inference.enabled.raw is True and limits.near is not None
     architecture = job.cluster.device.architecture if job.cluster.device else 0
     try:
@@ -92,28 +97,65 @@ def _solid(plan: Plan) -> Plan:
         if not _is_size(getattr(batch, name)):
             batch = replace(batch, **{name: derived(1, STANDS_IN)})
     full = plan.recompute.full_layers
-    recompute = replace(plan.recompute, full_layers=derived(None, STANDS_IN)) if not full.known or "stages" in changes else plan.recompute
+    recompute = (
+        replace(plan.recompute, full_layers=derived(None, STANDS_IN))
+        if not full.known or "stages" in changes
+        else plan.recompute
+    )
     return replace(plan, layout=replace(layout, **changes), batch=batch, recompute=recompute)
 
 
 def _sketch(plan: Plan) -> Plan:
     """A plan for arithmetic only: sizes that are known, and for others sizes that divide by everything."""
     model = plan.model
-    fallbacks: dict[str, Any] = {"layers": ANY_LAYERS, "hidden": ANYTHING, "heads": ANYTHING, "ffn": ANYTHING, "vocab": ANYTHING, "sequence": ANYTHING}
-    sizes = {name: value if _is_size(value := getattr(model, name)) else derived(fallback, STANDS_IN) for name, fallback in fallbacks.items()}
+    fallbacks: dict[str, Any] = {
+        "layers": ANY_LAYERS,
+        "hidden": ANYTHING,
+        "heads": ANYTHING,
+        "ffn": ANYTHING,
+        "vocab": ANYTHING,
+        "sequence": ANYTHING,
+    }
+    sizes = {
+        name: value if _is_size(value := getattr(model, name)) else derived(fallback, STANDS_IN)
+        for name, fallback in fallbacks.items()
+    }
     sizes["query_groups"] = model.query_groups if _is_size(model.query_groups) else sizes["heads"]
     if _is_size(model.experts) and model.experts.raw > 1:
         routed = derived((True,) * sizes["layers"].raw, STANDS_IN)
-        sizes |= {"experts": model.experts, "top_k": derived(1, STANDS_IN), "expert_ffn": derived(ANYTHING, STANDS_IN), "expert_layers": routed}
+        sizes |= {
+            "experts": model.experts,
+            "top_k": derived(1, STANDS_IN),
+            "expert_ffn": derived(ANYTHING, STANDS_IN),
+            "expert_layers": routed,
+        }
     one = derived(1, STANDS_IN)
     stages = derived(((sizes["layers"].raw,),), STANDS_IN)
-    layout = replace(plan.layout, stages=stages, pipeline=one, tensor=one, context=one, data=one, expert=one, expert_tensor=one, virtual=one)
-    layout = replace(layout, schedule=derived("1f1b", STANDS_IN), group=one, sequence_splits=one, sequence_parallel=derived(False, STANDS_IN))
+    layout = replace(
+        plan.layout,
+        stages=stages,
+        pipeline=one,
+        tensor=one,
+        context=one,
+        data=one,
+        expert=one,
+        expert_tensor=one,
+        virtual=one,
+    )
+    layout = replace(
+        layout,
+        schedule=derived("1f1b", STANDS_IN),
+        group=one,
+        sequence_splits=one,
+        sequence_parallel=derived(False, STANDS_IN),
+    )
     plain = Plan(target=plan.target)
     precision = replace(plain.precision, parameters=derived("bf16", STANDS_IN))
     optimizer = replace(plain.optimizer, name=derived("adam", STANDS_IN))
     batch = replace(plan.batch, micro=one, count=one)
-    return replace(plain, model=replace(Model(), **sizes), layout=layout, batch=batch, precision=precision, optimizer=optimizer)
+    return replace(
+        plain, model=replace(Model(), **sizes), layout=layout, batch=batch, precision=precision, optimizer=optimizer
+    )
 
 
 def _is_size(value: Value) -> bool:

@@ -21,7 +21,8 @@ LINK_EFFICIENCY = 0.7
 HIDDEN = 0.5
 FALLBACK_MEMORY_RATE = 1.2e12
 PASSES = 3
-"""An elementwise operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
+"""An elementwise operator that runs again reads its inputs and writes its output:
+about three times the size of what it makes."""
 FALLBACK_FLOPS, FALLBACK_INTRA, FALLBACK_INTER = 312e12, 200e9, 25e9
 
 
@@ -36,8 +37,8 @@ class Time(NamedTuple):
 
 
 def step_time(space: Space, columns: Columns, device: Device | None, share: Any = 1.0, moved: Any = 0.0) -> Time:
-    """Times of every candidate. share: layers that are recomputed in full, of those candidates that count them; moved: bytes that
-    recomputed elementwise operators of a device read and write in a step."""
+    """Times of every candidate. share: layers that are recomputed in full, of those candidates that count them;
+    moved: bytes that recomputed elementwise operators of a device read and write in a step."""
     peak = (device.flops if device and device.flops else FALLBACK_FLOPS) * space.world
     work = [flops.step(_batch(space, mode)) for mode in RECOMPUTE]
     hardware = np.array([*(w.hardware for w in work), 0.0])[columns["recompute"]]

@@ -25,7 +25,11 @@ def suggest(workspace: Workspace, report: Report) -> Report:
     findings = list(report.findings)
     for job in report.jobs:
         _without(workspace, report, job, findings)
-        mine = [i for i, f in enumerate(findings) if f.layout and f.severity is Severity.ERROR and f.path == job.documents[0].source.name]
+        mine = [
+            i
+            for i, f in enumerate(findings)
+            if f.layout and f.severity is Severity.ERROR and f.path == job.documents[0].source.name
+        ]
         if not mine or job.arguments.relayout is None:
             continue
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
@@ -43,15 +47,28 @@ def _without(workspace: Workspace, report: Report, job: Job, findings: list[Find
     was = Counter((f.rule, f.message) for f in report.findings if f.severity is Severity.ERROR)
     for i, finding in enumerate(findings):
         key = tuple(takewhile(lambda part: isinstance(part, str), finding.key))
-        if finding.fix is not None or finding.layout or finding.severity is not Severity.ERROR or finding.path != job.documents[0].source.name:
+        if (
+            finding.fix is not None
+            or finding.layout
+            or finding.severity is not Severity.ERROR
+            or finding.path != job.documents[0].source.name
+        ):
             continue
         if not key or key[-1] == "" or job.arguments.keeps(_name(key)):
             continue
         edits = (Edit("remove", key, run=job.documents[0].run),)
         tried = attempt(edits)
         tried = tried if isinstance(tried, str) else attempt.proven(edits)
-        now = Counter() if isinstance(tried, str) else Counter((f.rule, f.message) for f in tried[1] if f.severity is Severity.ERROR)
-        if not isinstance(tried, str) and not now - was and now[finding.rule, finding.message] < was[finding.rule, finding.message]:
+        now = (
+            Counter()
+            if isinstance(tried, str)
+            else Counter((f.rule, f.message) for f in tried[1] if f.severity is Severity.ERROR)
+        )
+        if (
+            not isinstance(tried, str)
+            and not now - was
+            and now[finding.rule, finding.message] < was[finding.rule, finding.message]
+        ):
             findings[i] = replace(finding, fix=Fix(f"remove {key[-1]}, so that its default holds", edits))
 
 

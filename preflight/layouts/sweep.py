@@ -53,12 +53,26 @@ def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = 
         if job.arguments.relayout is None:
             found.append(Result(unknown=f"layouts of {job.target} cannot be written"))
         else:
-            others = frozenset((f.rule, f.message) for f in report.findings if f.path != job.documents[0].source.name or len(report.jobs) > 1)
-            found.append(search(job, job.arguments.relayout, Attempts(workspace, report, job), limits._replace(others=others), progress))
+            others = frozenset(
+                (f.rule, f.message)
+                for f in report.findings
+                if f.path != job.documents[0].source.name or len(report.jobs) > 1
+            )
+            found.append(
+                search(
+                    job,
+                    job.arguments.relayout,
+                    Attempts(workspace, report, job),
+                    limits._replace(others=others),
+                    progress,
+                )
+            )
     return tuple(found) or (Result(unknown=NO_CONFIG),)
 
 
-def sweep(paths: Iterable[str | PathLike[str]], *, executor: Executor | None = None, **how: Any) -> dict[str, tuple[Result, ...]]:
+def sweep(
+    paths: Iterable[str | PathLike[str]], *, executor: Executor | None = None, **how: Any
+) -> dict[str, tuple[Result, ...]]:
     """Layouts of many files by path, in order. executor: where the work is done; how: what `layouts` takes."""
     names = [str(path) for path in paths]
     work: Callable[..., tuple[Result, ...]] = partial(layouts, **how)

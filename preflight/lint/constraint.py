@@ -51,13 +51,14 @@ class Constraint:
     """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
 
     message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`.
-    upstream: where no evidence has the place: "file:line", or version → "file:line", or framework → "file:line" where a framework on
-    top says the same in a place of its own. also: further places that say the same. unless_framework: it does not hold
-    where this one takes part.
+    upstream: where no evidence has the place: "file:line", or version → "file:line", or framework → "file:line" where a
+    framework on top says the same in a place of its own. also: further places that say the same. unless_framework: it
+    does not hold where this one takes part.
     at: where to point, first the place a human would change; by default the handles of `refuse` in order.
     versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
     always: evaluate even when nobody typed any of its arguments (something required is missing).
-    near: fixes of a misspelling, which come first. after: ids whose error is the same mistake. layout: another layout would cure it.
+    near: fixes of a misspelling, which come first. after: ids whose error is the same mistake. layout: another layout
+    would cure it.
     since: the first release that refuses it, where those before it are in use: a warning where nobody says the release.
     """
 

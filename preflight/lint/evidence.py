@@ -1,7 +1,9 @@
-"""In which releases of a framework the checks stand that a rule repeats, and on which line: written from the frameworks' sources.
+"""In which releases of a framework the checks stand that a rule repeats, and on which line:
+written from the frameworks' sources.
 
-`schemas/<framework>/holds.json` numbers the releases and gives each rule the spans in which its checks stand as they were
-read; `evidence.json` has the places, and loads only for a finding. Both are made by the maintainers' tools in `upstream/`.
+`schemas/<framework>/holds.json` numbers the releases and gives each rule the spans in which its checks stand as they
+were read; `evidence.json` has the places, and loads only for a finding. Both are made by the maintainers' tools in
+`upstream/`.
 """
 
 from __future__ import annotations
@@ -89,7 +91,8 @@ class Evidence:
         return found if isinstance(found, Mapping) else dict.fromkeys(found, (self.checked[0], self.checked[-1]))
 
     def _as_read(self, id: str, read: Sequence[str], number: int) -> bool:
-        """Whether a statement is in a release as it was where somebody read it, or that lies between two such releases."""
+        """Whether a statement is in a release as it was where somebody read it,
+        or that lies between two such releases."""
         numbers = [self.releases.index(release) for release in read]
         return numbers[0] <= number <= numbers[-1] or self._hash(id, number) in {self._hash(id, one) for one in numbers}
 
@@ -98,7 +101,8 @@ class Evidence:
         return next((hash for _, _, hash, first, lines in runs if first <= number < first + len(lines)), None)
 
     def places(self, rule: str) -> Mapping[str, str]:
-        """Place → release, of each statement that a rule stands for, at the newest release at which somebody read it."""
+        """Place → release, of each statement that a rule stands for,
+        at the newest release at which somebody read it."""
         read = ((id, self.releases.index(at[-1])) for id, at in self._stands(rule).items())
         return {place: self.releases[number] for id, number in read if (place := self._at(id, number)) is not None}
 
@@ -175,7 +179,8 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
-    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same; None where nothing is known of it."""
+    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same;
+    None where nothing is known of it."""
     own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
     told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
     return any(told) if any(held is not None for held in told) else None

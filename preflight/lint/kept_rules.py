@@ -184,7 +184,8 @@ def _gate(rule: Checkable) -> tuple[Any, ...] | None:
 
 
 def plain(node: object) -> object:
-    """An expression as lists: [operator, parts…], a handle as {name: view}. Raises TypeError for what JSON would change."""
+    """An expression as lists: [operator, parts…], a handle as {name: view}.
+    Raises TypeError for what JSON would change."""
     if isinstance(node, Handle):
         return {node.name: node.view}
     if isinstance(node, Expression):

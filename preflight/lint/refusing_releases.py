@@ -36,7 +36,8 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
 
 
 def without_safe_fixes(finding: Finding) -> Finding:
-    """The finding with fixes that are only applied when they are asked for: in another release they may change what is trained."""
+    """The finding with fixes that are only applied when they are asked for:
+    in another release they may change what is trained."""
     alternatives = tuple(map(_unsafe, finding.alternatives))
     return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
 

@@ -16,7 +16,8 @@ Said = Finding | Unverified
 
 
 class Checkable(Protocol):
-    """Any rule: a function, a declared check, or one that is kept in the table and loads when it has something to say."""
+    """Any rule: a function, a declared check, or one that is kept in the table and loads when it has something to
+    say."""
 
     @property
     def id(self) -> str: ...
@@ -132,13 +133,18 @@ class Rule:
             yield item if isinstance(item, Unverified) else self._placed(item, job)
 
     def _placed(self, finding: Finding, job: Job) -> Finding:
-        """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run.
+        """A finding with the place of the check that the rule stands for,
+        where the evidence has one for the release of the run.
 
         A place that is named is of the release at which it was read.
         """
         if named := finding.upstream:
             read_at = job.arguments.places_of
-            found = (known.moved(named, read_at, version) for name, version in job.versions.items() if read_at and (known := evidence(name)))
+            found = (
+                known.moved(named, read_at, version)
+                for name, version in job.versions.items()
+                if read_at and (known := evidence(name))
+            )
             return replace(finding, upstream=next(filter(None, found), named))
         place = found_place(self.id, job.versions)
         return finding if place is None else replace(finding, upstream=place)

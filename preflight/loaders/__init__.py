@@ -1,4 +1,5 @@
-"""Text to documents. YAML by its shape, Kubernetes manifests by what they are, scripts by name or first line, commands as a list of words."""
+"""Text to documents. YAML by its shape, Kubernetes manifests by what they are, scripts by name or first line,
+commands as a list of words."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ _DEVICES = ("cpu", "gpu", "xpu", "auto", "hpu", "mtia")
 
 
 def of_msrun(options: Options) -> Iterator[Problem]:
-    """What msrun refuses: numbers that are none, a join that is no literal, more local workers than there are, ports that no host has."""
+    """What msrun refuses: numbers that are none, a join that is no literal, more local workers than there are,
+    ports that no host has."""
     for name in _MSRUN_NUMBERS:
         yield from _unless(_is_number, "msrun", options, name, "a whole number")
     yield from _unless(_is_switch, "msrun", options, "join", "True or False")
@@ -28,8 +29,17 @@ def of_msrun(options: Options) -> Iterator[Problem]:
     total, local = _whole(options.word("worker-num")), _whole(options.word("local-worker-num"))
     if total is not None and total <= 0:
         yield _problem("msrun", options, "worker-num", "at least 1")
-    elif "sim-rank-id" not in options.given and local is not None and local > (8 if total is None and "worker-num" not in options.given else total or local):
-        yield _problem("msrun", options, "local-worker-num", Message("at most the {total} workers of --worker_num", total=8 if total is None else total))
+    elif (
+        "sim-rank-id" not in options.given
+        and local is not None
+        and local > (8 if total is None and "worker-num" not in options.given else total or local)
+    ):
+        yield _problem(
+            "msrun",
+            options,
+            "local-worker-num",
+            Message("at most the {total} workers of --worker_num", total=8 if total is None else total),
+        )
 
 
 def of_torchrun(options: Options) -> Iterator[Problem]:
@@ -37,7 +47,13 @@ def of_torchrun(options: Options) -> Iterator[Problem]:
     for name in _TORCHRUN_NUMBERS:
         yield from _unless(_is_number, "torchrun", options, name, "a whole number")
     yield from _unless(_is_range, "torchrun", options, "nnodes", "a number, or a range such as 1:4")
-    yield from _unless(lambda text: _is_number(text) or text in _DEVICES, "torchrun", options, "nproc-per-node", "a whole number, auto, cpu or gpu")
+    yield from _unless(
+        lambda text: _is_number(text) or text in _DEVICES,
+        "torchrun",
+        options,
+        "nproc-per-node",
+        "a whole number, auto, cpu or gpu",
+    )
     yield from _port("torchrun", options, "master-port")
 
 
@@ -64,7 +80,13 @@ def _problem(launcher: str, options: Options, name: str, wanted: str) -> Problem
     word = options.word(name)
     assert word is not None
     flag = name.replace("-", "_")
-    message = Message("--{flag} of {launcher} is {text!r}; it must be {wanted}", flag=flag, launcher=launcher, text=word.text, wanted=wanted)
+    message = Message(
+        "--{flag} of {launcher} is {text!r}; it must be {wanted}",
+        flag=flag,
+        launcher=launcher,
+        text=word.text,
+        wanted=wanted,
+    )
     return Problem(RULE, message, word.span)
 
 

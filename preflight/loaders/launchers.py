@@ -10,7 +10,20 @@ from preflight.loaders.counts import Allocation, allocation, count, crowded, ove
 from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
 from preflight.loaders.entries import PYTHON_NAME, command_name, entry_of, first_value, script_of
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
-from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, misspelt, read_options
+from preflight.loaders.options import (
+    ACCELERATE,
+    COMMANDS,
+    DEEPSPEED,
+    MPIRUN,
+    MSRUN,
+    PYTHON,
+    SLURM,
+    TORCHRUN,
+    Options,
+    is_entry,
+    misspelt,
+    read_options,
+)
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
@@ -27,15 +40,22 @@ _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distribute
 
 
 class Taken(NamedTuple):
-    """A launch, the problems that its command line shows by itself, and what starts it: launchers in front of it ("srun"), or a variable."""
+    """A launch, the problems that its command line shows by itself, and what starts it:
+    launchers in front of it ("srun"), or a variable."""
 
     launch: Launch
     problems: tuple[Problem, ...] = ()
     fronts: tuple[str, ...] = ()
 
 
-def take_apart(words: Sequence[Word], environment: Mapping[str, Word] | None = None, asked: Allocation = Allocation(), open: bool = False) -> Taken | None:
-    """The launch that a command is, or None when it starts no training script. asked: what the job's own #SBATCH lines ask for."""
+def take_apart(
+    words: Sequence[Word],
+    environment: Mapping[str, Word] | None = None,
+    asked: Allocation = Allocation(),
+    open: bool = False,
+) -> Taken | None:
+    """The launch that a command is, or None when it starts no training script. asked: what the job's own #SBATCH lines
+    ask for."""
     return _Taker(dict(environment or {}), asked, open).take(tuple(words))
 
 
@@ -66,7 +86,9 @@ class _Taker:
             else:
                 break
         launch = self._launch(command_name(words[0]), words) if words else None
-        return Taken(launch, self.problems, (*self.fronts, *filter(None, [self.hidden]))) if launch is not None else None
+        return (
+            Taken(launch, self.problems, (*self.fronts, *filter(None, [self.hidden]))) if launch is not None else None
+        )
 
     def _assign(self, word: Word) -> None:
         name, _, value = (word.text or "").partition("=")
@@ -81,7 +103,12 @@ class _Taker:
     def _skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """What a wrapper runs: from the first assignment, command or script on."""
         for at, word in enumerate(words):
-            if (word.text and _ASSIGNMENT.match(word.text)) or command_name(word) in COMMANDS or PYTHON_NAME.fullmatch(command_name(word)) or is_entry(word):
+            if (
+                (word.text and _ASSIGNMENT.match(word.text))
+                or command_name(word) in COMMANDS
+                or PYTHON_NAME.fullmatch(command_name(word))
+                or is_entry(word)
+            ):
                 return words[at:]
         return ()
 
@@ -91,7 +118,11 @@ class _Taker:
             self.asked = over(allocation(options, "srun"), self.asked)
         else:
             number = options.word("np", "n", "c", "ppn")
-            tasks = count(number, name) if number is not None else Count(Unknown(f"{name} without -np"), words[0].span, name)
+            tasks = (
+                count(number, name)
+                if number is not None
+                else Count(Unknown(f"{name} without -np"), words[0].span, name)
+            )
             self.asked = self.asked._replace(tasks=tasks, nodes=None, tasks_per_node=None)
         self.fronts.append(name)
         self.before += (words[0], *options.words)
@@ -122,14 +153,22 @@ class _Taker:
             return self._made("", (), words, self._tasks() if self.fronts else ())
         return self._bash((words[0], *words)) if name.endswith(".sh") and is_entry(words[0]) else None
 
-    def _made(self, launcher: str, options: tuple[Word, ...], rest: tuple[Word, ...], world: tuple[Count, ...], *more: Count | None) -> Launch | None:
+    def _made(
+        self,
+        launcher: str,
+        options: tuple[Word, ...],
+        rest: tuple[Word, ...],
+        world: tuple[Count, ...],
+        *more: Count | None,
+    ) -> Launch | None:
         if not rest:
             return None
         nodes, per_node = (*more, None, None)[:2]
         world += tuple(c for c in (self.asked.devices,) if c is not None)
         entry = entry_of(rest[0])
         return Launch(
-            launcher or (self.fronts[-1] if self.fronts else ""), self.before + options, entry, rest[1:], self.environment, world, self.open,
+            launcher or (self.fronts[-1] if self.fronts else ""), self.before + options, entry, rest[1:],
+            self.environment, world, self.open,
             nodes or self.asked.nodes, per_node or self.asked.per_node, self.asked.device,
         )  # fmt: skip
 
@@ -146,7 +185,11 @@ class _Taker:
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
                 return count(word, name)
-            return Count(Unknown("the launcher's options are unknown"), at, name, True) if options.elastic or wrong else Count(1, None, f"{name}'s default")
+            return (
+                Count(Unknown("the launcher's options are unknown"), at, name, True)
+                if options.elastic or wrong
+                else Count(1, None, f"{name}'s default")
+            )
 
         nodes = Count(1, None, name) if "standalone" in options.given else said("nnodes")
         each = said("nproc-per-node")
@@ -159,11 +202,20 @@ class _Taker:
         self.problems += (*misspelt(options.words, MSRUN, "msrun"), *launcher_values.of_msrun(options))
 
         def said(flag: str) -> Count:
-            return count(word, "msrun") if (word := options.word(flag)) is not None else Count(8, None, "msrun's default")
+            return (
+                count(word, "msrun") if (word := options.word(flag)) is not None else Count(8, None, "msrun's default")
+            )
 
         total, local = said("worker-num"), said("local-worker-num")
         total = total._replace(span=total.span or words[0].span)
-        return self._made("msrun", (words[0], *options.words), script_of(options.rest), (total,), quotient("msrun", total, local), local)
+        return self._made(
+            "msrun",
+            (words[0], *options.words),
+            script_of(options.rest),
+            (total,),
+            quotient("msrun", total, local),
+            local,
+        )
 
     def _deepspeed(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], DEEPSPEED)
@@ -171,8 +223,14 @@ class _Taker:
         loose = options.word("hostfile", "include", "exclude") is not None or each is None
         hosts = count(nodes, "deepspeed") if nodes is not None else Count(1, None, "deepspeed's default")
         cards = count(each, "deepspeed") if each is not None else None
-        world = Count(Unknown("deepspeed's host list"), words[0].span, "deepspeed") if loose or cards is None else product("deepspeed", hosts, cards)
-        return self._made("deepspeed", (words[0], *options.words), options.rest, (world,), None if loose else hosts, cards)
+        world = (
+            Count(Unknown("deepspeed's host list"), words[0].span, "deepspeed")
+            if loose or cards is None
+            else product("deepspeed", hosts, cards)
+        )
+        return self._made(
+            "deepspeed", (words[0], *options.words), options.rest, (world,), None if loose else hosts, cards
+        )
 
     def _accelerate(self, words: tuple[Word, ...]) -> Launch | None:
         if command_name(words[0]) == "accelerate":
@@ -181,7 +239,11 @@ class _Taker:
             words = words[1:]
         options = read_options(words[1:], ACCELERATE)
         total, machines = options.word("num-processes"), options.word("num-machines")
-        world = count(total, "accelerate") if total is not None else Count(Unknown("accelerate's configuration"), words[0].span, "accelerate")
+        world = (
+            count(total, "accelerate")
+            if total is not None
+            else Count(Unknown("accelerate's configuration"), words[0].span, "accelerate")
+        )
         nodes = count(machines, "accelerate") if machines is not None else None
         each = quotient("accelerate", world, nodes) if nodes is not None else None
         return self._made("accelerate", (words[0], *options.words), options.rest, (world,), nodes, each)
@@ -195,9 +257,13 @@ class _Taker:
                     name = f"python -m {module}"
                     options = read_options(inner[1:], TORCHRUN)
                     launch = self._torchrun(name, inner, options)
-                    return launch and launch._replace(launcher_words=self.before + words[: at + 1] + launch.launcher_words[len(self.before) :])
+                    return launch and launch._replace(
+                        launcher_words=self.before + words[: at + 1] + launch.launcher_words[len(self.before) :]
+                    )
                 if module in ("deepspeed.launcher.runner", "accelerate.commands.launch"):
-                    return (self._deepspeed if module.startswith("deepspeed") else self._accelerate)((Word("run", inner[0].span), *inner[1:]))
+                    return (self._deepspeed if module.startswith("deepspeed") else self._accelerate)(
+                        (Word("run", inner[0].span), *inner[1:])
+                    )
                 return self._alone(words[: at + 1], inner)
             if text in ("-c", "-"):
                 return None
@@ -210,7 +276,8 @@ class _Taker:
         return self._made("" if self.fronts else "python", options, rest, world)
 
     def _single(self, python: Word, rest: tuple[Word, ...]) -> Count:
-        """The world of a python by itself: what WORLD_SIZE says, unknown where other ranks may be started beside it, else one."""
+        """The world of a python by itself: what WORLD_SIZE says,
+        unknown where other ranks may be started beside it, else one."""
         if self.hidden:
             return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
         if (size := self.environment.get("WORLD_SIZE")) is not None:
@@ -239,7 +306,14 @@ class _Taker:
             inner = split_command(made.command)
         except CommandError:
             return None
-        return self._made("msrun_launcher.sh", words, script_of(tuple(inner)), (made.world,), quotient("msrun_launcher.sh", made.world, made.local), made.local)
+        return self._made(
+            "msrun_launcher.sh",
+            words,
+            script_of(tuple(inner)),
+            (made.world,),
+            quotient("msrun_launcher.sh", made.world, made.local),
+            made.local,
+        )
 
 
 def _runs_launcher(words: Sequence[Word]) -> bool:

@@ -1,4 +1,5 @@
-"""Kubernetes manifests of training jobs: the commands of their containers as documents, with the devices that the job asks for."""
+"""Kubernetes manifests of training jobs: the commands of their containers as documents,
+with the devices that the job asks for."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class _Asked(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A launch of a manifest; of one in an inline script, also that script, and the launch in the places of the script."""
+    """A launch of a manifest; of one in an inline script, also that script,
+    and the launch in the places of the script."""
 
     document: Document
     script: Inline | None = None
@@ -50,7 +52,8 @@ class Part(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """One job of a file. kind: "PyTorchJob"; parts: the launches in its containers; None where a count cannot be known."""
+    """One job of a file. kind: "PyTorchJob"; parts: the launches in its containers; None where a count cannot be
+    known."""
 
     kind: str
     name: str
@@ -72,14 +75,25 @@ def load_manifests(source: Source) -> Iterator[Manifest]:
 
 
 def load_manifest(source: Source) -> tuple[Document, ...]:
-    """The launches of a manifest, counted through its jobs; one document without a launch where it has none. Raises InputError."""
+    """The launches of a manifest, counted through its jobs; one document without a launch where it has none.
+    Raises InputError."""
     stretches = _stretches(source)
     if all(_OBJECT.search(source.text, start, end) for start, end in stretches):
-        trees = [tree for start, end in stretches if _KIND.search(source.text, start, end) and (tree := tree_at(source, start, end)) is not None]
-        found = [document for manifest in _manifests(trees) for document in manifest.documents] if not _CONTROL.search(source.text) else []
+        trees = [
+            tree
+            for start, end in stretches
+            if _KIND.search(source.text, start, end) and (tree := tree_at(source, start, end)) is not None
+        ]
+        found = (
+            [document for manifest in _manifests(trees) for document in manifest.documents]
+            if not _CONTROL.search(source.text)
+            else []
+        )
         if found:
             said = tuple(_comments(source, trees)) if MARK in source.text else ()
-            return tuple(replace(one, comments=(*said, *one.comments), run=run, runs=len(found)) for run, one in enumerate(found))
+            return tuple(
+                replace(one, comments=(*said, *one.comments), run=run, runs=len(found)) for run, one in enumerate(found)
+            )
         if len(stretches) > 1 or _SEPARATOR.search(source.text):
             return (Document(source, "manifest"),)
     return (load_yaml(source),)
@@ -128,7 +142,12 @@ def _manifest(job: Job, tree: Node, following: Following) -> Manifest:
     totals = [pod.replicas.value * pod.devices.value if pod.replicas and pod.devices else None for pod in with_devices]
     world = sum(total or 0 for total in totals) if totals and None not in totals else None
     span = next((pod.replicas.span for pod in with_devices if pod.replicas), tree.span)
-    asked = _Asked(Count(Unknown("the manifest's devices") if world is None else world, span, job.kind), nodes, per_node, _device(with_devices))
+    asked = _Asked(
+        Count(Unknown("the manifest's devices") if world is None else world, span, job.kind),
+        nodes,
+        per_node,
+        _device(with_devices),
+    )
     parts = [_launched(part, _counted, asked) for pod in job.pods for part in _parts(pod, following)]
     if job.entrypoint is not None:
         parts += [_launched(part, _alone) for part in _script(job.entrypoint, {}, following)]
@@ -197,7 +216,9 @@ def _word(node: Node, environment: dict[str, Word]) -> Word:
     span = Span(node.span.source, node.span.start + inner, node.span.end - inner)
     typed = text == span.text
     if (filled := _FILLED.search(text)) is not None:
-        pieces = without(_FILLED, Piece(text, span)) if typed else [Piece(None, node.span, exact=False, because=filled[0])]
+        pieces = (
+            without(_FILLED, Piece(text, span)) if typed else [Piece(None, node.span, exact=False, because=filled[0])]
+        )
         return word_of(tuple(pieces))
     for name in _REFERENCE.findall(text):
         value = environment.get(name)
@@ -208,7 +229,8 @@ def _word(node: Node, environment: dict[str, Word]) -> Word:
 
 
 def _counted(launch: Launch, asked: _Asked) -> Launch:
-    """The job's devices beside what the launcher itself states; what a launcher takes from defaults, the operator sets."""
+    """The job's devices beside what the launcher itself states; what a launcher takes from defaults,
+    the operator sets."""
     launch = launch._replace(device=asked.device)
     names, typed = _stated(launch)
     if names and typed == names and not _open(launch):
@@ -223,16 +245,23 @@ def _counted(launch: Launch, asked: _Asked) -> Launch:
 
 
 def _alone(launch: Launch) -> Launch:
-    """What a command states that runs by itself on one of the nodes; where it states nothing, whoever wrote it places the processes."""
+    """What a command states that runs by itself on one of the nodes; where it states nothing,
+    whoever wrote it places the processes."""
     if _stated(launch)[1] and not _open(launch):
         return launch
-    return launch._replace(world=(Count(Unknown("Ray's workers"), launch.entry.span, "RayJob"),), nodes=None, per_node=None)
+    return launch._replace(
+        world=(Count(Unknown("Ray's workers"), launch.entry.span, "RayJob"),), nodes=None, per_node=None
+    )
 
 
 def _stated(launch: Launch) -> tuple[set[str], set[str]]:
     """The options that state the processes of a launcher, and those of them that are typed."""
     names = next((names for start, names in _STATED.items() if start in launch.launcher), ())
-    words = [word.text.lstrip("-").replace("_", "-") for word in launch.launcher_words if word.text and word.text.startswith("-") and not word.uses]
+    words = [
+        word.text.lstrip("-").replace("_", "-")
+        for word in launch.launcher_words
+        if word.text and word.text.startswith("-") and not word.uses
+    ]
     return set(names), {name for name in names if any(text.startswith(name) for text in words)}
 
 

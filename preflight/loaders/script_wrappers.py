@@ -1,4 +1,5 @@
-"""Scripts that run the command they are given (`./launch.sh pretrain.py --x 1`), where they cannot be read themselves."""
+"""Scripts that run the command they are given (`./launch.sh pretrain.py --x 1`),
+where they cannot be read themselves."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def behind_script(taken: Taken, words: Sequence[Word]) -> list[Word] | None:
 
 
 def started_by(taken: Taken, script: Word) -> Taken:
-    """The launch that a script is given: how many processes the script starts is not known, unless a launcher behind it says so."""
+    """The launch that a script is given: how many processes the script starts is not known,
+    unless a launcher behind it says so."""
     launch = taken.launch
     if launch.launcher not in ("", "python", *taken.fronts):
         return taken

@@ -76,7 +76,8 @@ def _standing_at(document: Document, span: Span | None) -> tuple[Node | None, En
         node = stack.pop()
         if not node.span.start <= span.start <= node.span.end:
             continue
-        first = bisect_left(node.entries, True, key=lambda entry: not entry.merged)  # those that came in by `<<` are in front
+        # those that came in by `<<` are in front
+        first = bisect_left(node.entries, True, key=lambda entry: not entry.merged)
         at = bisect_left(node.entries, span.start, lo=first, key=lambda entry: entry.key.span.start)
         if at < len(node.entries) and node.entries[at].key.span == span:
             return node, node.entries[at]
@@ -97,7 +98,10 @@ def _replace(document: Document, entry: Entry, value: object) -> Splice:
     if entry.value.span.start == entry.value.span.end:
         return entry.value.span, f" {text}"
     if entry.value.style == "block" and entry.value.kind != "scalar":
-        return _on_key_line(document, entry, entry.value.span.start, _entry_end(entry), text) or (entry.value.span, text)
+        return _on_key_line(document, entry, entry.value.span.start, _entry_end(entry), text) or (
+            entry.value.span,
+            text,
+        )
     return entry.value.span, text
 
 
@@ -107,12 +111,18 @@ def spell(value: object, old: Node | None, document: Document) -> str:
         return "null"
     if isinstance(value, bool):
         word = old.span.text if old is not None and isinstance(old.value, bool) else ""
-        lower = word[:1].islower() if word else "True" not in document.source.text and "False" not in document.source.text
+        lower = (
+            word[:1].islower() if word else "True" not in document.source.text and "False" not in document.source.text
+        )
         return str(value).lower() if lower else str(value)
     if isinstance(value, float):
         text = repr(value)
         mantissa, e, exponent = text.partition("e")
-        return text if not e else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent if exponent[0] in '+-' else '+' + exponent}"
+        return (
+            text
+            if not e
+            else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent if exponent[0] in '+-' else '+' + exponent}"
+        )
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(spell(item, None, document) for item in value) + "]"
     if isinstance(value, dict):
@@ -150,7 +160,10 @@ def _add(document: Document, key: Key, value: object) -> Splice:
     if node.style == "flow":
         return _add_flow(document, node, key[depth:], value)
     own = [e for e in node.entries if not e.merged]
-    if not own or (any(e.value.span.start < e.key.span.start for e in own[-1:]) and document.source.position(own[-1].key.span.start).line < 1):
+    if not own or (
+        any(e.value.span.start < e.key.span.start for e in own[-1:])
+        and document.source.position(own[-1].key.span.start).line < 1
+    ):
         raise CannotEdit(f"there is no line to put {dotted(key)} after")
     first = own[0].key.span
     indent = " " * (first.column - 1)
@@ -173,7 +186,9 @@ def _lines(document: Document, at: int, key: Key, value: object, indent: str) ->
     lines = []
     for level, part in enumerate(key):
         last = level == len(key) - 1
-        lines.append(f"{indent}{'  ' * level}{_string(str(part), '')}:{' ' + spell(value, None, document) if last else ''}{newline}")
+        lines.append(
+            f"{indent}{'  ' * level}{_string(str(part), '')}:{' ' + spell(value, None, document) if last else ''}{newline}"
+        )
     before = "" if at == 0 or text[at - 1 : at] == "\n" else newline
     return document.source.span(at), before + "".join(lines)
 
@@ -218,14 +233,19 @@ def _remove(document: Document, parent: Node, entry: Entry, key: Key) -> Splice:
 def _empty(document: Document, entry: Entry, key: Key) -> Splice:
     """Remove the only key of a block: an empty mapping stays."""
     holder = _find(document, key[:-1])[1] if len(key) > 1 and isinstance(key[-2], str) else None
-    found = _on_key_line(document, holder, entry.key.span.start, max(entry.key.span.end, _entry_end(entry)), "{}") if holder is not None else None
+    found = (
+        _on_key_line(document, holder, entry.key.span.start, max(entry.key.span.end, _entry_end(entry)), "{}")
+        if holder is not None
+        else None
+    )
     if found is None:
         raise CannotEdit(f"{dotted(key)} is the only key of its mapping")
     return found
 
 
 def _on_key_line(document: Document, holder: Entry, start: int, end: int, value: str) -> Splice | None:
-    """Put a value on the line of its key in the place of a block below; every comment stays. None where more stands between the two."""
+    """Put a value on the line of its key in the place of a block below; every comment stays.
+    None where more stands between the two."""
     text, after = document.source.text, holder.key.span.end
     head = re.compile(r"[ \t]*:([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)").match(text, after)
     if head is None or re.sub(r"#[^\n]*", "", text[head.end() : start]).strip():
@@ -234,8 +254,12 @@ def _on_key_line(document: Document, holder: Entry, start: int, end: int, value:
     newline, indent = _newline(document), " " * (holder.key.span.column - 1)
     kept = [c.span for c in yaml_comments(document.source, _pair(holder), head.end(), until)]
     alone = [text[: span.start].rpartition("\n")[2] for span in kept]
-    lines = "".join(f"{lead if not lead.strip() else indent}{span.text}{newline}" for lead, span in zip(alone, kept, strict=True))
-    return document.source.span(after, until), f": {value}{'  ' if head[1].strip() else ''}{head[1].strip()}{newline}{lines}"
+    lines = "".join(
+        f"{lead if not lead.strip() else indent}{span.text}{newline}" for lead, span in zip(alone, kept, strict=True)
+    )
+    return document.source.span(
+        after, until
+    ), f": {value}{'  ' if head[1].strip() else ''}{head[1].strip()}{newline}{lines}"
 
 
 def _remove_flow(document: Document, parent: Node, entry: Entry) -> Splice:

@@ -1,4 +1,5 @@
-"""Bytes kept for the backward pass by one layer and one micro-batch, operator by operator; 2 bytes an element unless said.
+"""Bytes kept for the backward pass by one layer and one micro-batch, operator by operator;
+2 bytes an element unless said.
 
 Source: Korthikanti et al. 2022 (34·s·b·h for dense multi-head attention with f = 4h), refined per operator against
 Megatron-LM d98e8a6 and Transformer Engine. S = tokens kept between tensor-parallel regions, T = tokens inside them.
@@ -16,9 +17,13 @@ def attention(s: Shape) -> Parts:
     """Norm 1, projections, core attention, its dropout."""
     sh, t, tokens = s.split_tokens * s.hidden, s.tensor, s.tokens
     eight = 1 if s.fp8 else 2
-    parts: Parts = {"norm 1 input": 2 * sh, "norm 1 output": (2 if s.latent else eight) * sh}  # latent: two linears, a copy each
-    parts |= _latent(s) if s.latent else {"query key value": 2 * tokens * (s.heads / t + 2 * _key_heads(s)) * s.head_dim}
-    if s.qk_norm and not s.latent:  # contiguous copies for the norms' backward pass (Transformer Engine 2.17, ops/basic/rmsnorm.py:182-202)
+    # latent: two linears, a copy each
+    parts: Parts = {"norm 1 input": 2 * sh, "norm 1 output": (2 if s.latent else eight) * sh}
+    parts |= (
+        _latent(s) if s.latent else {"query key value": 2 * tokens * (s.heads / t + 2 * _key_heads(s)) * s.head_dim}
+    )
+    # contiguous copies for the norms' backward pass (Transformer Engine 2.17, ops/basic/rmsnorm.py:182-202)
+    if s.qk_norm and not s.latent:
         parts["query key norm inputs"] = 2 * tokens * (s.heads / t + max(s.groups / t, 1)) * s.head_dim
     v = s.latent.v if s.latent else s.head_dim
     out = tokens * s.heads * v / t
@@ -39,14 +44,15 @@ def attention(s: Shape) -> Parts:
 
 
 def _key_heads(s: Shape) -> float:
-    """Heads of keys, and of values, that a rank keeps. Where more ranks exchange heads than there are, each is first repeated for all
-    the queries that it serves (MindSpeed 028de58, ulysses_context_parallel.py:187-189)."""
+    """Heads of keys, and of values, that a rank keeps. Where more ranks exchange heads than there are, each is first
+    repeated for all the queries that it serves (MindSpeed 028de58, ulysses_context_parallel.py:187-189)."""
     own = max(s.groups / (s.tensor_x or s.tensor), 1)
     return s.heads / s.tensor if s.exchanged > own else max(s.groups / s.tensor, 1)
 
 
 def scores(s: Shape) -> float:
-    """What unfused attention keeps: softmax output 2, dropout mask and output 3, an fp32 softmax 4 bytes more per score."""
+    """What unfused attention keeps: softmax output 2, dropout mask and output 3,
+    an fp32 softmax 4 bytes more per score."""
     each = 2 + (3 if s.attention_dropout else 0) + (4 if s.attention == "unfused-fp32" else 0)
     return s.micro * s.heads / s.tensor * (s.sequence / s.context) * s.sequence * each
 
@@ -63,7 +69,10 @@ def _latent(s: Shape) -> Parts:
     }
     if m.padded:  # padding makes other tensors of them: the up-projection's is gone, attention's output is cut to size
         wide, value = m.padded
-        return compressed | {"query key value": 2 * tokens * heads * (2 * wide + value), "attention output, padded": 2 * tokens * heads * value}
+        return compressed | {
+            "query key value": 2 * tokens * heads * (2 * wide + value),
+            "attention output, padded": 2 * tokens * heads * value,
+        }
     return compressed | {
         "query key value": 2 * tokens * heads * (2 * qk + m.v),
         "key value up": 2 * tokens * heads * (m.nope + m.v),
@@ -92,7 +101,8 @@ def expert_mlp(s: Shape) -> Parts:
     routed = dispatched_tokens(s)
     eight = 1 if s.fp8 else 2
     sh = s.split_tokens * s.hidden
-    parts = {"norm 2 input": 2 * sh, "norm 2 output": (3 if s.fp8 and e.shared else 2) * sh}  # the router's input, and a copy for shared experts
+    # the router's input, and a copy for shared experts
+    parts = {"norm 2 input": 2 * sh, "norm 2 output": (3 if s.fp8 and e.shared else 2) * sh}
     parts |= _post_norms(s)
     parts["router"] = 13 * s.split_tokens * e.count
     parts["dispatched tokens"] = eight * routed * s.hidden
@@ -117,17 +127,35 @@ def dispatched_tokens(s: Shape) -> float:
     assert s.experts is not None
     copies = s.split_tokens * s.experts.top_k
     if s.experts.capacity:
-        copies = min(copies, s.split_tokens * s.experts.top_k * s.experts.capacity) if s.experts.capacity < 1 else copies * s.experts.capacity
+        copies = (
+            min(copies, s.split_tokens * s.experts.top_k * s.experts.capacity)
+            if s.experts.capacity < 1
+            else copies * s.experts.capacity
+        )
     if s.expert_tensor > 1:
         copies *= s.expert_tensor if s.sequence_parallel else 1
-    return copies if s.sequence_parallel or s.tensor == 1 else copies * min(1.0, s.expert_tensor / s.tensor) if s.expert_tensor < s.tensor else copies
+    return (
+        copies
+        if s.sequence_parallel or s.tensor == 1
+        else copies * min(1.0, s.expert_tensor / s.tensor)
+        if s.expert_tensor < s.tensor
+        else copies
+    )
 
 
 def _dropout(s: Shape) -> Parts:
     return {"mlp dropout mask": s.split_tokens * s.hidden} if s.hidden_dropout else {}
 
 
-_ROUTED = ("router", "dispatched tokens", "fc1 output", "gate activation", "activation output", "weighted activation", "shared experts")
+_ROUTED = (
+    "router",
+    "dispatched tokens",
+    "fc1 output",
+    "gate activation",
+    "activation output",
+    "weighted activation",
+    "shared experts",
+)
 _MODULES = {
     "core_attn": ("scores", "softmax statistics", "attention output, padded"),
     "layernorm": ("norm 1 output", "norm 2 output"),
@@ -141,8 +169,8 @@ _MODULES = {
 
 
 def layer(s: Shape, routed: bool, operators: frozenset[str] = frozenset(), *, whole: bool = False) -> Parts:
-    """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer recomputes; whole:
-    before anything is recomputed."""
+    """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer
+    recomputes; whole: before anything is recomputed."""
     parts = attention(s) | (expert_mlp(s) if routed else dense_mlp(s))
     gone = set(operators)
     for module in () if whole else s.modules:
@@ -158,7 +186,8 @@ _INPUTS = {
     "norm 2 output": frozenset(("fc1", "gate", "up")),
     "activation output": frozenset(("fc2",)),
 }
-"""What is kept only as the input of linears whose weight gradient needs it: a frozen linear without an adapter does not."""
+"""What is kept only as the input of linears whose weight gradient needs it:
+a frozen linear without an adapter does not."""
 
 
 def layer_input(s: Shape) -> float:

@@ -32,14 +32,22 @@ def _remedy(name: str, s: Shape) -> str:
     if name in ("weights", "gradients"):
         return _more(s)
     if name == "logits and loss":
-        fused = "a loss fused by Transformer Engine, " if s.kernels == "transformer_engine" and s.cross_entropy != "te" else ""
+        fused = (
+            "a loss fused by Transformer Engine, "
+            if s.kernels == "transformer_engine" and s.cross_entropy != "te"
+            else ""
+        )
         smaller = f"a micro batch below {s.micro}, " if s.micro > 1 else ""
-        return f"{fused}{smaller}more tensor parallel" + ("" if s.context > 1 else ", context parallel for long sequences")
+        return f"{fused}{smaller}more tensor parallel" + (
+            "" if s.context > 1 else ", context parallel for long sequences"
+        )
     return ""
 
 
 def _more(s: Shape) -> str:
-    return "more tensor or pipeline parallel" + (", or more expert parallel" if s.experts and s.expert < s.experts.count else "")
+    return "more tensor or pipeline parallel" + (
+        ", or more expert parallel" if s.experts and s.expert < s.experts.count else ""
+    )
 
 
 def _less_activation(s: Shape) -> str:

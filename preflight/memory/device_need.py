@@ -1,7 +1,8 @@
 """From allocated bytes to what the device must have: allocator slack, routing imbalance, communicators, context.
 
-Sources: reserved over allocated in the same run, 12 pairs, median 1.03 and at most 1.11; measured over predicted peak at
-the 95th percentile 1.02 dense and 1.15 mixture of experts; NCCL about 0.6 GB a group of buffers, HCCL 2 x HCCL_BUFFSIZE.
+Sources: reserved over allocated in the same run, 12 pairs, median 1.03 and at most 1.11; measured over predicted peak
+at the 95th percentile 1.02 dense and 1.15 mixture of experts; NCCL about 0.6 GB a group of buffers, HCCL 2 x
+HCCL_BUFFSIZE.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ def groups(s: Shape) -> int:
 
 
 def outside(s: Shape, cluster: Cluster) -> float:
-    """HCCL's buffers, outside the memory pool: 2 x HCCL_BUFFSIZE for each communicator that is used, 2 x 20 MB for a pipeline's
-    point-to-point links. Ranks that share tensor, data, context or expert parallelism have one communicator each."""
+    """HCCL's buffers, outside the memory pool: 2 x HCCL_BUFFSIZE for each communicator that is used, 2 x 20 MB for a
+    pipeline's point-to-point links. Ranks that share tensor, data, context or expert parallelism have one communicator
+    each."""
     each = 2 * float(cluster.buffer.raw if cluster.buffer.known else HCCL_BUFFER)
     linked = s.pipeline > 1
     return (groups(s) - linked) * each + linked * HCCL_POINT_TO_POINT

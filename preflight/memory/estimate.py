@@ -20,13 +20,17 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
     available = device_need.budget(cluster)
     if plan.unmodelled:
-        return MemoryEstimate(budget=available, unknown=tuple(f"not modelled: {feature}" for feature in plan.unmodelled))
+        return MemoryEstimate(
+            budget=available, unknown=tuple(f"not modelled: {feature}" for feature in plan.unmodelled)
+        )
     try:
         numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
     except Missing as missing:
         return MemoryEstimate(budget=available, unknown=(str(missing),))
     if plan.doubted:
-        return MemoryEstimate(budget=available, unknown=tuple(f"may be on, and is not modelled: {feature}" for feature in plan.doubted))
+        return MemoryEstimate(
+            budget=available, unknown=tuple(f"may be on, and is not modelled: {feature}" for feature in plan.doubted)
+        )
     cached = cached_tokens(plan) if plan.inference.enabled.raw is True else None
     if plan.inference.enabled.raw is True and cached is None:
         return MemoryEstimate(budget=available, unknown=("the size of the key-value cache is not known",))
@@ -40,7 +44,9 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     why = numbers.open if verdict != "does-not-fit" else ""
     why = SWAPPED if not why and numbers.doubtful and verdict == "at-risk" else why
     if why and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
-        return MemoryEstimate(budget=available, unknown=(f"{why} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",))
+        return MemoryEstimate(
+            budget=available, unknown=(f"{why} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",)
+        )
     reasons = () if available is not None else ("the device is not known",)
     return MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster))
 
@@ -70,8 +76,8 @@ def cached_tokens(plan: Plan) -> float | None:
 
 
 class Rest(NamedTuple):
-    """What a rank's totals need beside its terms. copy: bytes that stay after the step but are gone at the peak; step: bytes that
-    the optimizer's step holds for a moment, when no activation is alive."""
+    """What a rank's totals need beside its terms. copy: bytes that stay after the step but are gone at the peak;
+    step: bytes that the optimizer's step holds for a moment, when no activation is alive."""
 
     parameters: float
     copy: float = 0.0
@@ -87,9 +93,18 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
     alive = sum(term.high for term in dynamic)
     first = max(total - moments + alive, total + max(rest.copy, rest.step))
     if rest.step > alive:
-        dynamic = [Term("the optimizer's step", sum(term.low for term in dynamic), rest.step, "one parameter, or one part of the states")]
+        dynamic = [
+            Term(
+                "the optimizer's step",
+                sum(term.low for term in dynamic),
+                rest.step,
+                "one parameter, or one part of the states",
+            )
+        ]
     allocated = total + max(alive, rest.step)
     device = [*device_need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
     required = max(allocated, allocated + sum(term.high for term in device))
     sure = LOW_MIXED if s.experts or s.fp8 else LOW
-    return Stage(rank, (*steady, *dynamic, *device), total + rest.copy, allocated, required, rest.parameters, first, sure)
+    return Stage(
+        rank, (*steady, *dynamic, *device), total + rest.copy, allocated, required, rest.parameters, first, sure
+    )

@@ -35,8 +35,9 @@ class Experts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes in elements, counts, and bytes per element. Notation of the formulas: h hidden, f ffn, a heads, g query groups,
-    d head_dim, s sequence, b micro, t tensor, c context, e expert, x expert_tensor, v virtual, p pipeline, V vocab."""
+    """Sizes in elements, counts, and bytes per element. Notation of the formulas: h hidden, f ffn, a heads, g query
+    groups, d head_dim, s sequence, b micro, t tensor, c context, e expert, x expert_tensor, v virtual, p pipeline, V
+    vocab."""
 
     stages: tuple[tuple[int, ...], ...]
     hidden: int
@@ -66,7 +67,8 @@ class Shape:
     gate_apart: bool  # activation of the gate and product are kept apart
     statistics: int  # bytes the fused attention keeps per head and query
     tensor: int
-    tensor_x: int  # ranks of a 2-D tensor-parallel group that share the rows of a linear; 0: tensor parallelism is not 2-D
+    # ranks of a 2-D tensor-parallel group that share the rows of a linear; 0: tensor parallelism is not 2-D
+    tensor_x: int
     pipeline: int
     context: int
     exchanged: int  # ranks that exchange heads for tokens around attention; 0: none
@@ -79,7 +81,9 @@ class Shape:
     splits: int  # parts per sequence of a sequence pipeline
     micro: int
     count: int  # micro-batches per step
-    open: str  # why activations may be fewer than counted: samples that are not padded, activations that are swapped out; "" when they are not
+    # why activations may be fewer than counted: samples that are not padded, activations that are swapped out; "" when
+    # they are not
+    open: str
     frozen: int  # copies of the weights beside the trained ones
     recompute: str
     method: str | None
@@ -87,7 +91,8 @@ class Shape:
     recompute_shared: bool  # a rank's chunks share that number, dealt out layer by layer
     full_layers: tuple[tuple[int, ...], ...] | None
     modules: frozenset[str]
-    operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]  # recomputed outputs, layers[v][s] beyond the fully recomputed
+    # recomputed outputs, layers[v][s] beyond the fully recomputed
+    operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]
     repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # matrix work of these operators, likewise
     doubtful: frozenset[str]  # kept outputs of which some may be gone at the peak
     parameter_bytes: int
@@ -131,8 +136,9 @@ class Shape:
 
     @property
     def split_tokens(self) -> float:
-        """S: tokens that stay on a rank between the tensor-parallel regions. 2-D tensor parallelism divides tokens by x and the hidden
-        size by y there, which are as many elements (MindSpeed 028de58, linear_2d_split_along_first_dim.py:71)."""
+        """S: tokens that stay on a rank between the tensor-parallel regions. 2-D tensor parallelism divides tokens by x
+        and the hidden size by y there, which are as many elements (MindSpeed 028de58,
+        linear_2d_split_along_first_dim.py:71)."""
         return self.tokens / self.tensor if self.sequence_parallel or self.tensor_x else self.tokens
 
     @property
@@ -155,7 +161,8 @@ class Shape:
         return self.experts is not None and 0 <= layer < len(self.experts.layers) and self.experts.layers[layer]
 
     def first_layer(self, virtual: int, rank: int) -> int:
-        """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r, of a folded pipeline in a V."""
+        """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r,
+        of a folded pipeline in a V."""
         if self.folded and virtual == 1:
             return sum(self.stages[0]) + sum(self.stages[1][rank + 1 :])
         return sum(map(sum, self.stages[:virtual])) + sum(self.stages[virtual][:rank])

@@ -1,7 +1,7 @@
 """Floating-point operations of a training step, model and hardware utilisation, throughput.
 
-Formulas as in the Megatron papers (Narayanan et al. 2021, Korthikanti et al. 2022) with grouped-query attention and gated
-MLPs; the attention term counts the full square, not the causal half. A multiply-add is two operations.
+Formulas as in the Megatron papers (Narayanan et al. 2021, Korthikanti et al. 2022) with grouped-query attention and
+gated MLPs; the attention term counts the full square, not the causal half. A multiply-add is two operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class Flops(NamedTuple):
 def layer_forward(s: Shape, routed: bool) -> tuple[float, float]:
     """Forward operations per token of one layer: linear part, attention scores part.
 
-    Linear: 2h(a + 2g)d + 2·a·d·h for projections, 2(g' + 1)h·f for the MLP (g' input projections; k experts and shared ones).
+    Linear: 2h(a + 2g)d + 2·a·d·h for projections, 2(g' + 1)h·f for the MLP (g' input projections; k experts and shared
+    ones).
     Scores: 4·s·a·d (queries by keys, weights by values).
     """
     h = s.hidden
@@ -41,7 +42,8 @@ def layer_forward(s: Shape, routed: bool) -> tuple[float, float]:
 
 
 def step(s: Shape) -> Flops:
-    """A step over the global batch: backward is twice the forward; selective recomputation repeats the scores, full the layer."""
+    """A step over the global batch: backward is twice the forward; selective recomputation repeats the scores,
+    full the layer."""
     layers = sum(map(sum, s.stages))
     tokens = s.sequence * s.micro * s.count * s.data
     linear = scores = repeated = 0.0
@@ -67,7 +69,8 @@ def _recomputed_share(s: Shape, layers: int) -> float:
 
 
 class Utilisation(NamedTuple):
-    """Of a measured step: tokens per second and device, model and hardware FLOPs utilisation (fractions of the peak)."""
+    """Of a measured step: tokens per second and device,
+    model and hardware FLOPs utilisation (fractions of the peak)."""
 
     tokens: float
     mfu: float

@@ -8,7 +8,8 @@ from preflight.memory.shape import Shape
 
 
 def cached_per_token(s: Shape, cache_bytes: int = 2) -> float:
-    """Bytes of cache per token and layer: keys and values of g heads, 2·g·d; latent attention keeps kv_rank + rope once."""
+    """Bytes of cache per token and layer: keys and values of g heads, 2·g·d;
+    latent attention keeps kv_rank + rope once."""
     if s.latent is not None:
         return cache_bytes * (s.latent.kv_rank + s.latent.rope)
     return cache_bytes * 2 * max(s.groups / s.tensor, 1) * s.head_dim

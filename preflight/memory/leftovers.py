@@ -17,14 +17,21 @@ def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
         Term("workspaces", work, work, "Transformer Engine, cuBLAS", "steady"),
         Term("fp8 weight caches", least, most, "copies of linear weights, 1 byte each", "steady"),
         Term("gathered inputs", grid_buffer(s), grid_buffer(s), "2 T f / x", "steady"),
-        Term("placeholders of weight gradients", 0.0, placeholders(s, rank), "2 x linear weights, one of each shape", "steady"),
+        Term(
+            "placeholders of weight gradients",
+            0.0,
+            placeholders(s, rank),
+            "2 x linear weights, one of each shape",
+            "steady",
+        ),
     )
     return [term for term in found if term.high]
 
 
 def fixed(s: Shape) -> float:
     """Workspaces: Transformer Engine and cuBLAS 72 MiB on A100, 100 MiB from Hopper on, 112 MiB with local layers;
-    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on. Ascend's libraries keep theirs outside the allocator."""
+    four streams of 32 MiB more for multi-stream grouped GEMM from Hopper on. Ascend's libraries keep theirs outside the
+    allocator."""
     if s.kernels not in CUDA:
         return 0.0
     base = 112 if s.kernels == "local" else 72 if s.architecture == 8 else 100
@@ -32,15 +39,16 @@ def fixed(s: Shape) -> float:
 
 
 def grid_buffer(s: Shape) -> float:
-    """2-D tensor parallelism gathers into one buffer that grows to the widest use, the gradient of the MLP's input projection, 2·T·g·f/x,
-    and stays (MindSpeed 028de58, linear_2d_split_along_first_dim.py:186, comm_utils.py)."""
+    """2-D tensor parallelism gathers into one buffer that grows to the widest use, the gradient of the MLP's input
+    projection, 2·T·g·f/x, and stays (MindSpeed 028de58, linear_2d_split_along_first_dim.py:186, comm_utils.py)."""
     return 2 * s.tokens * s.projections * s.ffn / s.tensor_x if s.tensor_x else 0.0
 
 
 def caches(s: Shape, n: Parameters) -> tuple[float, float]:
-    """FP8 compute: a copy of each linear weight unless weights are FP8 themselves, and one transposed: the matrix units before Blackwell
-    multiply rows by rows alone, and recipes that scale blocks scale rows and columns apart (Transformer Engine 2.17,
-    pytorch/tensor/utils.py:936, module/linear.py:405-432); older ones turn FP8 weights anew each time. MXFP8 weights are gathered in 16 bits."""
+    """FP8 compute: a copy of each linear weight unless weights are FP8 themselves, and one transposed: the matrix units
+    before Blackwell multiply rows by rows alone, and recipes that scale blocks scale rows and columns apart
+    (Transformer Engine 2.17, pytorch/tensor/utils.py:936, module/linear.py:405-432); older ones turn FP8 weights anew
+    each time. MXFP8 weights are gathered in 16 bits."""
     if not s.fp8:
         return 0.0, 0.0
     blocks = s.fp8_recipe in ("mxfp8", "blockwise")
@@ -51,9 +59,10 @@ def caches(s: Shape, n: Parameters) -> tuple[float, float]:
 
 
 def placeholders(s: Shape, rank: int) -> float:
-    """A linear that accumulates its weight gradient in place hands autograd a tensor in its stead, one for each shape, which is kept for
-    good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts since 2.10; Megatron-LM d98e8a6
-    tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no argument tells."""
+    """A linear that accumulates its weight gradient in place hands autograd a tensor in its stead, one for each shape,
+    which is kept for good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts
+    since 2.10; Megatron-LM d98e8a6 tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no
+    argument tells."""
     if s.kernels not in CUDA or not s.gradient_fusion or s.adapters:
         return 0.0
     each = 2 if s.fp8_parameters else s.parameter_bytes
@@ -88,8 +97,9 @@ def attention(s: Shape) -> set[tuple[float, float]]:
 
 
 def last_inputs(s: Shape, rank: int) -> float:
-    """Each part of the model that another rank feeds keeps its last input, and the gradient of it, until the next one comes: 2 x 2·S·h
-    (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers are at work that input is one of those in flight."""
+    """Each part of the model that another rank feeds keeps its last input, and the gradient of it, until the next one
+    comes: 2 x 2·S·h (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers are at work
+    that input is one of those in flight."""
     if s.pipeline == 1 or s.kernels not in (*CUDA, TORCH_NPU):
         return 0.0
     own = 1 if rank == 0 else 0

@@ -1,6 +1,7 @@
 """Logits and loss on the last stage, in bytes.
 
-Source: Megatron-LM d98e8a6, megatron/core/tensor_parallel/cross_entropy.py and megatron/core/fusions/fused_cross_entropy.py.
+Source: Megatron-LM d98e8a6, megatron/core/tensor_parallel/cross_entropy.py and
+megatron/core/fusions/fused_cross_entropy.py.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ def logits(s: Shape) -> float:
 
 
 def loss_bytes(s: Shape) -> float:
-    """bf16 logits and what the loss keeps in fp32, bytes a logit: unfused 6, with a copy 10, fused natively 10, by Transformer Engine 2; a tanh before it 2."""
+    """bf16 logits and what the loss keeps in fp32, bytes a logit: unfused 6, with a copy 10, fused natively 10, by
+    Transformer Engine 2; a tanh before it 2."""
     return (PER_LOGIT.get(s.cross_entropy, 6) + (2 if s.capped else 0)) * logits(s)
 
 
 PAIR, PAIR_LEAST = 24, 12
-"""Preference pairs (MindSpeed-LLM c77308a, tasks/posttrain/dpo, posttrain/utils.py:152-189), bytes a policy logit, all fp32:
-outputs of both models 8 and the policy's exponentials 4 stay; the reference's exponentials, shifted and final logits 12 pass."""
+"""Preference pairs (MindSpeed-LLM c77308a, tasks/posttrain/dpo, posttrain/utils.py:152-189), bytes a policy logit, all
+fp32: outputs of both models 8 and the policy's exponentials 4 stay; the reference's exponentials, shifted and final
+logits 12 pass."""
 
 
 def kept(s: Shape) -> tuple[float, float]:
@@ -34,17 +37,20 @@ def kept(s: Shape) -> tuple[float, float]:
 
 
 def kept_bytes(s: Shape) -> float:
-    """What the loss of a prediction depth keeps for its backward pass while the main loss is at work: the fp32 softmax; Transformer Engine
-    the gradient in the place of the logits. Logits are gone when the function returns (multi_token_prediction.py:932-1060)."""
+    """What the loss of a prediction depth keeps for its backward pass while the main loss is at work: the fp32 softmax;
+    Transformer Engine the gradient in the place of the logits. Logits are gone when the function returns
+    (multi_token_prediction.py:932-1060)."""
     return KEPT.get(s.cross_entropy, PER_LOGIT.get(s.cross_entropy, 6)) * logits(s)
 
 
 def head_input(s: Shape) -> float:
-    """Final norm's input and the output layer's input: 2 x 2·S·h; 2-D tensor parallelism gathers the latter (tp_2d/adaptor.py:131)."""
+    """Final norm's input and the output layer's input: 2 x 2·S·h;
+    2-D tensor parallelism gathers the latter (tp_2d/adaptor.py:131)."""
     return 2 * (s.split_tokens + (s.tokens if s.tensor_x else s.split_tokens)) * s.hidden
 
 
 def logits_gradient(s: Shape) -> float:
-    """The other moment: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t, unless accumulated in place) and its input gathered."""
+    """The other moment: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t,
+    unless accumulated in place) and its input gathered."""
     weight = 0.0 if s.gradient_fusion else 2 * s.vocab * s.hidden / s.tensor
     return 2 * logits(s) + weight + 2 * s.tokens * s.hidden

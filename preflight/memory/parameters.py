@@ -39,7 +39,13 @@ def attention(s: Shape) -> float:
     if s.latent is None:
         groups = max(s.groups / t, 1)
         rows = (s.heads / t + 2 * groups) * s.head_dim
-        return h * rows + s.heads * s.head_dim * h / t + (rows if s.qkv_bias else 0) + (h if s.bias else 0) + (2 * s.head_dim * s.norm if s.qk_norm else 0)
+        return (
+            h * rows
+            + s.heads * s.head_dim * h / t
+            + (rows if s.qkv_bias else 0)
+            + (h if s.bias else 0)
+            + (2 * s.head_dim * s.norm if s.qk_norm else 0)
+        )
     m = s.latent
     qk = m.nope + m.rope
     query = h * s.heads * qk / t if m.q_rank is None else h * m.q_rank + m.q_rank * s.heads * qk / t + m.q_rank * s.norm
@@ -89,7 +95,8 @@ def mtp(s: Shape) -> tuple[float, float]:
 
 
 def widest(s: Shape) -> float:
-    """Elements of the largest matrix of a layer that is no expert: queries, keys and values together, or the MLP's input."""
+    """Elements of the largest matrix of a layer that is no expert: queries, keys and values together,
+    or the MLP's input."""
     h, t = s.hidden, s.tensor
     attention_in = h * (s.heads + 2 * s.groups) * s.head_dim / t if s.latent is None else s.heads * s.latent.v * h / t
     wide = s.ffn if s.experts is None or not all(s.experts.layers) else s.experts.shared
@@ -102,7 +109,8 @@ def widest_expert(s: Shape) -> float:
 
 
 def adapters(s: Shape) -> float:
-    """Low-rank adapters of a layer: r·(in + out) a linear; the half on the side that tensor parallelism leaves whole is replicated."""
+    """Low-rank adapters of a layer: r·(in + out) a linear;
+    the half on the side that tensor parallelism leaves whole is replicated."""
     h, t, out = s.hidden, s.tensor, 0.0
     v = s.latent.v if s.latent else s.head_dim
     wide = s.projections * s.ffn / t
@@ -124,8 +132,8 @@ def adapters(s: Shape) -> float:
 
 
 def stage(s: Shape, rank: int) -> Parameters:
-    """Parameters of a pipeline rank: its chunks' layers; embedding V·h/t on the first; output V·h/t on the last unless it is
-    the first stage's tied embedding; final norm and multi-token prediction on the last."""
+    """Parameters of a pipeline rank: its chunks' layers; embedding V·h/t on the first; output V·h/t on the last unless
+    it is the first stage's tied embedding; final norm and multi-token prediction on the last."""
     parts = [layers(s, s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
     dense, expert = sum(p[0] for p in parts), sum(p[1] for p in parts)
     table = s.vocab * s.hidden / s.tensor

@@ -1,8 +1,8 @@
 """The most a pipeline rank has allocated during a step, and what is left after it; bytes.
 
-Three moments compete: the loss (logits kept in fp32 with all activations alive), the output layer's backward (its weight
-gradient in bf16), and the backward of a layer (its temporaries). Source: facts of the caching allocator as Megatron-LM
-reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocated-bytes).
+Three moments compete: the loss (logits kept in fp32 with all activations alive), the output layer's backward (its
+weight gradient in bf16), and the backward of a layer (its temporaries). Source: facts of the caching allocator as
+Megatron-LM reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocated-bytes).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def kept_layers(s: Shape, rank: int) -> dict[str, float]:
 
 
 class _Kind(NamedTuple):
-    """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed, else its operators but the named ones."""
+    """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed,
+    else its operators but the named ones."""
 
     what: str
     experts: bool = False
@@ -45,7 +46,8 @@ def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> _Kind:
 
 
 def _recomputed_operators(s: Shape, v: int, rank: int, index: int) -> frozenset[str]:
-    """Outputs that patterns recompute in a layer: in so many layers of the chunk, after those that are recomputed as a whole."""
+    """Outputs that patterns recompute in a layer: in so many layers of the chunk,
+    after those that are recomputed as a whole."""
     if not s.operators:
         return frozenset()
     beyond = index - (s.full_layers[v][rank] if s.full_layers is not None else 0)
@@ -71,7 +73,10 @@ def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
 def loss_terms(s: Shape) -> list[Term]:
     """What the last stage holds for the loss, multi-token prediction included."""
     depth_logits = s.mtp * (loss.kept_bytes(s) + 12 * s.split_tokens * s.hidden)
-    terms = [Term("logits and loss", *loss.kept(s), "bytes per logit x T V / t"), _term("output layer's input", loss.head_input(s), "4 S h")]
+    terms = [
+        Term("logits and loss", *loss.kept(s), "bytes per logit x T V / t"),
+        _term("output layer's input", loss.head_input(s), "4 S h"),
+    ]
     if put_off := min(s.deferred, s.count):
         size = put_off * (2 * loss.logits(s) + 2 * s.tokens * s.hidden)
         terms.append(_term("deferred output gradients", size, f"{put_off} x (2 T V / t + 2 T h)"))
@@ -80,7 +85,13 @@ def loss_terms(s: Shape) -> list[Term]:
         terms.append(_term("losses of earlier micro-batches", earlier, f"{s.count - 1} x (softmax + 4 S h)"))
     if s.mtp:
         parts = activations.layer(s, s.routed(len(s.experts.layers) - 1 if s.experts else 0))
-        terms.append(_term("multi-token prediction", depth_logits + s.mtp * sum(parts.values()), "per depth: a layer, logits, 12 S h"))
+        terms.append(
+            _term(
+                "multi-token prediction",
+                depth_logits + s.mtp * sum(parts.values()),
+                "per depth: a layer, logits, 12 S h",
+            )
+        )
     return terms
 
 
@@ -120,7 +131,9 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     """Everything alive at the worst moment of a step beyond the steady bytes."""
     kept = kept_layers(s, rank)
     terms = [
-        Term(f"activations: {name}", 0.0 if name in s.doubtful else size, size, "in flight x layers x bytes per layer") for name, size in kept.items() if size
+        Term(f"activations: {name}", 0.0 if name in s.doubtful else size, size, "in flight x layers x bytes per layer")
+        for name, size in kept.items()
+        if size
     ]
     mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
     if rank == 0 and s.hidden_dropout:
@@ -142,9 +155,9 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
 
 
 def gathered(s: Shape, rank: int) -> float:
-    """Fully sharded weights are whole around the layer at work: it, the next one fetched ahead, and its gradient before it is
-    scattered (with double buffers two). Megatron-FSDP's units are layers: tables stay whole from their use to the end of the
-    backward pass (megatron_fsdp.py:590-600); with sharded gradients alone a layer's gradient is whole."""
+    """Fully sharded weights are whole around the layer at work: it, the next one fetched ahead, and its gradient before
+    it is scattered (with double buffers two). Megatron-FSDP's units are layers: tables stay whole from their use to the
+    end of the backward pass (megatron_fsdp.py:590-600); with sharded gradients alone a layer's gradient is whole."""
     if s.weights_sharded or s.zero < (2 if s.fsdp else 3):
         return 0.0
     layer = max(parameters.dense_layer(s), sum(parameters.expert_layer(s)) if s.experts else 0.0)
@@ -156,13 +169,21 @@ def gathered(s: Shape, rank: int) -> float:
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:
-    """Deterministic mode before Hopper picks the backend by flash-attn's version: below 2.4.1 none is left but unfused attention,
-    which keeps its scores; from Hopper on cuDNN's is deterministic too (Transformer Engine, get_attention_backend)."""
+    """Deterministic mode before Hopper picks the backend by flash-attn's version: below 2.4.1 none is left but unfused
+    attention, which keeps its scores; from Hopper on cuDNN's is deterministic too (Transformer Engine,
+    get_attention_backend)."""
     if not s.attention.endswith("if-deterministic") or s.architecture >= HOPPER or "core_attn" in s.modules:
         return []
-    alive = sum(count * sum(not recomputed(s, v, rank, i) for i in range(s.stages[v][rank])) for v, count in enumerate(schedule.in_flight(s, rank)))
+    alive = sum(
+        count * sum(not recomputed(s, v, rank, i) for i in range(s.stages[v][rank]))
+        for v, count in enumerate(schedule.in_flight(s, rank))
+    )
     size = alive * activations.scores(s)
-    return [Term("scores, should attention not be fused", 0.0, size, "layers in flight x scores", "device")] if size else []
+    return (
+        [Term("scores, should attention not be fused", 0.0, size, "layers in flight x scores", "device")]
+        if size
+        else []
+    )
 
 
 def _term(name: str, size: float, formula: str) -> Term:

@@ -110,7 +110,16 @@ _WORDS = {
     "model.v_dim": "head size of values",
 }
 _PLURAL = ("layers per stage", "attention heads", "recomputed layers per stage")
-_MAY_BE_0 = ("model.gate_kept", "layout.exchanged", "layout.deferred", "model.positions", "model.experts", "model.mtp", "model.shared_ffn", "recompute.layers")
+_MAY_BE_0 = (
+    "model.gate_kept",
+    "layout.exchanged",
+    "layout.deferred",
+    "model.positions",
+    "model.experts",
+    "model.mtp",
+    "model.shared_ffn",
+    "recompute.layers",
+)
 _NO_SIZE = ("layout.stages", "precision.parameters", "optimizer.name")
 MOST = 1 << 48  # no size of a run is larger; a float stays exact
 MOST_LAYERS = 100_000
@@ -140,7 +149,8 @@ def _raw(values: Mapping[str, Value], name: str) -> Any:
 
 
 def _sizes(values: Mapping[str, Value]) -> None:
-    """Sizes must be whole numbers of at least 1 (counts of what may be absent at least 0): rules say so, here nothing is estimated."""
+    """Sizes must be whole numbers of at least 1 (counts of what may be absent at least 0): rules say so,
+    here nothing is estimated."""
     for name, words in _WORDS.items():
         size = _raw(values, name)
         if name in _NO_SIZE or size is None:
@@ -155,9 +165,15 @@ def _sizes(values: Mapping[str, Value]) -> None:
 
 def _stages(values: Mapping[str, Value]) -> None:
     """Every pipeline rank has a number of layers in every chunk; recomputed layers are said for the same ranks."""
-    stages, pipeline, full = (_raw(values, name) for name in ("layout.stages", "layout.pipeline", "recompute.full_layers"))
+    stages, pipeline, full = (
+        _raw(values, name) for name in ("layout.stages", "layout.pipeline", "recompute.full_layers")
+    )
     held = [count for row in stages for count in row]
-    if not held or any(len(row) != pipeline for row in stages) or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in held):
+    if (
+        not held
+        or any(len(row) != pipeline for row in stages)
+        or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in held)
+    ):
         raise Missing("the layers per stage do not cover the pipeline stages")
     if not 0 < sum(held) <= MOST_LAYERS or len(held) > MOST_CHUNKS:
         raise Missing(f"{sum(held)} layers in {len(held)} parts are no usable model")

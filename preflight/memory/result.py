@@ -1,4 +1,5 @@
-"""What an estimate says: terms per stage, steady and peak bytes, what the device needs, the verdict. Bytes throughout."""
+"""What an estimate says: terms per stage, steady and peak bytes, what the device needs, the verdict.
+Bytes throughout."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from typing import Literal
 from preflight.source.record import NamedTuple, dataclass
 
 LOW = 0.92
-"""Of the predicted low end, what is allocated at the least: no measured dense run was below 0.96 (benchmarks/memory.py)."""
+"""Of the predicted low end, what is allocated at the least:
+no measured dense run was below 0.96 (benchmarks/memory.py)."""
 LOW_MIXED = 0.87
-"""The same with experts or FP8, where a bound from dense runs does not hold: 1 / the margin of such runs; the lowest had 0.92."""
+"""The same with experts or FP8, where a bound from dense runs does not hold: 1 / the margin of such runs;
+the lowest had 0.92."""
 
 Verdict = Literal["does-not-fit", "at-risk", "fits", "unknown"]
 
@@ -46,7 +49,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """Stages in pipeline order. unknown: why nothing (or not everything) could be estimated. budget: bytes of the device, None unknown."""
+    """Stages in pipeline order. unknown: why nothing (or not everything) could be estimated. budget: bytes of the
+    device, None unknown."""
 
     stages: tuple[Stage, ...] = ()
     verdict: Verdict = "unknown"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from preflight.memory.shape import Shape
 
 ALL_FORWARD = "all-forward"
-"""The interleaved schedule of old where there are as many micro-batches as stages: no backward pass before the last forward pass."""
+"""The interleaved schedule of old where there are as many micro-batches as stages:
+no backward pass before the last forward pass."""
 
 
 def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
@@ -28,9 +29,9 @@ def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
 
 
 def _interleaved(s: Shape, warm_up: int) -> tuple[float, ...]:
-    """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one after another.
-    Where experts' communication is overlapped, the step that is alive with them has been warm-up and the next one trades layers with
-    the backward pass (schedules.py:966-970)."""
+    """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one
+    after another. Where experts' communication is overlapped, the step that is alive with them has been warm-up and the
+    next one trades layers with the backward pass (schedules.py:966-970)."""
     rounds, rest = divmod(warm_up, s.group * s.virtual)
     left = s.count - rounds * s.group
     group = min(s.group, left) if left > 0 else s.group

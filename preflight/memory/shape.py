@@ -171,7 +171,9 @@ def _latent(get: Any) -> Latent | None:
     kv_rank, nope, rope, v = (get(f"model.{name}") for name in ("kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"))
     if None in (kv_rank, nope, rope, v):
         raise Missing("a dimension of the latent attention is not known")
-    return Latent(q_rank=get("model.q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v, padded=get("model.padded_dims"))
+    return Latent(
+        q_rank=get("model.q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v, padded=get("model.padded_dims")
+    )
 
 
 def _experts(get: Any, layers: int) -> Experts | None:
@@ -192,7 +194,8 @@ def _experts(get: Any, layers: int) -> Experts | None:
 
 
 def _capacity(factor: object) -> float | None:
-    """How many times its even share of tokens an expert takes; None where none is dropped, which MindFormers also writes -1."""
+    """How many times its even share of tokens an expert takes; None where none is dropped,
+    which MindFormers also writes -1."""
     if factor is None:
         return None
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not abs(factor) <= MOST:

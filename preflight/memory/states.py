@@ -17,21 +17,24 @@ MOMENTS = {"adam": 2, "adamw": 2, "lamb": 2, "came": 2, "sgd": 1, "muon": 1, "li
 
 
 def states_per_parameter(s: Shape) -> float:
-    """Bytes of optimizer state per parameter beside the master copy: Adam 2 moments, SGD and Muon 1, 8-bit Adam 2 bytes, LOMO 0."""
+    """Bytes of optimizer state per parameter beside the master copy: Adam 2 moments, SGD and Muon 1,
+    8-bit Adam 2 bytes, LOMO 0."""
     if s.optimizer == "adam8bit":
         return 2.0
     return MOMENTS.get(s.optimizer, 2) * s.state_bytes
 
 
 def sharded(s: Shape, n: Parameters, level: int) -> float:
-    """Parameters a rank keeps when what is sharded from this ZeRO level on is divided: dense over shards, experts over theirs."""
+    """Parameters a rank keeps when what is sharded from this ZeRO level on is divided: dense over shards,
+    experts over theirs."""
     if s.zero < level:
         return n.total
     return n.replicated / s.shards + n.expert / s.expert_shards
 
 
 class Share(NamedTuple):
-    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer), at the least and at the most."""
+    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer),
+    at the least and at the most."""
 
     layers: float
     fewest: float
@@ -39,7 +42,8 @@ class Share(NamedTuple):
 
 
 def shares(s: Shape, n: Parameters) -> Share:
-    """Where whole parameters are dealt out (layer-wise optimizers), no rank can have less than one, and the fullest counts."""
+    """Where whole parameters are dealt out (layer-wise optimizers), no rank can have less than one,
+    and the fullest counts."""
     tables = n.embedding + n.output
     if s.zero < 1:
         return Share(n.total - tables, tables, tables)
@@ -53,31 +57,55 @@ def shares(s: Shape, n: Parameters) -> Share:
 
 def steady_terms(s: Shape, n: Parameters) -> list[Term]:
     """Weights, gradients, master copy and moments."""
-    weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3) + ((n.embedding + n.output) if s.fp8_parameters else 0)
+    weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3) + (
+        (n.embedding + n.output) if s.fp8_parameters else 0
+    )
     whole, n = n, n.trained
     gradients = s.gradient_bytes * sharded(s, n, 2)
     here = 0.0 if s.swapped else 1 - s.offload
     own = shares(s, n)
     per_table = 2 * s.state_bytes if s.optimizer == "muon" else states_per_parameter(s)
     master = {tables: s.master_bytes * (own.layers + tables) * here for tables in (own.fewest, own.tables)}
-    moments = {tables: (states_per_parameter(s) * own.layers + per_table * tables) * here for tables in (own.fewest, own.tables)}
+    moments = {
+        tables: (states_per_parameter(s) * own.layers + per_table * tables) * here
+        for tables in (own.fewest, own.tables)
+    }
     over = f" / {s.shards}" if s.zero else ""
-    reference = [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters, frozen")] if s.frozen else []
-    each = f"{states_per_parameter(s):g} (tables {per_table:g})" if per_table != states_per_parameter(s) else f"{per_table:g}"
+    reference = (
+        [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters, frozen")]
+        if s.frozen
+        else []
+    )
+    each = (
+        f"{states_per_parameter(s):g} (tables {per_table:g})"
+        if per_table != states_per_parameter(s)
+        else f"{per_table:g}"
+    )
     return [
         *reference,
-        _term("weights", weights, f"{s.parameter_bytes} x {whole.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}"),
+        _term(
+            "weights",
+            weights,
+            f"{s.parameter_bytes} x {whole.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}",
+        ),
         _term("gradients", gradients, f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}"),
-        Term("master weights", master[own.fewest], master[own.tables], f"{s.master_bytes} x {n.total:.4g}{over}", "steady"),
+        Term(
+            "master weights",
+            master[own.fewest],
+            master[own.tables],
+            f"{s.master_bytes} x {n.total:.4g}{over}",
+            "steady",
+        ),
         Term("optimizer states", moments[own.fewest], moments[own.tables], f"{each} x {n.total:.4g}{over}", "steady"),
     ]
 
 
 def at_step(s: Shape, n: Parameters) -> float:
-    """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none smaller
-    than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened for the update, one
-    parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22 (cbe4363) updates a
-    parameter out of place: an fp32 copy of it; a later one in place, which only the release tells apart."""
+    """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none
+    smaller than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened
+    for the update, one parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22
+    (cbe4363) updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release tells
+    apart."""
     n = n.trained
     if s.swapped:
         return (s.master_bytes + states_per_parameter(s)) * max(sharded(s, n, 1) / s.swapped, piece(s, n))

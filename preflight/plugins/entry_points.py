@@ -1,4 +1,5 @@
-"""Entry points of a group, read from the folders on the path: `importlib.metadata` does the same in forty times as long.
+"""Entry points of a group, read from the folders on the path:
+`importlib.metadata` does the same in forty times as long.
 
 Whatever this cannot judge (a zip file on the path, an egg, a finder of somebody's own) is left to `importlib.metadata`.
 """
@@ -22,7 +23,8 @@ class EntryPoint(NamedTuple):
 
 
 def entry_points(group: str) -> list[EntryPoint]:
-    """Every entry point of a group, sorted by distribution and name; the first of two with one name on the path holds."""
+    """Every entry point of a group, sorted by distribution and name;
+    the first of two with one name on the path holds."""
     found: dict[tuple[str, str], EntryPoint] = {}
     for point in _listed(group) if _foreign() else _scanned(group):
         found.setdefault((point.distribution, point.name), point)
@@ -31,7 +33,9 @@ def entry_points(group: str) -> list[EntryPoint]:
 
 def _foreign() -> bool:
     finders = (finder for finder in sys.meta_path if hasattr(finder, "find_distributions"))
-    return any(getattr(finder, "__name__", "") != "PathFinder" for finder in finders) or any(map(os.path.isfile, sys.path))
+    return any(getattr(finder, "__name__", "") != "PathFinder" for finder in finders) or any(
+        map(os.path.isfile, sys.path)
+    )
 
 
 def _listed(group: str) -> Iterator[EntryPoint]:
@@ -62,7 +66,11 @@ def _points(folder: str, group: str) -> Iterator[EntryPoint]:
     if group not in text:
         return
     about = _text(os.path.join(folder, "METADATA")) or _text(os.path.join(folder, "PKG-INFO"))
-    head = dict(line.split(": ", 1) for line in about.partition("\n\n")[0].splitlines() if ": " in line and not line.startswith(" "))
+    head = dict(
+        line.split(": ", 1)
+        for line in about.partition("\n\n")[0].splitlines()
+        if ": " in line and not line.startswith(" ")
+    )
     section = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):

@@ -1,4 +1,5 @@
-"""The four hooks. Each is called once at start, takes no arguments and returns values; preflight's own loop does the rest."""
+"""The four hooks. Each is called once at start, takes no arguments and returns values;
+preflight's own loop does the rest."""
 
 from __future__ import annotations
 
@@ -33,4 +34,5 @@ def preflight_devices() -> Sequence[Device]:  # type: ignore[empty-body]
 
 @hookspec
 def preflight_reporters() -> Sequence[tuple[str, str]]:  # type: ignore[empty-body]
-    """Output formats: name and "module:function"; the function takes a Report and a Look and gives the text to write."""
+    """Output formats: name and "module:function";
+    the function takes a Report and a Look and gives the text to write."""

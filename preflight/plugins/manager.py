@@ -101,7 +101,10 @@ def load(extra: Iterable[object] = ()) -> Plugins:
                 mark(plugin)
             manager.register(plugin, name)
         except Exception as error:
-            raise PluginError(f"plugin {name!r} of {distribution} {version} ({target}) cannot be loaded: {type(error).__name__}: {error}") from error
+            raise PluginError(
+                f"plugin {name!r} of {distribution} {version} ({target}) cannot be loaded: "
+                f"{type(error).__name__}: {error}"
+            ) from error
     for plugin in extra:
         mark(plugin)
         manager.register(plugin)
@@ -113,7 +116,8 @@ def load(extra: Iterable[object] = ()) -> Plugins:
 
 
 class _Alone:
-    """The hooks where preflight's own plugin is the only one: pluggy has nothing to combine, and costs 10 ms to import."""
+    """The hooks where preflight's own plugin is the only one: pluggy has nothing to combine,
+    and costs 10 ms to import."""
 
     def __init__(self, plugin: object) -> None:
         self._plugin = plugin
@@ -130,5 +134,9 @@ def mark(plugin: object) -> None:
     for name in dir(plugin):
         function = getattr(plugin, name)
         function = getattr(function, "__func__", function)
-        if name.startswith("preflight_") and getattr(function, "__module__", "").startswith("preflight.") and not hasattr(function, "preflight_impl"):
+        if (
+            name.startswith("preflight_")
+            and getattr(function, "__module__", "").startswith("preflight.")
+            and not hasattr(function, "preflight_impl")
+        ):
             hookimpl(function)

@@ -10,7 +10,9 @@ from preflight.source.finding import Finding
 
 def line(finding: Finding) -> str:
     """`path:line:column: severity: message [rule]`."""
-    return plain(f"{finding.path}:{finding.line}:{finding.column}: {finding.severity}: {finding.message} [{finding.rule}]")
+    return plain(
+        f"{finding.path}:{finding.line}:{finding.column}: {finding.severity}: {finding.message} [{finding.rule}]"
+    )
 
 
 def render(report: Report, look: Look = Look()) -> str:

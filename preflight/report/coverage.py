@@ -14,11 +14,15 @@ from preflight.lint.evidence import evidence
 from preflight.lint.rule import Checkable, Rule
 
 _PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
-HOW = "A check counts as covered when a rule that names its place upstream speaks on an example that upstream refuses there."
+HOW = (
+    "A check counts as covered when a rule that names its place upstream speaks on an example that upstream "
+    "refuses there."
+)
 
 
 def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
-    """Per framework and version: how many checks are covered, and which are left out for what reason; on request also those without one."""
+    """Per framework and version: how many checks are covered, and which are left out for what reason;
+    on request also those without one."""
     wanted = tuple(frameworks)
     lines = [HOW]
     for name, found in measured().items():
@@ -36,7 +40,10 @@ def _releases(framework: str) -> Iterator[str]:
         return
     yield from ("", f"{framework}, as its sources say it release by release:")
     for release, found in known.decided().items():
-        yield f"  {release}: {sum(found)} checks, {found[0]} with a rule, {found[1]} left out for a reason, {found[2]} open"
+        yield (
+            f"  {release}: {sum(found)} checks, {found[0]} with a rule, {found[1]} left out for a reason, "
+            f"{found[2]} open"
+        )
 
 
 def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]:
@@ -46,13 +53,18 @@ def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]
         reasons.setdefault(why, []).append(place)
     bare = reasons.pop("", [])
     excused = checks - covered - len(bare)
-    yield f"{name}: {covered} of {checks} covered ({100 * covered // checks} %), {excused} left out for a reason, {len(bare)} not covered"
+    yield (
+        f"{name}: {covered} of {checks} covered ({100 * covered // checks} %), {excused} left out for a reason, "
+        f"{len(bare)} not covered"
+    )
     yield f"  {found['source']}"
     for why, places in reasons.items():
         yield f"  left out, {why}:"
         yield from (f"    {place}" for place in places)
     if listed := found.get("automatic"):
-        yield f"  listed by machine besides: {sum(listed.values())} checks (schemas/coverage/mindformers-automatic.json)"
+        yield (
+            f"  listed by machine besides: {sum(listed.values())} checks (schemas/coverage/mindformers-automatic.json)"
+        )
         yield from (f"    {count} {kind}" for kind, count in listed.items())
     if bare:
         yield f"  not covered{'' if missing else f': {len(bare)} (--missing lists them)'}"

@@ -33,7 +33,9 @@ def marks(finding: Finding) -> list[Mark]:
     """The places of a finding, its own first."""
     assert finding.severity is not None
     own = Mark(finding.span, "", "^", COLORS[finding.severity])
-    others = dict.fromkeys(r for r in finding.related if (r.span.path, r.span.start) != (finding.span.path, finding.span.start))
+    others = dict.fromkeys(
+        r for r in finding.related if (r.span.path, r.span.start) != (finding.span.path, finding.span.start)
+    )
     return [own, *(Mark(r.span, r.label, "-", "cyan") for r in islice(others, MOST_MARKS))]
 
 
@@ -46,7 +48,9 @@ def excerpt(finding: Finding, look: Look) -> Iterator[str]:
     gutter = max(len(str(mark.span.line)) for mark in places)
     for name, group in sources.items():
         if name != finding.path:
-            yield look.paint(f"{' ' * gutter}::: ", "dim") + plain(f"{name}:{group[0].span.line}:{group[0].span.column}")
+            yield look.paint(f"{' ' * gutter}::: ", "dim") + plain(
+                f"{name}:{group[0].span.line}:{group[0].span.column}"
+            )
         yield from _lines(group[0].span.source, group, gutter, look)
 
 

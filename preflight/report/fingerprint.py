@@ -16,7 +16,12 @@ def fingerprints(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     """Each finding with a hash of what it is about; equal ones are numbered in order."""
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:
-        about = (finding.rule, finding.path.replace("\\", "/"), ".".join(map(str, finding.key)), finding.span.source.line(finding.line).strip()[:LONGEST])
+        about = (
+            finding.rule,
+            finding.path.replace("\\", "/"),
+            ".".join(map(str, finding.key)),
+            finding.span.source.line(finding.line).strip()[:LONGEST],
+        )
         seen[about] += 1
         text = "\0".join((*about, str(seen[about])))
         yield finding, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -44,17 +44,30 @@ class Bar(NamedTuple):
 
 def render(report: Report, look: Look = Look()) -> str:
     """The report as a page; every text is escaped by the template."""
-    environment = Environment(loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     counts = {str(s): sum(f.severity is s for f in report.findings) for s in Severity}
     runs = [run for job in report.jobs if (run := _run(job))]
     return environment.get_template("report.html.j2").render(
-        report=report, version=preflight.__version__, counts=counts, context=_context, plain=plain, counted=counted, runs=runs, page=section_url
+        report=report,
+        version=preflight.__version__,
+        counts=counts,
+        context=_context,
+        plain=plain,
+        counted=counted,
+        runs=runs,
+        page=section_url,
     )
 
 
 def _context(finding: Finding) -> Iterator[Line]:
     """The lines around a finding; the first line of its place is marked."""
-    source, start, end = finding.span.source, finding.span.source.position(finding.span.start), finding.span.end_position
+    source, start, end = (
+        finding.span.source,
+        finding.span.source.position(finding.span.start),
+        finding.span.end_position,
+    )
     for number in range(max(1, start.line - CONTEXT), min(len(source.starts), start.line + CONTEXT) + 1):
         text = source.line(number)
         if number != start.line:
@@ -62,7 +75,12 @@ def _context(finding: Finding) -> Iterator[Line]:
             continue
         stop = end.column - 1 if end.line == start.line else len(text)
         at = start.column - 1
-        yield Line(number, plain(text[max(0, at - REACH) : at]), plain(text[at : min(stop, at + REACH)]), plain(text[stop : stop + REACH]))
+        yield Line(
+            number,
+            plain(text[max(0, at - REACH) : at]),
+            plain(text[at : min(stop, at + REACH)]),
+            plain(text[stop : stop + REACH]),
+        )
 
 
 def _run(job: Job) -> dict[str, Any] | None:
@@ -79,7 +97,10 @@ def _run(job: Job) -> dict[str, Any] | None:
         "verdict": estimate.verdict,
         "bars": bars,
         "color": {name: index % COLORS for index, name in enumerate(names)},
-        "rows": [(name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars]) for name in names],
+        "rows": [
+            (name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars])
+            for name in names
+        ],
         "limit": 100 * estimate.budget / width if estimate.budget else None,
         "layout": [
             (name, value.raw)
@@ -92,4 +113,6 @@ def _run(job: Job) -> dict[str, Any] | None:
 def _shares(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:
     """Terms that can be seen, largest first: name, GiB, share of the width in percent."""
     shown = [term for term in terms if term.high > 0.002 * width]
-    return [(term.name, term.high / GIB, 100 * term.high / width) for term in sorted(shown, key=lambda term: -term.high)]
+    return [
+        (term.name, term.high / GIB, 100 * term.high / width) for term in sorted(shown, key=lambda term: -term.high)
+    ]

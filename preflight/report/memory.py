@@ -24,7 +24,9 @@ def memory_text(job: Job, look: Look = Look()) -> str:
     if estimate.stages:
         lines += _table(estimate, look)
     lines += [f"  {look.paint(_verdict(estimate), COLORS[estimate.verdict])}"]
-    lines += [f"    {plain(reason)}" for reason in estimate.unknown if not (estimate.stages and estimate.budget is None)]
+    lines += [
+        f"    {plain(reason)}" for reason in estimate.unknown if not (estimate.stages and estimate.budget is None)
+    ]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
         lines.append("    (--world-size says how many devices there are)")
     lines += [f"  {line}".rstrip() for line in _advice(job)]
@@ -38,7 +40,11 @@ def _advice(job: Job) -> list[str]:
     except Missing:
         return []
     found = [] if job.plan.inference.enabled.raw is True else advice(job.memory, numbers)
-    return ["", "largest terms of the stage that decides, and what shrinks them", *(f"  {line}" for line in found)] if found else []
+    return (
+        ["", "largest terms of the stage that decides, and what shrinks them", *(f"  {line}" for line in found)]
+        if found
+        else []
+    )
 
 
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
@@ -50,7 +56,10 @@ def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
         rows.append((title, [_gib(getattr(stage, attribute)) for stage in stages]))
     first = max(len(name) for name, _ in rows)
     widths = [max(len(cells[i]) for _, cells in rows) for i in range(len(stages))]
-    lines = [f"  {name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for name, cells in rows]
+    lines = [
+        f"  {name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        for name, cells in rows
+    ]
     lines.insert(len(names) + 1, "")
     lines.insert(1, "")
     return ["", *lines, "", *_bars(estimate, look), ""]
@@ -61,7 +70,10 @@ def _columns(estimate: MemoryEstimate) -> list[Stage]:
     if len(estimate.stages) <= SHOWN:
         return list(estimate.stages)
     most = sorted(estimate.stages, key=lambda stage: -stage.required)[: SHOWN - 2]
-    return sorted({stage.index: stage for stage in (estimate.stages[0], *most, estimate.stages[-1])}.values(), key=lambda stage: stage.index)
+    return sorted(
+        {stage.index: stage for stage in (estimate.stages[0], *most, estimate.stages[-1])}.values(),
+        key=lambda stage: stage.index,
+    )
 
 
 def _bars(estimate: MemoryEstimate, look: Look) -> list[str]:
@@ -72,7 +84,11 @@ def _bars(estimate: MemoryEstimate, look: Look) -> list[str]:
         color = "red" if estimate.budget is not None and stage.required > estimate.budget else "green"
         parts = "█" * least + "▒" * (filled - least) + "·" * (BAR - filled)
         end = round(BAR * (estimate.budget or top) / top)
-        bar = look.paint(parts[:filled], color) + parts[filled:] if end == BAR else look.paint(parts[:end], color) + "|" + look.paint(parts[end:], color)
+        bar = (
+            look.paint(parts[:filled], color) + parts[filled:]
+            if end == BAR
+            else look.paint(parts[:end], color) + "|" + look.paint(parts[end:], color)
+        )
         budget = f" of {_gib(estimate.budget)}" if estimate.budget else ""
         lines.append(f"  stage {stage.index:<3} {bar} {_gib(stage.low)}–{_gib(stage.required)}{budget} GiB")
     return lines

@@ -27,9 +27,14 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
         if change.typed:
             yield plain(f"  {_place(change)}{change.name}: {change.before} becomes {change.after}")
     for finding in found.gone:
-        yield plain(f"  {finding.path}:{finding.line}:{finding.column}: no longer found: {finding.message} [{finding.rule}]")
+        yield plain(
+            f"  {finding.path}:{finding.line}:{finding.column}: no longer found: {finding.message} [{finding.rule}]"
+        )
     if defaults := [change for change in found.changed if not change.typed]:
-        yield f"  {len(defaults)} default{'s' * (len(defaults) > 1)} that this file does not set change{'s' * (len(defaults) == 1)}:"
+        yield (
+            f"  {len(defaults)} default{'s' * (len(defaults) > 1)} that this file does not set "
+            f"change{'s' * (len(defaults) == 1)}:"
+        )
         yield from (plain(f"    {change.name}: {change.before} becomes {change.after}") for change in defaults)
     if not found.new and not found.changed and not found.gone:
         yield "  nothing changes"
@@ -37,7 +42,10 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
 
 def _finding(finding: Finding, style: Look) -> Iterator[str]:
     severity = style.paint(str(finding.severity), COLORS.get(str(finding.severity), ""))
-    yield f"  {plain(f'{finding.path}:{finding.line}:{finding.column}')}: {severity}: {plain(f'{finding.message} [{finding.rule}]')}"
+    yield (
+        f"  {plain(f'{finding.path}:{finding.line}:{finding.column}')}: {severity}: "
+        f"{plain(f'{finding.message} [{finding.rule}]')}"
+    )
     if finding.fix is not None:
         yield plain(f"    fix: {finding.fix.title}")
 

@@ -18,21 +18,36 @@ NOT_DEGREES = (None, 0, 1)
 
 def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The plan as a short head and a table of every value with its origin."""
-    head = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"), *(plain(f"  {line}") for line in (*_head(job), *lines(job, step)))]
+    head = [
+        look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"),
+        *(plain(f"  {line}") for line in (*_head(job), *lines(job, step))),
+    ]
     values = job.plan.values()
     known = {name: value for name, value in values.items() if value.known and value.raw is not None}
     rows = [(name, plain(_shown(value.raw)), str(value.origin), plain(_where(value))) for name, value in known.items()]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-    table = [f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {look.paint(row[3], 'dim')}".rstrip() for row in rows]
+    table = [
+        f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {look.paint(row[3], 'dim')}".rstrip()
+        for row in rows
+    ]
     reasons = {value.because for value in values.values() if not value.known} - {"", "not given"}
-    unsure = [plain(f"  {name}: {value.because}") for name, value in values.items() if not value.known and value.because in reasons]
+    unsure = [
+        plain(f"  {name}: {value.because}")
+        for name, value in values.items()
+        if not value.known and value.because in reasons
+    ]
     parts = [*head, "", *table, *(["", "  not known", *unsure] if unsure else [])]
     return "".join(f"{part}\n" for part in parts)
 
 
 def _head(job: Job) -> Iterator[str]:
     layout, batch, model = job.plan.layout, job.plan.batch, job.plan.model
-    sizes = [f"{_number(model.layers)} layers", f"hidden {_number(model.hidden)}", f"{_number(model.heads)} heads", f"sequence {_number(model.sequence)}"]
+    sizes = [
+        f"{_number(model.layers)} layers",
+        f"hidden {_number(model.hidden)}",
+        f"{_number(model.heads)} heads",
+        f"sequence {_number(model.sequence)}",
+    ]
     yield "model       " + ", ".join(sizes)
     if parameters := _parameters(job):
         yield f"parameters  {parameters}"
@@ -41,7 +56,10 @@ def _head(job: Job) -> Iterator[str]:
     yield f"layout      {' · '.join(degrees)} on {_number(layout.world)} devices"
     if layout.stages.known and layout.stages.raw is not None:
         yield f"stages      {_shown(layout.stages.raw)} layers"
-    yield f"batch       micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP {_number(layout.data)} = {_number(batch.total)}"
+    yield (
+        f"batch       micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP "
+        f"{_number(layout.data)} = {_number(batch.total)}"
+    )
     device = job.cluster.device
     where = f"   ({named.path}:{named.line})" if (named := job.cluster.named.span) is not None else ""
     yield f"device      {device.name if device else 'not said (--device)'}{where}"
@@ -52,7 +70,11 @@ def _parameters(job: Job) -> str:
     if not stages or not any(stage.parameters for stage in stages):
         return ""
     per_rank = [stage.parameters for stage in stages]
-    return "per rank " + ", ".join(_billions(number) for number in per_rank) if len(set(per_rank)) > 1 else f"per rank {_billions(per_rank[0])}"
+    return (
+        "per rank " + ", ".join(_billions(number) for number in per_rank)
+        if len(set(per_rank)) > 1
+        else f"per rank {_billions(per_rank[0])}"
+    )
 
 
 def _billions(number: float) -> str:
@@ -101,4 +123,6 @@ def _value(value: Value) -> dict[str, Any]:
 def _data(raw: object) -> object:
     if isinstance(raw, Sequence) and not isinstance(raw, str):
         return [_data(item) for item in raw]
-    return None if isinstance(raw, Unknown) else raw if isinstance(raw, (str, int, float, bool, type(None))) else str(raw)
+    return (
+        None if isinstance(raw, Unknown) else raw if isinstance(raw, (str, int, float, bool, type(None))) else str(raw)
+    )

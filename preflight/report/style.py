@@ -8,7 +8,8 @@ _CODES = {"bold": "1", "dim": "2", "red": "31;1", "green": "32", "yellow": "33;1
 
 
 class Look(NamedTuple):
-    """What a reporter may know about its reader. width: columns, 0 for no limit; unknown: list what could not be verified;
+    """What a reporter may know about its reader. width: columns, 0 for no limit; unknown: list what could not be
+    verified;
     fails: the lowest severity that fails the check, for formats that know only passed and failed."""
 
     color: bool = False

@@ -26,7 +26,9 @@ def tell(report: Report, look: Look) -> Told:
     """What there is to print about a report."""
     return Told(
         entries=tuple(_entry(finding, look) for finding in report.findings),
-        unverified=tuple(plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown),
+        unverified=tuple(
+            plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown
+        ),
         targets=tuple(_read_as(job) for job in report.jobs),
         details=tuple(_details(report)) if look.verbose else (),
         checked=report.checked,
@@ -51,7 +53,9 @@ def _entry(finding: Finding, look: Look) -> Entry:
     assert finding.severity is not None
     severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None else ""
     text = "".join(f"{line}\n" for line in one(finding, look))
-    return Entry(finding.path, finding.span.start, -severity.rank, finding.rule, finding.message, severity.value, fix, text)
+    return Entry(
+        finding.path, finding.span.start, -severity.rank, finding.rule, finding.message, severity.value, fix, text
+    )
 
 
 def one(finding: Finding, look: Look) -> Iterator[str]:
@@ -85,9 +89,14 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     said = [counted(found[severity], str(severity)) for severity in Severity if found[severity]]
     text = " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
     color = COLORS[told.worst or Severity.NOTE] if found else "green"
-    yield f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in {files}{f', read as {read_as}' if read_as else ''}."
+    yield (
+        f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in "
+        f"{files}{f', read as {read_as}' if read_as else ''}."
+    )
     fixes = Counter(entry.fix for entry in told.entries)
-    ways = [f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]]
+    ways = [
+        f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]
+    ]
     if ways:
         yield f"Fixable: {', '.join(ways)}."
     if told.unverified and not look.unknown:
@@ -110,4 +119,7 @@ def _details(report: Report) -> Iterator[str]:
         many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
         yield plain(f"{job.documents[0].source.name}: read as {_read_as(job)}, {many}")
         for switch in job.arguments.switches:
-            yield plain(f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; {switched_at(switch, job.versions)})")
+            yield plain(
+                f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; "
+                f"{switched_at(switch, job.versions)})"
+            )

@@ -40,7 +40,11 @@ class Told(NamedTuple):
     @property
     def worst(self) -> Severity | None:
         """The highest severity of its findings."""
-        return max((Severity(name) for name in {entry.severity for entry in self.entries}), key=lambda severity: severity.rank, default=None)
+        return max(
+            (Severity(name) for name in {entry.severity for entry in self.entries}),
+            key=lambda severity: severity.rank,
+            default=None,
+        )
 
 
 def added(parts: Iterable[Told]) -> Told:

@@ -1,8 +1,8 @@
 """A suppression hides nothing, gives no reason, or names no rule that there is.
 
 ## What it does
-Looks at every `# preflight: ignore[rule-id] reason`: it must name rules that there are, give a reason, and hide something. Where
-a rule could not be verified for want of a value, its suppression may be needed, and nothing is said.
+Looks at every `# preflight: ignore[rule-id] reason`: it must name rules that there are, give a reason, and hide
+something. Where a rule could not be verified for want of a value, its suppression may be needed, and nothing is said.
 
 ## Why is this bad?
 A suppression that hides nothing today hides the next fault in the same place. One without a reason cannot be judged by

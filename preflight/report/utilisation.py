@@ -34,5 +34,8 @@ def lines(job: Job, step: float | None) -> list[str]:
     if device is None or not device.flops:
         return [*found, "utilisation not known: name a device with --device"]
     used = flops.utilisation(numbers, step, device.flops)
-    text = f"throughput  {used.tokens:,.0f} tokens/s/device, MFU {used.mfu:.1%}, HFU {used.hfu:.1%} of {device.flops / 1e12:.0f} TFLOP/s"
+    text = (
+        f"throughput  {used.tokens:,.0f} tokens/s/device, MFU {used.mfu:.1%}, "
+        f"HFU {used.hfu:.1%} of {device.flops / 1e12:.0f} TFLOP/s"
+    )
     return [*found, text]

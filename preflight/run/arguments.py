@@ -13,7 +13,10 @@ from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple, dataclass, field
 
-_ADDED, _MAYBE = Unknown("options may be added when the job starts"), Unknown("it is set on one branch of a condition only")
+_ADDED, _MAYBE = (
+    Unknown("options may be added when the job starts"),
+    Unknown("it is set on one branch of a condition only"),
+)
 REMOVE = object()
 """In place of a value: take away what was typed."""
 
@@ -36,9 +39,9 @@ class Certainty(NamedTuple):
     """How sure a dialect is whose arguments it reads.
 
     stated: somebody states the release. entry_known: the entry script has no options of its own. doubted: offsets of
-    words that another release may read as other words, each with the reason. releases: those of the target's framework that
-    it may be, oldest first, where nobody states one; () where they are not narrowed down. stack: a release of the target's
-    framework → which versions of which frameworks take part in its runs.
+    words that another release may read as other words, each with the reason. releases: those of the target's framework
+    that it may be, oldest first, where nobody states one; () where they are not narrowed down. stack: a release of the
+    target's framework → which versions of which frameworks take part in its runs.
     """
 
     stated: bool = True
@@ -75,13 +78,15 @@ class Arguments:
     """Words such as "$@" that are assumed to add nothing: whoever starts the run may add arguments in their place."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed": …, "mindspeed-llm": …}."""
+    """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed":
+    …, "mindspeed-llm": …}."""
 
     export: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
     """The edits that set an environment variable of the run."""
 
     keeps: Callable[[str], bool] = lambda name: True
-    """Whether an argument says what is trained, or on what: not to be taken away just because it clashes with another."""
+    """Whether an argument says what is trained, or on what:
+    not to be taken away just because it clashes with another."""
 
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
     """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
@@ -124,8 +129,8 @@ class Arguments:
 class Answers(dict[tuple[str, str], Any]):
     """What arguments answer when they are asked for (name, view), each found once.
 
-    view: "effective", "written" (None when nobody typed it), "given" (whether somebody did) or "environment". What may have been
-    given is Unknown.
+    view: "effective", "written" (None when nobody typed it), "given" (whether somebody did) or "environment". What may
+    have been given is Unknown.
     """
 
     def __init__(self, arguments: Arguments) -> None:

@@ -34,7 +34,8 @@ class Device(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The devices of a job: which, how many in all, how many a node. memory: a limit in bytes that the config sets itself."""
+    """The devices of a job: which, how many in all, how many a node. memory: a limit in bytes that the config sets
+    itself."""
 
     device: Device | None = None
     count: Value = field(default_factory=lambda: unknown("the number of devices is not given"))

@@ -23,13 +23,17 @@ def find_device(devices: Sequence[Device], name: str) -> Device | None:
 
 
 def likely_device(devices: Sequence[Device], name: str) -> Device | None:
-    """The device that a site's word for it means in a job; of several, the one with most memory. None where it may be any of a series."""
+    """The device that a site's word for it means in a job; of several, the one with most memory.
+    None where it may be any of a series."""
     server = _SERVER.fullmatch(name.lower())
     name = server[1] if server is not None else name
     words = _undressed(name)
     if _bare(words) in _FAMILY or (found := find_device(devices, name)) is None:
         return None
-    return max([found, *(device for device in devices if _words(device.name)[0] == _bare(words))], key=lambda device: device.budget)
+    return max(
+        [found, *(device for device in devices if _words(device.name)[0] == _bare(words))],
+        key=lambda device: device.budget,
+    )
 
 
 def _known(devices: Iterable[Device], bare: str) -> Device | None:

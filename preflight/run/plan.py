@@ -25,7 +25,8 @@ class Model:
     head_dim: Value = _NOT_GIVEN
     ffn: Value = _NOT_GIVEN  # intermediate size of a dense layer
     gated: Value = _NOT_GIVEN  # True: two input projections (SwiGLU and kin)
-    gate_kept: Value = _NOT_GIVEN  # tensors of the intermediate size that the gate's activation keeps, where no kernel fuses it; None or 0
+    # tensors of the intermediate size that the gate's activation keeps, where no kernel fuses it; None or 0
+    gate_kept: Value = _NOT_GIVEN
     vocab: Value = _NOT_GIVEN  # rows of the embedding as built, padding included
     sequence: Value = _NOT_GIVEN  # tokens per sample
     positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 when positions are not learned
@@ -48,7 +49,8 @@ class Model:
     qk_nope_dim: Value = _NOT_GIVEN
     qk_rope_dim: Value = _NOT_GIVEN
     v_dim: Value = _NOT_GIVEN
-    padded_dims: Value = _NOT_GIVEN  # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
+    # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
+    padded_dims: Value = _NOT_GIVEN
     # mixture of experts; experts None or 0 when dense
     experts: Value = _NOT_GIVEN
     top_k: Value = _NOT_GIVEN
@@ -60,8 +62,10 @@ class Model:
     grouped_gemm: Value = _NOT_GIVEN  # True: the experts of a rank are one parameter
     mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
     lora_rank: Value = _NOT_GIVEN  # None without
-    lora_targets: Value = _NOT_GIVEN  # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
-    gate_apart: Value = _NOT_GIVEN  # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
+    # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
+    lora_targets: Value = _NOT_GIVEN
+    # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
+    gate_apart: Value = _NOT_GIVEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,21 +80,26 @@ class Layout:
     expert: Value = _NOT_GIVEN
     expert_tensor: Value = _NOT_GIVEN
     extended: Value = _NOT_GIVEN  # tensor-parallel ranks hold experts of their own instead of parts of each expert
-    replica: Value = _NOT_GIVEN  # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
+    # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
+    replica: Value = _NOT_GIVEN
     virtual: Value = _NOT_GIVEN  # virtual stages per pipeline rank; None when there are none
     sequence_parallel: Value = _NOT_GIVEN  # effective
     tensor_x: Value = _NOT_GIVEN  # ranks of the first direction of 2-D tensor parallelism; None without
-    stages: Value = _NOT_GIVEN  # tuple over virtual chunks of tuples over pipeline ranks: decoder layers held; layers[v][s]
-    schedule: Value = _NOT_GIVEN  # "1f1b", "interleaved", "all-forward" (interleaved), "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", …
+    # tuple over virtual chunks of tuples over pipeline ranks: decoder layers held; layers[v][s]
+    stages: Value = _NOT_GIVEN
+    # "1f1b", "interleaved", "all-forward" (interleaved), "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", …
+    schedule: Value = _NOT_GIVEN
     group: Value = _NOT_GIVEN  # micro-batches per virtual-stage group of the interleaved schedule
     sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
     deferred: Value = _NOT_GIVEN  # micro-batches whose output-layer weight gradient is put off; 0 without
-    exchanged: Value = _NOT_GIVEN  # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
+    # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
+    exchanged: Value = _NOT_GIVEN
     weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
     heads_split: bool = True  # tensor parallelism divides attention by its heads
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
-    split: str = ""  # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
+    # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
+    split: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +110,8 @@ class Batch:
     count: Value = _NOT_GIVEN  # micro-batches per step and data-parallel rank
     total: Value = _NOT_GIVEN  # samples per step
     varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
-    pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
+    # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
+    pairs: Value = _NOT_GIVEN
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
 
 
@@ -115,15 +125,18 @@ class Recompute:
     shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
     modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
     full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
-    operators: Value = _NOT_GIVEN  # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
-    repeated: Value = _NOT_GIVEN  # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
+    # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
+    operators: Value = _NOT_GIVEN
+    # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
+    repeated: Value = _NOT_GIVEN
     doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
     offload: Value = _NOT_GIVEN  # activation offloading or swap is on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Bytes per element are derived from these names: "fp32", "bf16", "fp16", "fp8", and "none" (gradients that are not kept)."""
+    """Bytes per element are derived from these names: "fp32", "bf16", "fp16", "fp8",
+    and "none" (gradients that are not kept)."""
 
     parameters: Value = _NOT_GIVEN
     compute: Value = _NOT_GIVEN
@@ -144,14 +157,17 @@ class Optimizer:
     zero: Value = _NOT_GIVEN  # 0 none, 1 optimizer states, 2 and gradients, 3 and weights
     shards: Value = _NOT_GIVEN  # ranks over which dense states are sharded
     expert_shards: Value = _NOT_GIVEN  # the same for expert weights
-    weights_sharded: Value = _NOT_GIVEN  # True: the stored weights are sharded with the states (MindSpore optimizer parallel)
+    # True: the stored weights are sharded with the states (MindSpore optimizer parallel)
+    weights_sharded: Value = _NOT_GIVEN
     offload: Value = _NOT_GIVEN  # fraction of states on the host
     fsdp: Value = _NOT_GIVEN  # the name of what shards fully; None without
     double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
-    owned: Value = _NOT_GIVEN  # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
+    # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
+    owned: Value = _NOT_GIVEN
     in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter
     gradient_fusion: Value = _NOT_GIVEN  # weight gradients accumulate straight into the main gradient buffer
-    swapped: Value = _NOT_GIVEN  # states lie on the host and visit the device in so many parts during a step; 0 or None when they stay
+    # states lie on the host and visit the device in so many parts during a step; 0 or None when they stay
+    swapped: Value = _NOT_GIVEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +183,9 @@ class Inference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such features that
-    may be on. architecture: compute capability of the device that the run was checked for; 0 where none is known."""
+    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such
+    features that may be on. architecture: compute capability of the device that the run was checked for; 0 where none
+    is known."""
 
     target: Target
     model: Model = field(default_factory=Model)

@@ -124,8 +124,6 @@ def load(path: Path) -> Settings:
     return _settings(path, data)
 
 
-
-
 def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
     rules = data.get("rules", {})
     options = {rule: {name.replace("-", "_"): value for name, value in given.items()} for rule, given in rules.items()}

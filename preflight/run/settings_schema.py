@@ -32,7 +32,8 @@ _NAMES = {
 
 
 def verify(data: Mapping[str, Any], path: Path, text: str) -> None:
-    """Raises InputError for the first thing in a settings file that is no setting. text: what the data were read from."""
+    """Raises InputError for the first thing in a settings file that is no setting. text: what the data were read
+    from."""
     schema = (Path(str(import_module("preflight.schemas").__file__)).parent / SCHEMA).read_text(encoding="utf-8")
     digest = blake2b(f"{schema}\n{path.name}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     if cache.read(f"{FOLDER}/{digest}") is not None:

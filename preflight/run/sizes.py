@@ -8,9 +8,10 @@ from preflight.source.record import NamedTuple
 class Sizes(NamedTuple):
     """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
 
-    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead; listed: beside
-    them, layers per stage, the full ones among them, in which cheap operators are recomputed;
-    stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage, likewise;
+    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
+    listed: beside them, layers per stage, the full ones among them, in which cheap operators are recomputed;
+    stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage,
+    likewise;
     sharded: shard the optimizer states.
     micro_batches 0 leaves their number as it comes out.
     """

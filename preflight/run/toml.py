@@ -15,7 +15,8 @@ MAX_DOTS = 1000
 
 
 def read_any(path: Path) -> str:
-    """A file of other tools as well, in whatever encoding. Raises InputError where it is larger than any settings are."""
+    """A file of other tools as well, in whatever encoding.
+    Raises InputError where it is larger than any settings are."""
     with open(path, "rb") as stream:
         data = stream.read(MAX_SETTINGS + 1)
     if len(data) > MAX_SETTINGS:

@@ -6,7 +6,14 @@ import operator
 import re
 from functools import cache
 
-_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq, "!=": operator.ne}
+_COMPARE = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 @cache
@@ -22,7 +29,8 @@ NEWEST = (1 << 30,)
 
 @cache
 def matches(version: str, wanted: str) -> bool:
-    """Whether a version lies in a range; an unsaid version or range always does, and a branch is newer than every release."""
+    """Whether a version lies in a range; an unsaid version or range always does,
+    and a branch is newer than every release."""
     if not wanted or not version:
         return True
     have = numbers(version) or NEWEST

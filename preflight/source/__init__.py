@@ -1,1 +1,2 @@
-"""Text and places in it, words, findings as values, spelling, atomic writing, the cache: what every other package stands on."""
+"""Text and places in it, words, findings as values, spelling, atomic writing, the cache:
+what every other package stands on."""

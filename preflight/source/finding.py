@@ -112,7 +112,8 @@ class Unverified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell. Rules leave `rule` and `kind` as they are; the engine pairs a finding with the rule that made it.
+    """One thing to tell. Rules leave `rule` and `kind` as they are;
+    the engine pairs a finding with the rule that made it.
 
     severity: None means the rule's own; a finding may lower it, never raise it.
     message: a Message, which knows its template and values; a plain text is taken as it stands.

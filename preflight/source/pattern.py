@@ -1,4 +1,5 @@
-"""Regular expressions that are compiled when they are first used: a check uses a few of the many that its modules hold."""
+"""Regular expressions that are compiled when they are first used:
+a check uses a few of the many that its modules hold."""
 
 from __future__ import annotations
 

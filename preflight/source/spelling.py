@@ -48,14 +48,22 @@ def meant(close: str | None) -> str:
 
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
-    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped, or one of its words a letter off.
+    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped,
+    or one of its words a letter off.
 
     A name with one word more or less, or with another number, is another class.
     """
     words = _words(name)
     tests = (_swapped, _doubled)
     return next(
-        (other for other in known if _flat(other) == _flat(name) or any(test(name, other) for test in tests) or _one_word_off(words, _words(other))), None
+        (
+            other
+            for other in known
+            if _flat(other) == _flat(name)
+            or any(test(name, other) for test in tests)
+            or _one_word_off(words, _words(other))
+        ),
+        None,
     )
 
 
@@ -64,7 +72,9 @@ def _flat(name: str) -> str:
 
 
 def _doubled(longer: str, shorter: str) -> bool:
-    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter and longer[i] == longer[i - 1] for i in range(1, len(longer)))
+    return len(longer) == len(shorter) + 1 and any(
+        longer[:i] + longer[i + 1 :] == shorter and longer[i] == longer[i - 1] for i in range(1, len(longer))
+    )
 
 
 def _words(name: str) -> list[str]:
@@ -88,7 +98,13 @@ def _one_letter_off(word: str, known: str) -> bool:
 
 def _swapped(name: str, known: str) -> bool:
     at = _differ(name, known)
-    return len(name) == len(known) and len(at) == 2 and at[1] == at[0] + 1 and name[at[0]] == known[at[1]] and name[at[1]] == known[at[0]]
+    return (
+        len(name) == len(known)
+        and len(at) == 2
+        and at[1] == at[0] + 1
+        and name[at[0]] == known[at[1]]
+        and name[at[1]] == known[at[0]]
+    )
 
 
 def _differ(name: str, known: str) -> list[int]:

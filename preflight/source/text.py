@@ -35,7 +35,8 @@ def bounded(data: bytes, name: str) -> bytes:
 
 
 def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
-    """All bytes of stdin or of a special file, which has no size to ask for. Raises InputError at the first that is too many."""
+    """All bytes of stdin or of a special file, which has no size to ask for.
+    Raises InputError at the first that is too many."""
     return bounded(_pieces(read), name)
 
 
@@ -86,7 +87,8 @@ class Source:
 
     @classmethod
     def read(cls, path: Path, name: str | None = None, limit: int = MAX_BYTES) -> Source:
-        """Read a regular file of a limited number of bytes. Raises InputError when it is missing, special, too large or not UTF-8."""
+        """Read a regular file of a limited number of bytes. Raises InputError when it is missing, special,
+        too large or not UTF-8."""
         name = name or str(path)
         try:
             found = os.stat(path)

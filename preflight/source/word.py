@@ -27,7 +27,8 @@ UNKNOWN = Unknown()
 
 
 class Piece(NamedTuple):
-    """A stretch of a word with one origin. exact: `text` is literally the text of `span`, so it can be cut and replaced."""
+    """A stretch of a word with one origin. exact: `text` is literally the text of `span`, so it can be cut and
+    replaced."""
 
     text: str | None
     span: Span
@@ -64,14 +65,17 @@ class Word(NamedTuple):
 
     @property
     def parts(self) -> tuple[Word, Word | None]:
-        """A "--flag=value" word as flag and value, each with its own place and each known or not; any other word and None."""
+        """A "--flag=value" word as flag and value, each with its own place and each known or not;
+        any other word and None."""
         pieces = self.pieces or (Piece(self.text, self.span, self.uses, self.editable, self.because, self.maybe),)
         for index, piece in enumerate(pieces):
             if piece.text is None or (not index and not piece.text.startswith("--")):
                 return self, None
             if (at := piece.text.find("=")) >= 0:
                 flag, value = piece.cut(0, at), piece.cut(at + 1, len(piece.text))
-                rest = pieces[index + 1 :] if value.text == "" and pieces[index + 1 :] else (value, *pieces[index + 1 :])
+                rest = (
+                    pieces[index + 1 :] if value.text == "" and pieces[index + 1 :] else (value, *pieces[index + 1 :])
+                )
                 return word_of((*pieces[:index], flag)), word_of(rest)
         return self, None
 

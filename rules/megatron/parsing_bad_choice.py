@@ -3,7 +3,8 @@
 ## What it does
 Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
 the version asked for is not described: its choices may be others. So it is where nobody said the target and earlier
-releases in use take the value, or the launch has options that no parser described here knows: a fork has choices of its own.
+releases in use take the value, or the launch has options that no parser described here knows: a fork has choices of its
+own.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.

@@ -1,13 +1,13 @@
 """offset does not spread the layers over the pipeline stages.
 
 ## What it does
-Lays the layers out as the framework does: `num_layers // (stages * chunks)` a stage, plus `offset`. An offset list has one
-entry per stage (and one row per virtual chunk), and sums to the layers that are left over. DeepSeek-V3's
+Lays the layers out as the framework does: `num_layers // (stages * chunks)` a stage, plus `offset`. An offset list has
+one entry per stage (and one row per virtual chunk), and sums to the layers that are left over. DeepSeek-V3's
 multi-token-prediction layer counts as one more in legacy models.
 
 ## Why is this bad?
-The network refuses to be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as it
-is and then given to *every* stage, so that stages are laid out for layers that do not exist.
+The network refuses to be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as
+it is and then given to *every* stage, so that stages are laid out for layers that do not exist.
 
 ## Example
 With 42 layers over 4 stages:
@@ -83,7 +83,8 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model lays its layers out this way: an mcore network that predicts does where it is really distributed."""
+    """Whether the model lays its layers out this way:
+    an mcore network that predicts does where it is really distributed."""
     if job.arguments.get("kind").raw == "mcore":
         spread = (
             job.arguments.get("use_parallel").raw is True and job.arguments.get("parallel_mode").raw == "stand_alone"

@@ -18,9 +18,12 @@ Safe: one layer ahead is the default distance.
 
 ## References
 MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:227-300, TransformerSwapConfig
-MindFormers v1.5.0, mindformers/tools/check_rules.py:317-330, _rule_swap_no_pp; the same again in mindformers/tools/check_rules.py:320,
-mindformers/tools/check_rules.py:324 and mindformers/tools/check_rules.py:344, in 1.7.0 mindformers/tools/check_rules.py:316 and
-mindformers/tools/check_rules.py:340, in 2.1.0 mindformers/tools/check_rules.py:340 and mindformers/tools/check_rules.py:364
+MindFormers v1.5.0, mindformers/tools/check_rules.py:317-330, _rule_swap_no_pp; the same again in
+mindformers/tools/check_rules.py:320,
+mindformers/tools/check_rules.py:324 and mindformers/tools/check_rules.py:344, in 1.7.0
+mindformers/tools/check_rules.py:316 and
+mindformers/tools/check_rules.py:340, in 2.1.0 mindformers/tools/check_rules.py:340 and
+mindformers/tools/check_rules.py:364
 """
 
 from collections.abc import Iterator

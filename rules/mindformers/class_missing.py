@@ -1,12 +1,13 @@
 """A section that is built by the name of its class does not name one.
 
 ## What it does
-Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A section that
-is left out, null or empty has none. A type that is typed, there or in the other sections that training is built of, must be a text.
+Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A section
+that is left out, null or empty has none. A type that is typed, there or in the other sections that training is built
+of, must be a text.
 
 ## Why is this bad?
-The trainer, or the network, is looked up by that name: without it every rank dies at start-up. A config of an mcore network
-names no type; without `use_legacy: False` it is taken for a legacy one.
+The trainer, or the network, is looked up by that name: without it every rank dies at start-up. A config of an mcore
+network names no type; without `use_legacy: False` it is taken for a legacy one.
 
 ## Example
     model:
@@ -23,7 +24,8 @@ Unsafe: the class that is usual may not be the one that was meant.
 ## References
 MindFormers v1.5.0, mindformers/tools/register/register.py:289, MindFormerRegister.get_instance_from_cfg
 MindFormers v1.5.0, mindformers/tools/register/register.py:312 and :255; v1.7.0 and 2.1.0, :291
-MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 and :393; mindformers/trainer/trainer.py:446 and :456
+MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357, :367 and :393;
+mindformers/trainer/trainer.py:446 and :456
 """
 
 from collections.abc import Iterator
@@ -53,10 +55,20 @@ def check(job: Job) -> Iterator[Finding]:
     trainer = tree.get("trainer")
     if (trainer is None or trainer.value in (None, ())) and job.arguments.given("trainer.type") is None:
         said = "there is no trainer section" if trainer is None else "the trainer section is empty"
-        edit = Edit("set", ("trainer",), {"type": _TRAINER}) if trainer is not None and trainer.kind == "scalar" else Edit("set", ("trainer", "type"), _TRAINER)
+        edit = (
+            Edit("set", ("trainer",), {"type": _TRAINER})
+            if trainer is not None and trainer.kind == "scalar"
+            else Edit("set", ("trainer", "type"), _TRAINER)
+        )
         fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,)) if job.documents[0].launch is None else None
         span = trainer.span if trainer is not None else tree.span._replace(end=tree.span.start)
-        yield Finding(Message("{said}, so there is no type to build a trainer by", said=said), span, key=("trainer",), fix=fix, upstream=_place(job, _NO_TYPE))
+        yield Finding(
+            Message("{said}, so there is no type to build a trainer by", said=said),
+            span,
+            key=("trainer",),
+            fix=fix,
+            upstream=_place(job, _NO_TYPE),
+        )
     model = tree.get("model")
     if kind == "legacy" and model is not None and model.entries and job.documents[0].launch is None:
         yield from _network(job, model)
@@ -68,14 +80,25 @@ def _types(job: Job) -> Iterator[Finding]:
     a = job.arguments
     for section, place in built(a, job.plan.layout.pipeline.raw):
         kind = a.given(f"{place}.type")
-        if kind is None or not kind.known or ".handler" in place or (section == "lr_schedule" and a.given("grouped_lr_schedule") is not None):
+        if (
+            kind is None
+            or not kind.known
+            or ".handler" in place
+            or (section == "lr_schedule" and a.given("grouped_lr_schedule") is not None)
+        ):
             continue
-        if (isinstance(kind.raw, str) and kind.raw) or (kind.raw is None and section in ("trainer", "model.arch", "model.model_config")):
+        if (isinstance(kind.raw, str) and kind.raw) or (
+            kind.raw is None and section in ("trainer", "model.arch", "model.model_config")
+        ):
             continue
         shown = kind.setting.span.text[:30] if kind.setting is not None else ""
         where = _place(job, _NO_TEXT if kind.raw == "" else _NULL_TYPE)
         yield Finding(
-            Message("{place}.type is {shown}; it must name a class", place=place.rstrip(".0123456789"), shown=shown or "empty"),
+            Message(
+                "{place}.type is {shown}; it must name a class",
+                place=place.rstrip(".0123456789"),
+                shown=shown or "empty",
+            ),
             job.place(kind),
             key=kind.key,
             upstream=where,
@@ -89,15 +112,28 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
         if job.arguments.get("training").raw is True:
             line = _CONFIG.get(read_at(job.target.version), _CONFIG["1.5.0"])
             message = "model.model_config must be a mapping, the type of the model and its sizes"
-            yield Finding(message, config.span, key=("model", "model_config"), upstream=f"mindformers/trainer/trainer.py:{line}")
+            yield Finding(
+                message, config.span, key=("model", "model_config"), upstream=f"mindformers/trainer/trainer.py:{line}"
+            )
         return
     named = config.get("type") if config is not None else None
     usual = _USUAL.get(str(named.value)) if named is not None else None
-    fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),)) if usual and arch is not None else None
+    fix = (
+        Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),))
+        if usual and arch is not None
+        else None
+    )
     if arch is None or arch.kind != "mapping":
         if arch is None or arch.kind == "scalar":
-            said = "there is no model.arch" if arch is None else Message("model.arch is {arch}", arch=arch.shown[:30] or "empty")
-            message, where = Message("{said}; it must name the network by its type", said=said), _place(job, _NO_SECTION)
+            said = (
+                "there is no model.arch"
+                if arch is None
+                else Message("model.arch is {arch}", arch=arch.shown[:30] or "empty")
+            )
+            message, where = (
+                Message("{said}; it must name the network by its type", said=said),
+                _place(job, _NO_SECTION),
+            )
             yield Finding(message, (arch or model).span, key=("model", "arch"), fix=fix, upstream=where)
         return
     for name, node in (("arch", arch), ("model_config", config)):
@@ -105,10 +141,16 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
             continue
         kind = node.get("type")
         if kind is None or kind.value is None:
-            hint = "; for an mcore network, set use_legacy: False" if name == "model_config" and node.get("model_type") is not None else ""
+            hint = (
+                "; for an mcore network, set use_legacy: False"
+                if name == "model_config" and node.get("model_type") is not None
+                else ""
+            )
             where = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
             message = Message("model.{name} has no type to be built by{hint}", name=name, hint=hint)
-            yield Finding(message, (kind or node).span, key=("model", name), fix=fix if name == "arch" else None, upstream=where)
+            yield Finding(
+                message, (kind or node).span, key=("model", name), fix=fix if name == "arch" else None, upstream=where
+            )
 
 
 def _place(job: Job, lines: dict[str, int]) -> str:

@@ -2,8 +2,8 @@
 
 ## What it does
 Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` says how: a list of lists whose
-first number is `data_parallel`. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a strategy that is
-given counts always, and `full_batch: False` alone is fine.
+first number is `data_parallel`. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a strategy
+that is given counts always, and `full_batch: False` alone is fine.
 
 ## Why is this bad?
 The trainer refuses to start, on every rank.

@@ -67,9 +67,13 @@ MINDFORMERS.add(
         "expert-parallel-over-data",
         expert,
         data * tensor,
-        when=all_of(mcore, training, a["mcore.num_moe_experts"].is_set, expert > 1, a["mcore.num_moe_experts"] % expert == 0),
-        message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
-        "x model_parallel {parallel_config.model_parallel}",
+        when=all_of(
+            mcore, training, a["mcore.num_moe_experts"].is_set, expert > 1, a["mcore.num_moe_experts"] % expert == 0
+        ),
+        message=(
+            "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
+            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
+        ),
         why="expert groups are formed among the data and tensor ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
@@ -79,8 +83,10 @@ MINDFORMERS.add(
         expert,
         data * tensor,
         when=all_of(legacy, training, semi, a["moe_config.use_gmm"], experts > 1, expert > 1),
-        message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
-        "x model_parallel {parallel_config.model_parallel}",
+        message=(
+            "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
+            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
+        ),
         why="expert groups are formed among the data and tensor ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
@@ -100,9 +106,14 @@ MINDFORMERS.add(
             training,
             a["mcore.num_moe_experts"].is_set,
             a["mcore.moe_token_dispatcher_type"].is_set,
-            ~a["mcore.moe_token_dispatcher_type"].is_in("alltoall", "alltoall_deredundency", "alltoall_zero_redundancy"),
+            ~a["mcore.moe_token_dispatcher_type"].is_in(
+                "alltoall", "alltoall_deredundency", "alltoall_zero_redundancy"
+            ),
         ),
-        message="moe_token_dispatcher_type is {mcore.moe_token_dispatcher_type}; it must be alltoall or alltoall_deredundency",
+        message=(
+            "moe_token_dispatcher_type is {mcore.moe_token_dispatcher_type}; it must be alltoall or "
+            "alltoall_deredundency"
+        ),
         why="the layer of experts refuses to be built",
         at=(a["mcore.moe_token_dispatcher_type"],),
     ),
@@ -115,8 +126,10 @@ MINDFORMERS.add(
             any_of(a["mcore.num_moe_experts"].is_set, expert == 1),
             expert < a["mcore.npu_nums_per_device"],
         ),
-        message="alltoall_deredundency needs expert_parallel of at least npu_nums_per_device {mcore.npu_nums_per_device}, "
-        "not {parallel_config.expert_parallel}",
+        message=(
+            "alltoall_deredundency needs expert_parallel of at least npu_nums_per_device "
+            "{mcore.npu_nums_per_device}, not {parallel_config.expert_parallel}"
+        ),
         why="it saves traffic between nodes; expert groups inside one node have none",
         at=(a["mcore.moe_token_dispatcher_type"], expert),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
@@ -130,7 +143,9 @@ MINDFORMERS.add(
             a["mcore.moe_router_load_balancing_type"].is_set,
             ~a["mcore.moe_router_load_balancing_type"].is_in("seq_aux_loss", "sub_seq_aux_loss", "gbs_aux_loss"),
         ),
-        message="moe_router_load_balancing_type is {mcore.moe_router_load_balancing_type}, which the router does not know",
+        message=(
+            "moe_router_load_balancing_type is {mcore.moe_router_load_balancing_type}, which the router does not know"
+        ),
         why="the router refuses to be built",
         after=("mindformers/capacity-balancing",),
         at=(a["mcore.moe_router_load_balancing_type"],),

@@ -1,4 +1,5 @@
-"""What the models of graph-mode MindFormers that are no Llama refuse, and how experts are laid over data-parallel ranks."""
+"""What the models of graph-mode MindFormers that are no Llama refuse,
+and how experts are laid over data-parallel ranks."""
 
 from preflight.lint.expressions import all_of
 from preflight.lint.shapes import ConstraintSet, divides, put, refuse
@@ -30,7 +31,9 @@ MINDFORMERS.add(
         expert,
         experts,
         when=generic,
-        message="{moe_config.expert_num} experts do not divide over {parallel_config.expert_parallel} expert-parallel ranks",
+        message=(
+            "{moe_config.expert_num} experts do not divide over {parallel_config.expert_parallel} expert-parallel ranks"
+        ),
         why=WHY,
         layout=True,
     ),
@@ -50,8 +53,10 @@ MINDFORMERS.add(
         expert,
         data * context,
         when=generic,
-        message="data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} is not a multiple of "
-        "expert_parallel {parallel_config.expert_parallel}",
+        message=(
+            "data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} "
+            "is not a multiple of expert_parallel {parallel_config.expert_parallel}"
+        ),
         why=WHY,
         at=(expert, data),
         after=("mindformers/generic-experts", "mindformers/generic-experts-devices"),
@@ -69,7 +74,10 @@ MINDFORMERS.add(
             ~a["moe_config.use_gmm"],
             expert > data * context,
         ),
-        message="expert_parallel {parallel_config.expert_parallel} is more than data_parallel {parallel_config.data_parallel}, of which it is a part",
+        message=(
+            "expert_parallel {parallel_config.expert_parallel} is more than data_parallel "
+            "{parallel_config.data_parallel}, of which it is a part"
+        ),
         why="no rank is left to repeat an expert, and the expert layer refuses to be built",
         at=(expert, data),
         layout=True,
@@ -77,7 +85,10 @@ MINDFORMERS.add(
     refuse(
         "stages-without-layers",
         all_of(legacy, semi, pipeline > 1, a["model.model_config.type"].is_in(*WITHOUT_LAYERS)),
-        message="{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage {parallel_config.pipeline_stage}",
+        message=(
+            "{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage "
+            "{parallel_config.pipeline_stage}"
+        ),
         why="the number of stages cannot be checked against it, which is refused",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
@@ -85,7 +96,11 @@ MINDFORMERS.add(
     ),
     refuse(
         "interleave-without-scheduler",
-        all_of(a["use_parallel"], a["parallel.pipeline_config.pipeline_interleave"].given, a["parallel.pipeline_config.pipeline_scheduler"].written.is_none),
+        all_of(
+            a["use_parallel"],
+            a["parallel.pipeline_config.pipeline_interleave"].given,
+            a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
+        ),
         message="pipeline_config has pipeline_interleave, but no pipeline_scheduler",
         why="the context takes both or none",
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
@@ -93,11 +108,20 @@ MINDFORMERS.add(
     ),
     refuse(
         "scheduler-without-interleave",
-        all_of(a["use_parallel"], a["parallel.pipeline_config.pipeline_scheduler"].given, a["parallel.pipeline_config.pipeline_interleave"].written.is_none),
+        all_of(
+            a["use_parallel"],
+            a["parallel.pipeline_config.pipeline_scheduler"].given,
+            a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
+        ),
         message="pipeline_config has pipeline_scheduler, but no pipeline_interleave",
         why="the context takes both or none",
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
-        fixes=(put(a["parallel.pipeline_config.pipeline_interleave"], a["parallel.pipeline_config.pipeline_scheduler"] != "1f1b"),),
+        fixes=(
+            put(
+                a["parallel.pipeline_config.pipeline_interleave"],
+                a["parallel.pipeline_config.pipeline_scheduler"] != "1f1b",
+            ),
+        ),
     ),
     refuse(
         "zero-bubble-chunks-legacy",
@@ -116,7 +140,13 @@ MINDFORMERS.add(
     ),
     refuse(
         "mcore-ckpt-format",
-        all_of(mcore, a["run_mode"] == "predict", a["load_checkpoint"].is_set, a["load_checkpoint"] != "", a["load_ckpt_format"] == "ckpt"),
+        all_of(
+            mcore,
+            a["run_mode"] == "predict",
+            a["load_checkpoint"].is_set,
+            a["load_checkpoint"] != "",
+            a["load_ckpt_format"] == "ckpt",
+        ),
         message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
         why="refused when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
@@ -124,8 +154,17 @@ MINDFORMERS.add(
     ),
     refuse(
         "serving-batch-unsaid",
-        all_of(a["run_mode"] == "predict", a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", batch.is_none, data > 1),
-        message="model_config has no batch_size, which counts as 1 and does not divide over data_parallel {parallel_config.data_parallel}",
+        all_of(
+            a["run_mode"] == "predict",
+            a["use_parallel"],
+            a["trainer.type"] == "CausalLanguageModelingTrainer",
+            batch.is_none,
+            data > 1,
+        ),
+        message=(
+            "model_config has no batch_size, which counts as 1 and does not divide over data_parallel "
+            "{parallel_config.data_parallel}"
+        ),
         why="every data-parallel rank predicts the same number of samples",
         at=(data,),
         fixes=(put(batch, data),),

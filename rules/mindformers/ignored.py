@@ -30,7 +30,10 @@ MINDFORMERS.add(
     refuse(
         "micro-batches-without-pipeline",
         all_of(training, pipeline == 1, micro > 1),
-        message="micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch is {global_batch_size}",
+        message=(
+            "micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch "
+            "is {global_batch_size}"
+        ),
         why="without a pipeline only gradient_accumulation_steps multiplies the batch",
         at=(micro, pipeline),
         fixes=(put(a["runner_config.gradient_accumulation_steps"], micro),),
@@ -39,7 +42,10 @@ MINDFORMERS.add(
     refuse(
         "interleave-half-on",
         all_of(automatic, pipeline > 1, chunks > 1, ~a["pipeline_interleave"]),
-        message="pp_interleave_num {model.model_config.pp_interleave_num} has no effect: parallel.pipeline_config.pipeline_interleave is not on",
+        message=(
+            "pp_interleave_num {model.model_config.pp_interleave_num} has no effect: "
+            "parallel.pipeline_config.pipeline_interleave is not on"
+        ),
         why="interleaving has two switches; one alone is silently ignored",
         at=(chunks,),
         **_WRONG,
@@ -104,7 +110,10 @@ MINDFORMERS.add(
             ~a["parallel_config.vocab_emb_dp"],
             a["shape.vocab"] % (tensor * context) != 0,
         ),
-        message="vocab_size {shape.vocab} does not divide over model_parallel {parallel_config.model_parallel}: every rank holds the whole embedding",
+        message=(
+            "vocab_size {shape.vocab} does not divide over model_parallel {parallel_config.model_parallel}: "
+            "every rank holds the whole embedding"
+        ),
         why="the layer falls back to copies with a warning, which costs memory",
         at=(a["model.model_config.vocab_size"], tensor),
         layout=True,
@@ -136,7 +145,10 @@ MINDFORMERS.add(
             a["model.model_config.max_position_embedding"] < a["model.model_config.seq_length"],
             a["model.model_config.max_position_embedding"].is_set,
         ),
-        message="max_position_embedding {model.model_config.max_position_embedding} is less than seq_length {model.model_config.seq_length}",
+        message=(
+            "max_position_embedding {model.model_config.max_position_embedding} is less than seq_length "
+            "{model.model_config.seq_length}"
+        ),
         why="rotary frequencies are made for fewer positions than are used",
         at=(a["model.model_config.max_position_embedding"], a["model.model_config.seq_length"]),
         **_WRONG,
@@ -153,7 +165,10 @@ MINDFORMERS.add(
     refuse(
         "profile-steps-reset",
         all_of(training, a["profile"], a["profile_start_step"].given, a["profile_start_step"] > a["profile_stop_step"]),
-        message="profile_start_step {profile_start_step} is after profile_stop_step {profile_stop_step}: steps 1 to 10 are profiled",
+        message=(
+            "profile_start_step {profile_start_step} is after profile_stop_step {profile_stop_step}: steps 1 to 10 "
+            "are profiled"
+        ),
         why="the callback puts both back to their defaults with a warning",
         at=(a["profile_start_step"], a["profile_stop_step"]),
         versions=">=1.6",
@@ -161,7 +176,9 @@ MINDFORMERS.add(
     ),
     refuse(
         "profile-start-ignored",
-        all_of(training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1),
+        all_of(
+            training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1
+        ),
         message="init_start_profile has no effect: profile_start_step is {profile_start_step}, not 1",
         why="the callback switches it off with a warning, and profiling begins at that step",
         at=(a["init_start_profile"], a["profile_start_step"]),
@@ -171,15 +188,26 @@ MINDFORMERS.add(
     ),
     refuse(
         "key-value-heads-uneven",
-        all_of(legacy, training, a["shape.family"] == "llama", a["shape.query_groups"] > 0, a["shape.heads"] % a["shape.query_groups"] != 0),
+        all_of(
+            legacy,
+            training,
+            a["shape.family"] == "llama",
+            a["shape.query_groups"] > 0,
+            a["shape.heads"] % a["shape.query_groups"] != 0,
+        ),
         message="{shape.heads} heads do not divide over {shape.query_groups} key/value heads",
-        why="each key/value head serves the same number of heads; nothing checks it before the graph is compiled, which fails",
+        why=(
+            "each key/value head serves the same number of heads; nothing checks it before the graph is compiled, "
+            "which fails"
+        ),
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
         **_WRONG,
     ),
     refuse(
         "router-top-above-experts",
-        all_of(mcore, training, a["mcore.num_moe_experts"].is_set, a["mcore.moe_router_topk"] > a["mcore.num_moe_experts"]),
+        all_of(
+            mcore, training, a["mcore.num_moe_experts"].is_set, a["mcore.moe_router_topk"] > a["mcore.num_moe_experts"]
+        ),
         message="{mcore.moe_router_topk} experts a token are more than the {mcore.num_moe_experts} experts",
         why="mcore models do not check it as legacy ones do; the router cannot take more than there are",
         at=(a["mcore.moe_router_topk"], a["mcore.num_moe_experts"]),

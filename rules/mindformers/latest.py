@@ -28,8 +28,15 @@ MINDFORMERS.add(
     ),
     refuse(
         "sparse-hybrid-length",
-        all_of(hybrid, ratios.is_set, any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp))),
-        message="csa_compress_ratios has {length} entries for {mcore.num_layers} layers and {mcore.mtp_num_layers} prediction layers",
+        all_of(
+            hybrid,
+            ratios.is_set,
+            any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
+        ),
+        message=(
+            "csa_compress_ratios has {length} entries for {mcore.num_layers} layers and {mcore.mtp_num_layers} "
+            "prediction layers"
+        ),
         why="every layer has a compression of its own, prediction layers included",
         at=(ratios, layers),
         shows={"length": ratios.length},
@@ -53,7 +60,10 @@ MINDFORMERS.add(
     refuse(
         "sparse-hybrid-dims",
         all_of(hybrid, a["mcore.qk_head_dim"] + a["mcore.qk_pos_emb_head_dim"] != a["mcore.v_head_dim"]),
-        message="qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} is not v_head_dim {mcore.v_head_dim}",
+        message=(
+            "qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} is not v_head_dim "
+            "{mcore.v_head_dim}"
+        ),
         why="keys and values share one cache",
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
     ),
@@ -66,16 +76,31 @@ MINDFORMERS.add(
     ),
     refuse(
         "question-answer-length",
-        all_of(legacy, training, a["train_dataset.data_loader.type"] == "ADGenDataLoader", a["metric"].given, asked + answered + 1 != tokens),
-        message="seq_length {model.model_config.seq_length} is not source {train_dataset.max_source_length} + target {train_dataset.max_target_length} + 1",
-        why="the data set pads to the sum and the network is built for seq_length; the check that compares them is passed over once a data set is made",
+        all_of(
+            legacy,
+            training,
+            a["train_dataset.data_loader.type"] == "ADGenDataLoader",
+            a["metric"].given,
+            asked + answered + 1 != tokens,
+        ),
+        message=(
+            "seq_length {model.model_config.seq_length} is not source {train_dataset.max_source_length} + target "
+            "{train_dataset.max_target_length} + 1"
+        ),
+        why=(
+            "the data set pads to the sum and the network is built for seq_length; the check that compares them is "
+            "passed over once a data set is made"
+        ),
         severity=Severity.WARNING,
         at=(tokens, asked, answered),
     ),
     refuse(
         "dynamic-batch-split",
         all_of(training, a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"] > 1),
-        message="dynamic_batch does not go with seq_split_num {parallel_config.seq_split_num}: a sequence of changing length is not split",
+        message=(
+            "dynamic_batch does not go with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
+            "length is not split"
+        ),
         why="refused before the first step",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),

@@ -14,7 +14,12 @@ from preflight.rules.mindformers.names import (
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
-_ENTRY = {"1.5.0": "run_mindformer.py:271", "1.7.0": "run_mindformer.py:276", "1.3.2": "run_mindformer.py:263", "1.2.0": "run_mindformer.py:216"}
+_ENTRY = {
+    "1.5.0": "run_mindformer.py:271",
+    "1.7.0": "run_mindformer.py:276",
+    "1.3.2": "run_mindformer.py:263",
+    "1.2.0": "run_mindformer.py:216",
+}
 predicting = a["run_mode"].is_in("predict", "eval")
 
 MINDFORMERS.add(
@@ -29,7 +34,10 @@ MINDFORMERS.add(
     ),
     refuse(
         "run-mode-missing",
-        all_of(a["run_mode"].is_none, any_of(a["trainer.type"].is_set, all_of(a["model.model_config.type"].is_set, a["use_parallel"].given))),
+        all_of(
+            a["run_mode"].is_none,
+            any_of(a["trainer.type"].is_set, all_of(a["model.model_config.type"].is_set, a["use_parallel"].given)),
+        ),
         message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher refuses a run without a mode before anything is read",
         upstream=_ENTRY,
@@ -62,7 +70,10 @@ MINDFORMERS.add(
         "parallel-mode",
         a["parallel.parallel_mode"],
         _MODES,
-        message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
+        message=(
+            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
+            "SEMI_AUTO_PARALLEL"
+        ),
         why="the mode is validated at start, even when use_parallel is off",
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
@@ -70,7 +81,10 @@ MINDFORMERS.add(
         "parallel-mode-new",
         a["parallel.parallel_mode"],
         (*_MODES, "MANUAL_PARALLEL"),
-        message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
+        message=(
+            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
+            "SEMI_AUTO_PARALLEL"
+        ),
         why="the mode is validated at start, even when use_parallel is off",
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
@@ -89,7 +103,11 @@ MINDFORMERS.add(
     refuse(
         "predict-jit-level-1",
         all_of(
-            predicting, any_of(a["context.jit_config.jit_level"] == "O1", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"))
+            predicting,
+            any_of(
+                a["context.jit_config.jit_level"] == "O1",
+                all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"),
+            ),
         ),
         message="jit_level O1 is not available in {run_mode} mode",
         why="the context refuses it",
@@ -99,8 +117,14 @@ MINDFORMERS.add(
         "predict-jit-level-2",
         all_of(
             predicting,
-            any_of(a["context.jit_config.jit_level"] == "O2", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O2")),
-            ~any_of(a["context.jit_config.infer_boost"] == "off", all_of(a["context.jit_config.infer_boost"].is_none, a["context.infer_boost"] == "off")),
+            any_of(
+                a["context.jit_config.jit_level"] == "O2",
+                all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O2"),
+            ),
+            ~any_of(
+                a["context.jit_config.infer_boost"] == "off",
+                all_of(a["context.jit_config.infer_boost"].is_none, a["context.infer_boost"] == "off"),
+            ),
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode",
         why="the context refuses the pair",
@@ -121,9 +145,15 @@ MINDFORMERS.add(
             a["parallel.parallel_optimizer_config.optimizer_level"].is_in("level1", "level3"),
             a["parallel.parallel_optimizer_config.gradient_accumulation_shard"].given,
         ),
-        message="optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not go with gradient_accumulation_shard, whatever its value",
+        message=(
+            "optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not go with "
+            "gradient_accumulation_shard, whatever its value"
+        ),
         why="MindSpore takes the level as the whole answer and refuses both",
-        at=(a["parallel.parallel_optimizer_config.gradient_accumulation_shard"], a["parallel.parallel_optimizer_config.optimizer_level"]),
+        at=(
+            a["parallel.parallel_optimizer_config.gradient_accumulation_shard"],
+            a["parallel.parallel_optimizer_config.optimizer_level"],
+        ),
         fixes=(drop(a["parallel.parallel_optimizer_config.gradient_accumulation_shard"]),),
     ),
     refuse(

@@ -1,8 +1,9 @@
 """A learning-rate schedule is given no learning rate.
 
 ## What it does
-Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is given none, or null. The one in `optimizer` is not used
-where there is a schedule, and the template fills only a section that is left out as a whole.
+Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is given none, or null. The
+one in `optimizer` is not used where there is a schedule, and the template fills only a section that is left out as a
+whole.
 
 ## Why is this bad?
 The schedule is built without a rate, and the run dies when the first step is compiled.

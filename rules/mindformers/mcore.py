@@ -6,16 +6,23 @@ from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequenc
 
 MINDFORMERS = ConstraintSet("mindformers")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
+# fmt: off
 c = {
     name: a[f"mcore.{name}"]
     for name in (
-        *("mtp_num_layers", "use_flash_attention", "use_eod_attn_mask_compression", "use_attn_mask_compression", "use_ring_attention", "num_moe_experts"),
-        *("moe_expert_capacity_factor", "moe_router_load_balancing_type", "add_bias_linear", "moe_router_enable_expert_bias", "moe_router_score_function"),
-        *("moe_router_topk", "moe_router_pre_softmax", "moe_router_group_topk", "moe_router_num_groups", "bias_swiglu_fusion", "hidden_act"),
-        *("position_embedding_type", "recompute_slice_activation", "chunk_loss_num", "calculate_per_token_loss", "num_query_groups", "vocab_size"),
-        *("moe_grouped_gemm", "first_k_dense_replace", "moe_layer_freq", "num_layers", "rope_scaling", "multi_latent_attention"),
+        *("mtp_num_layers", "use_flash_attention", "use_eod_attn_mask_compression", "use_attn_mask_compression",
+            "use_ring_attention", "num_moe_experts"),
+        *("moe_expert_capacity_factor", "moe_router_load_balancing_type", "add_bias_linear",
+            "moe_router_enable_expert_bias", "moe_router_score_function"),
+        *("moe_router_topk", "moe_router_pre_softmax", "moe_router_group_topk", "moe_router_num_groups",
+            "bias_swiglu_fusion", "hidden_act"),
+        *("position_embedding_type", "recompute_slice_activation", "chunk_loss_num", "calculate_per_token_loss",
+            "num_query_groups", "vocab_size"),
+        *("moe_grouped_gemm", "first_k_dense_replace", "moe_layer_freq", "num_layers", "rope_scaling",
+            "multi_latent_attention"),
     )
 }
+# fmt: on
 moe = all_of(mcore, training, c["num_moe_experts"].is_set)
 
 
@@ -42,7 +49,9 @@ MINDFORMERS.add(
     ),
     refuse(
         "mask-compression-flash",
-        all_of(mcore, ~c["use_flash_attention"], any_of(c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"])),
+        all_of(
+            mcore, ~c["use_flash_attention"], any_of(c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"])
+        ),
         message="a compressed attention mask needs use_flash_attention",
         why="the transformer config refuses it",
         at=(c["use_flash_attention"], c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"]),
@@ -77,7 +86,11 @@ MINDFORMERS.add(
     ),
     refuse(
         "expert-bias-score",
-        all_of(mcore, c["moe_router_enable_expert_bias"], ~c["moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus", True)),
+        all_of(
+            mcore,
+            c["moe_router_enable_expert_bias"],
+            ~c["moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus", True),
+        ),
         message="an expert bias needs the score function sigmoid, not {mcore.moe_router_score_function}",
         why="the transformer config refuses it",
         at=(c["moe_router_enable_expert_bias"], c["moe_router_score_function"]),
@@ -111,7 +124,12 @@ MINDFORMERS.add(
     ),
     refuse(
         "group-routing-top",
-        all_of(moe, c["moe_router_group_topk"], c["moe_router_num_groups"], c["moe_router_group_topk"] > c["moe_router_num_groups"]),
+        all_of(
+            moe,
+            c["moe_router_group_topk"],
+            c["moe_router_num_groups"],
+            c["moe_router_group_topk"] > c["moe_router_num_groups"],
+        ),
         message="{mcore.moe_router_group_topk} groups per token are more than the {mcore.moe_router_num_groups} groups",
         why="the transformer config refuses it",
         at=(c["moe_router_group_topk"], c["moe_router_num_groups"]),
@@ -135,7 +153,10 @@ MINDFORMERS.add(
     refuse(
         "position-embedding",
         ~c["position_embedding_type"].is_in("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope"),
-        message="position_embedding_type is {mcore.position_embedding_type}; it must be rope, yarn, none, relative, learned_absolute or partial_rope",
+        message=(
+            "position_embedding_type is {mcore.position_embedding_type}; it must be rope, yarn, none, relative, "
+            "learned_absolute or partial_rope"
+        ),
         why="the transformer config refuses it",
         at=(c["position_embedding_type"],),
     ),
@@ -168,7 +189,10 @@ MINDFORMERS.add(
                 all_of(a["shape.query_groups"] % tensor != 0, tensor % a["shape.query_groups"] != 0),
             ),
         ),
-        message="{shape.query_groups} key/value heads do not fit {shape.heads} heads on model_parallel {parallel_config.model_parallel}",
+        message=(
+            "{shape.query_groups} key/value heads do not fit {shape.heads} heads on model_parallel "
+            "{parallel_config.model_parallel}"
+        ),
         why="the served attention shares heads out, or copies them whole",
         at=(c["num_query_groups"], tensor),
         layout=True,
@@ -191,7 +215,9 @@ MINDFORMERS.add(
             a["shape.query_groups"] % tensor != 0,
             a["shape.heads"] % tensor == 0,
         ),
-        message="{shape.query_groups} key/value heads do not divide over model_parallel {parallel_config.model_parallel}",
+        message=(
+            "{shape.query_groups} key/value heads do not divide over model_parallel {parallel_config.model_parallel}"
+        ),
         why="the attention refuses to be built; heads are not replicated",
         at=(tensor, c["num_query_groups"], context),
         layout=True,

@@ -1,9 +1,9 @@
 """A section lacks a key that it must have, or is not of the form that it must have.
 
 ## What it does
-Checks the keys that the template of a release demands of a section that is present (`type` of the trainer, the optimizer,
-the wrapper, each callback; `model.model_config`, and `model.arch` in 1.5), and that sections are mappings and `callbacks`
-is a list.
+Checks the keys that the template of a release demands of a section that is present (`type` of the trainer, the
+optimizer, the wrapper, each callback; `model.model_config`, and `model.arch` in 1.5), and that sections are mappings
+and `callbacks` is a list.
 
 ## Why is this bad?
 The file is refused when it is loaded, on every rank.
@@ -23,7 +23,8 @@ Unsafe: the type that the template would give, or the trainer of language models
 
 ## References
 MindFormers v1.5.0, mindformers/tools/register/template.py:109, Config._update_value, and :72 and :191, apply
-MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train; mindformers/trainer/trainer.py:1542, of callbacks once more
+MindFormers 2.1.0, mindformers/trainer/trainer.py:456, Trainer.train; mindformers/trainer/trainer.py:1542, of callbacks
+once more
 """
 
 from collections.abc import Iterator
@@ -36,14 +37,28 @@ from preflight.loaders.document import Entry, Node
 _FILE = "mindformers/tools/register/template.py"
 _GENERAL = ("runner_config", "context", "parallel", "trainer", "model", "moe_config", "parallel_config")
 _TRAIN = (
-    *("recompute_config", "swap_config", "runner_wrapper", "optimizer", "lr_schedule", "metric", "train_dataset", "train_dataset_task", "callbacks"),
+    *(
+        "recompute_config",
+        "swap_config",
+        "runner_wrapper",
+        "optimizer",
+        "lr_schedule",
+        "metric",
+        "train_dataset",
+        "train_dataset_task",
+        "callbacks",
+    ),
     "monitor_config",
 )
 _EVAL = ("eval_dataset", "eval_dataset_task", "eval_callbacks", "metric")
 _LISTS = ("callbacks", "eval_callbacks")
 _TRAINER = "CausalLanguageModelingTrainer"
 _REGISTER = {"1.5.0": 312, "1.7.0": 393, "2.1.0": 393}
-_RUN = {"1.5.0": "mindformers/trainer/trainer.py:1362", "1.7.0": "mindformers/trainer/trainer.py:1404", "2.1.0": "mindformers/trainer/trainer.py:456"}
+_RUN = {
+    "1.5.0": "mindformers/trainer/trainer.py:1362",
+    "1.7.0": "mindformers/trainer/trainer.py:1404",
+    "2.1.0": "mindformers/trainer/trainer.py:456",
+}
 
 
 @rule(severity=Severity.ERROR, frameworks=("mindformers",))
@@ -58,9 +73,15 @@ def check(job: Job) -> Iterator[Finding]:
     for entry in tree.entries:
         name = entry.key.value
         if name in wanted and not entry.shadowed and not (name == "moe_config" and kind == "mcore"):
-            yield from _section(str(name), entry, t, mcore=kind == "mcore", fixable=entry.key.span.source is job.documents[0].source)
+            yield from _section(
+                str(name), entry, t, mcore=kind == "mcore", fixable=entry.key.span.source is job.documents[0].source
+            )
     if job.arguments.get("run_mode").raw in TRAINING and tree.get("model") is None:
-        yield Finding("there is no model section, so there is nothing to train", tree.span._replace(end=tree.span.start), upstream=_RUN[read_at(t.version)])
+        yield Finding(
+            "there is no model section, so there is nothing to train",
+            tree.span._replace(end=tree.span.start),
+            upstream=_RUN[read_at(t.version)],
+        )
 
 
 def _sections(job: Job) -> tuple[str, ...]:
@@ -77,27 +98,60 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
         return
     if name in _LISTS:
         if node.kind != "sequence":
-            yield Finding(Message("{name} must be a list, each entry with its type", name=name), node.span, key=(name,), upstream=f"{_FILE}:191")
+            yield Finding(
+                Message("{name} must be a list, each entry with its type", name=name),
+                node.span,
+                key=(name,),
+                upstream=f"{_FILE}:191",
+            )
             return
         for index, item in enumerate(node.items):
             if item.kind != "mapping":
                 shown = repr(item.shown[:30]) if item.shown else "empty"
-                message = Message("entry {index} of {name} is {shown}; it must be a mapping with a type", index=index, name=name, shown=shown)
+                message = Message(
+                    "entry {index} of {name} is {shown}; it must be a mapping with a type",
+                    index=index,
+                    name=name,
+                    shown=shown,
+                )
                 yield Finding(message, item.span, key=(name, index), upstream=f"{_FILE}:110")
             elif item.get("type") is None:
-                yield Finding(Message("entry {index} of {name} has no type", index=index, name=name), item.span, key=(name, index), upstream=f"{_FILE}:109")
+                yield Finding(
+                    Message("entry {index} of {name} has no type", index=index, name=name),
+                    item.span,
+                    key=(name, index),
+                    upstream=f"{_FILE}:109",
+                )
         return
     if node.kind != "mapping":
-        yield Finding(Message("{name} must be a mapping, not {node!r}", name=name, node=node.shown[:30]), node.span, key=(name,), upstream=f"{_FILE}:72")
+        yield Finding(
+            Message("{name} must be a mapping, not {node!r}", name=name, node=node.shown[:30]),
+            node.span,
+            key=(name,),
+            upstream=f"{_FILE}:72",
+        )
         return
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
             usual = _TRAINER if name == "trainer" else t.sections.get(name, {}).get(key) if key == "type" else None
-            fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),)) if isinstance(usual, str) and fixable else None
-            yield Finding(
-                Message("{name} has no {key}, which it must have", name=name, key=key), span, key=(name,), fix=fix, upstream=_place(name, mcore=mcore, t=t)
+            fix = (
+                Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),))
+                if isinstance(usual, str) and fixable
+                else None
             )
-    if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and read_at(t.version) in _REGISTER:
+            yield Finding(
+                Message("{name} has no {key}, which it must have", name=name, key=key),
+                span,
+                key=(name,),
+                fix=fix,
+                upstream=_place(name, mcore=mcore, t=t),
+            )
+    if (
+        name == "trainer"
+        and (kind := node.get("type")) is not None
+        and kind.value is None
+        and read_at(t.version) in _REGISTER
+    ):
         yield Finding(
             "trainer.type is null; it must name the trainer",
             kind.span,

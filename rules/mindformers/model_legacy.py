@@ -55,8 +55,16 @@ MINDFORMERS.add(
         "key-value-heads-over-tensor",
         tensor * a["ulysses_degree"],
         groups,
-        when=all_of(llama, ~(a["model.model_config.fine_grain_interleave"] > 1), tensor > 1, heads % (tensor * a["ulysses_degree"]) == 0),
-        message="{shape.query_groups} key/value heads do not divide over {ranks} ranks (model_parallel x Ulysses); Llama layers do not replicate them",
+        when=all_of(
+            llama,
+            ~(a["model.model_config.fine_grain_interleave"] > 1),
+            tensor > 1,
+            heads % (tensor * a["ulysses_degree"]) == 0,
+        ),
+        message=(
+            "{shape.query_groups} key/value heads do not divide over {ranks} ranks (model_parallel x Ulysses); "
+            "Llama layers do not replicate them"
+        ),
         why="the network refuses to be built",
         at=(tensor, groups),
         shows={"ranks": tensor * a["ulysses_degree"]},
@@ -67,7 +75,10 @@ MINDFORMERS.add(
         tensor,
         groups,
         when=all_of(llama, fine),
-        message="{shape.query_groups} key/value heads do not divide over model_parallel {parallel_config.model_parallel}; Llama layers do not replicate them",
+        message=(
+            "{shape.query_groups} key/value heads do not divide over model_parallel "
+            "{parallel_config.model_parallel}; Llama layers do not replicate them"
+        ),
         why="the network refuses to be built",
         at=(tensor, groups),
         layout=True,
@@ -88,7 +99,9 @@ MINDFORMERS.add(
         tensor,
         ffn,
         when=all_of(llama, ffn.is_set, tensor > 1, a["moe_config.expert_num"] <= 1),
-        message="the feed-forward size {shape.ffn} does not divide over model_parallel {parallel_config.model_parallel}",
+        message=(
+            "the feed-forward size {shape.ffn} does not divide over model_parallel {parallel_config.model_parallel}"
+        ),
         why="the network refuses to be built",
         at=(a[f"{model}.intermediate_size"], tensor, a[f"{model}.multiple_of"]),
         layout=True,
@@ -111,7 +124,10 @@ MINDFORMERS.add(
             a["pipeline_layers"] >= pipeline,
             a[f"{model}.pp_interleave_num"] * pipeline > a["pipeline_layers"],
         ),
-        message="{pipeline_layers} layers are fewer than {parallel_config.pipeline_stage} stages x {model.model_config.pp_interleave_num} chunks",
+        message=(
+            "{pipeline_layers} layers are fewer than {parallel_config.pipeline_stage} stages x "
+            "{model.model_config.pp_interleave_num} chunks"
+        ),
         why="a virtual stage would be empty",
         at=(a[f"{model}.pp_interleave_num"], pipeline),
         layout=True,

@@ -1,7 +1,8 @@
 """Mappings are nested deeper than the framework reads.
 
 ## What it does
-Counts how deep mappings stand in mappings; lists end the count, as in the framework's own check. More than 10 is refused.
+Counts how deep mappings stand in mappings; lists end the count, as in the framework's own check. More than 10 is
+refused.
 
 ## Why is this bad?
 The file is refused before it is parsed, on every rank.

@@ -40,8 +40,10 @@ MINDFORMERS.add(
     refuse(
         "ulysses-heads",
         all_of(semi, context > 1, algorithm == "ulysses_cp", groups.is_set, context * tensor > groups),
-        message="ulysses_cp spreads {shape.query_groups} key/value heads over context {parallel_config.context_parallel} "
-        "x tensor {parallel_config.model_parallel} = {ranks} ranks",
+        message=(
+            "ulysses_cp spreads {shape.query_groups} key/value heads over context "
+            "{parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks"
+        ),
         why="a head cannot be split; refused before the network is built",
         at=(context, tensor),
         shows={"ranks": context * tensor},
@@ -52,7 +54,10 @@ MINDFORMERS.add(
         a["parallel_config.ulysses_degree_in_cp"],
         context,
         when=all_of(context > 1, algorithm == "hybrid_cp"),
-        message="ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel {parallel_config.context_parallel}",
+        message=(
+            "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel "
+            "{parallel_config.context_parallel}"
+        ),
         why="the ranks of a context group form a grid of Ulysses and ring ranks",
         at=(a["parallel_config.ulysses_degree_in_cp"], context),
         layout=True,
@@ -61,7 +66,10 @@ MINDFORMERS.add(
         "context-parallel-algorithm",
         algorithm,
         ("colossalai_cp", "ulysses_cp", "hybrid_cp"),
-        message="context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, ulysses_cp or hybrid_cp",
+        message=(
+            "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, "
+            "ulysses_cp or hybrid_cp"
+        ),
         why="the algorithm is looked up by name when the parallel config is made, whatever context_parallel is",
         fixes=(put(algorithm, "colossalai_cp"),),
     ),
@@ -69,7 +77,10 @@ MINDFORMERS.add(
         "context-parallel-algorithm-old",
         algorithm,
         ("colossalai_cp", "ulysses_cp", "hybird_cp"),
-        message="context_parallel_algo is {parallel_config.context_parallel_algo}; this release knows colossalai_cp, ulysses_cp and hybird_cp (so spelled)",
+        message=(
+            "context_parallel_algo is {parallel_config.context_parallel_algo}; this release knows colossalai_cp, "
+            "ulysses_cp and hybird_cp (so spelled)"
+        ),
         why="the algorithm is looked up by name when the parallel config is made",
     ),
     refuse(
@@ -97,7 +108,14 @@ MINDFORMERS.add(
     ),
     refuse(
         "sequence-pipeline-per-token-loss",
-        all_of(legacy, pipeline > 1, splits > 1, ~a["recompute_config.recompute"], a["runner_wrapper.calculate_per_token_loss"], training),
+        all_of(
+            legacy,
+            pipeline > 1,
+            splits > 1,
+            ~a["recompute_config.recompute"],
+            a["runner_wrapper.calculate_per_token_loss"],
+            training,
+        ),
         message="seq_split_num {parallel_config.seq_split_num} does not go with calculate_per_token_loss",
         why="refused when the network is wrapped",
         at=(a["runner_wrapper.calculate_per_token_loss"], splits),
@@ -120,7 +138,10 @@ MINDFORMERS.add(
         "fine-grain-interleave",
         all_of(legacy, a["model.model_config.fine_grain_interleave"] > 1, ~(context > 1)),
         sequence_parallel,
-        message="fine_grain_interleave {model.model_config.fine_grain_interleave} needs use_seq_parallel or context_parallel",
+        message=(
+            "fine_grain_interleave {model.model_config.fine_grain_interleave} needs use_seq_parallel or "
+            "context_parallel"
+        ),
         why="the interleaved layer is built on sequence parallelism",
         at=(a["model.model_config.fine_grain_interleave"], sequence_parallel),
         fixes=(put(sequence_parallel, True),),
@@ -138,15 +159,29 @@ MINDFORMERS.add(
         "serving-batch",
         data,
         a["model.model_config.batch_size"],
-        when=all_of(predicting, a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", a["model.model_config.batch_size"].is_set),
-        message="model_config.batch_size {model.model_config.batch_size} does not divide over data_parallel {parallel_config.data_parallel}",
+        when=all_of(
+            predicting,
+            a["use_parallel"],
+            a["trainer.type"] == "CausalLanguageModelingTrainer",
+            a["model.model_config.batch_size"].is_set,
+        ),
+        message=(
+            "model_config.batch_size {model.model_config.batch_size} does not divide over data_parallel "
+            "{parallel_config.data_parallel}"
+        ),
         why="every data-parallel rank predicts the same number of samples",
         at=(a["model.model_config.batch_size"], data),
         layout=True,
     ),
     refuse(
         "stages-without-mode",
-        all_of(legacy, a["use_parallel"], ~automatic, a["parallel_config.pipeline_stage"].written > 1, a["shape.family"] == "llama"),
+        all_of(
+            legacy,
+            a["use_parallel"],
+            ~automatic,
+            a["parallel_config.pipeline_stage"].written > 1,
+            a["shape.family"] == "llama",
+        ),
         message="pipeline_stage {stages} needs parallel_mode 1 or 2; this mode resets it to 1, but not everywhere",
         why="the two places that hold the number of stages disagree, and the network refuses to be built",
         at=(a["parallel.parallel_mode"], pipeline),
@@ -155,16 +190,27 @@ MINDFORMERS.add(
     refuse(
         "mcore-mode",
         all_of(mcore, a["use_parallel"], ~automatic, training, a["world_size"] > 1),
-        message="mcore models train in parallel_mode 1 or 2 only; this mode resets every degree to 1, which does not make {world_size} devices",
+        message=(
+            "mcore models train in parallel_mode 1 or 2 only; this mode resets every degree to 1, "
+            "which does not make {world_size} devices"
+        ),
         why="the process groups of the reset degrees do not fill the devices",
         at=(a["parallel.parallel_mode"],),
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     refuse(
         "serving-devices",
-        all_of(predicting, a["use_parallel"], a["parallel_mode"] == "stand_alone", data * tensor * pipeline != a["world_size"]),
-        message="data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline {parallel_config.pipeline_stage} = {ranks} ranks "
-        "are not the {world_size} devices; in this mode context_parallel does not count",
+        all_of(
+            predicting,
+            a["use_parallel"],
+            a["parallel_mode"] == "stand_alone",
+            data * tensor * pipeline != a["world_size"],
+        ),
+        message=(
+            "data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline "
+            "{parallel_config.pipeline_stage} = {ranks} ranks are not the {world_size} devices; in this mode "
+            "context_parallel does not count"
+        ),
         why="the process groups of a served model must fill the devices; refused before anything is loaded",
         at=(tensor, data, pipeline),
         shows={"ranks": data * tensor * pipeline},
@@ -189,7 +235,10 @@ MINDFORMERS.add(
     refuse(
         "zero-bubble-micro-batches",
         all_of(mcore, scheduler == "zero_bubble_v", micro < pipeline * 2, training),
-        message="zero_bubble_v needs {needed} micro-batches for {parallel_config.pipeline_stage} stages, not {parallel_config.micro_batch_num}",
+        message=(
+            "zero_bubble_v needs {needed} micro-batches for {parallel_config.pipeline_stage} stages, "
+            "not {parallel_config.micro_batch_num}"
+        ),
         why="every stage has two chunks to fill",
         at=(micro, pipeline),
         shows={"needed": pipeline * 2},

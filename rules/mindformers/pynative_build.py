@@ -1,4 +1,5 @@
-"""Checks that the parts of a pynative run make while they are built: the network's layers, the seed, the optimizer, the schedule."""
+"""Checks that the parts of a pynative run make while they are built: the network's layers, the seed, the optimizer,
+the schedule."""
 
 from preflight.dialects.mindformers.pynative_names import names
 from preflight.lint.expressions import Handles, all_of, any_of
@@ -9,7 +10,13 @@ a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")
 LAYER = "the layer refuses to be built"
 _STEPS = "mindformers/core/lr/lr_schedule.py"
-WARMING = ("ConstantWarmUpLR", "LinearWithWarmUpLR", "CosineWithRestartsAndWarmUpLR", "PolynomialWithWarmUpLR", "WarmUpStableDecayLR")
+WARMING = (
+    "ConstantWarmUpLR",
+    "LinearWithWarmUpLR",
+    "CosineWithRestartsAndWarmUpLR",
+    "PolynomialWithWarmUpLR",
+    "WarmUpStableDecayLR",
+)
 ACTIVATIONS = ("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu")
 heads, hidden, length = a["net.num_attention_heads"], a["net.hidden_size"], a["net.seq_length"]
 ratio, steps, schedule = a["lr_scheduler.warmup_ratio"], a["lr_scheduler.warmup_steps"], a["lr_scheduler.type"]
@@ -23,7 +30,10 @@ PYNATIVE.add(
         a["model.architectures"],
         ("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Qwen3ForCausalLM"),
         when=all_of(training, a["model.auto_register"].is_none),
-        message="pynative mode cannot train {model.architectures}; it has DeepseekV3ForCausalLM, DeepseekV4ForCausalLM and Qwen3ForCausalLM",
+        message=(
+            "pynative mode cannot train {model.architectures}; it has DeepseekV3ForCausalLM, DeepseekV4ForCausalLM "
+            "and Qwen3ForCausalLM"
+        ),
         why="no class is registered under that name, or it has no pynative training network",
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
@@ -32,8 +42,14 @@ PYNATIVE.add(
         all_of(
             training,
             any_of(
-                all_of(a["model.model_type"] == "qwen3", a["model.architectures"].is_in("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM")),
-                all_of(a["model.model_type"].is_in("deepseek_v3", "deepseek_v4"), a["model.architectures"] == "Qwen3ForCausalLM"),
+                all_of(
+                    a["model.model_type"] == "qwen3",
+                    a["model.architectures"].is_in("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM"),
+                ),
+                all_of(
+                    a["model.model_type"].is_in("deepseek_v3", "deepseek_v4"),
+                    a["model.architectures"] == "Qwen3ForCausalLM",
+                ),
             ),
         ),
         message="{model.architectures} cannot be built from a config of model_type {model.model_type}",
@@ -49,7 +65,9 @@ PYNATIVE.add(
     ),
     refuse(
         "activation",
-        ~a["net.hidden_act"].is_in("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"),
+        ~a["net.hidden_act"].is_in(
+            "gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"
+        ),
         message="hidden_act is {net.hidden_act}; pynative mode has gelu, silu and fusedswiglu",
         why=LAYER,
         fixes=(put(a["net.hidden_act"], "silu"),),
@@ -75,7 +93,10 @@ PYNATIVE.add(
             all_of(ratios.given, ratios.is_set, mtp.given, layers.given),
             any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
         ),
-        message="csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} prediction layers",
+        message=(
+            "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
+            "prediction layers"
+        ),
         why="every layer has a compression of its own, prediction layers included",
         at=(ratios, layers, mtp),
         shows={"length": ratios.length},

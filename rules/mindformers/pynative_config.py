@@ -42,7 +42,10 @@ PYNATIVE.add(
         "skipped-steps",
         a["training.max_consecutive_skipped_steps"],
         low=0,
-        message="max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; 0 turns the guard off, less is refused",
+        message=(
+            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; 0 turns the guard off, "
+            "less is refused"
+        ),
         why=LOAD,
         fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
     ),
@@ -63,8 +66,12 @@ PYNATIVE.add(
     ),
     refuse(
         "deredundancy-too-few-experts",
-        (a["parallelism.moe_token_dispatcher_type"] == "alltoall_deredundancy") & (a["parallelism.expert_parallel"] < a["parallelism.npu_nums_per_device"]),
-        message="alltoall_deredundancy needs expert_parallel >= {parallelism.npu_nums_per_device} NPUs of a server, it is {parallelism.expert_parallel}",
+        (a["parallelism.moe_token_dispatcher_type"] == "alltoall_deredundancy")
+        & (a["parallelism.expert_parallel"] < a["parallelism.npu_nums_per_device"]),
+        message=(
+            "alltoall_deredundancy needs expert_parallel >= {parallelism.npu_nums_per_device} NPUs of a server, "
+            "it is {parallelism.expert_parallel}"
+        ),
         why=LOAD,
         at=(a["parallelism.expert_parallel"], a["parallelism.moe_token_dispatcher_type"]),
     ),
@@ -78,7 +85,10 @@ PYNATIVE.add(
     refuse(
         "profiler-steps",
         (a["profiler.start_step"] <= 0) | (a["profiler.end_step"] <= 0),
-        message="the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be positive, even when it is off",
+        message=(
+            "the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be "
+            "positive, even when it is off"
+        ),
         why=LOAD,
     ),
     refuse(
@@ -131,7 +141,10 @@ PYNATIVE.add(
     refuse(
         "token-interval",
         a["monitor.moe_monitor.save_tokens_per_expert_interval"] <= 0,
-        message="save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; leave it out to turn it off",
+        message=(
+            "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; leave it "
+            "out to turn it off"
+        ),
         why=LOAD,
     ),
 )

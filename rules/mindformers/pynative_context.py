@@ -29,14 +29,21 @@ PYNATIVE.add(
         & ~a["net.use_attn_mask_compression"]
         & ~a["net.use_eod_attn_mask_compression"]
         & ~split_mask,
-        message="context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or create_compressed_eod_mask in the data",
+        message=(
+            "context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or "
+            "create_compressed_eod_mask in the data"
+        ),
         why="refused when context parallel is applied",
         at=(context, a["net.use_attn_mask_compression"]),
         fixes=(put(a["net.use_attn_mask_compression"], True),),
     ),
     refuse(
         "context-async-colossal",
-        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & (method == "colossal") & (a["net.experimental_attention_variant"] != "dsa"),
+        many
+        & (context > 1)
+        & (a["parallelism.context_parallel_async"] == True)
+        & (method == "colossal")
+        & (a["net.experimental_attention_variant"] != "dsa"),
         message="context_parallel_async works with ulysses and hybrid, not with colossal",
         why="refused when context parallel is applied",
         at=(
@@ -47,7 +54,11 @@ PYNATIVE.add(
     ),
     refuse(
         "context-async-model",
-        many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & method.is_in("ulysses", "hybrid") & (a["model.model_type"] == "qwen3"),
+        many
+        & (context > 1)
+        & (a["parallelism.context_parallel_async"] == True)
+        & method.is_in("ulysses", "hybrid")
+        & (a["model.model_type"] == "qwen3"),
         message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
         why="refused when context parallel is applied",
         at=(
@@ -58,8 +69,15 @@ PYNATIVE.add(
     ),
     refuse(
         "context-rope-fusion",
-        many & (context > 1) & (a["net.apply_rope_fusion"] == True) & (a["net.use_eod_attn_mask_compression"] == False) & ~split_mask,
-        message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
+        many
+        & (context > 1)
+        & (a["net.apply_rope_fusion"] == True)
+        & (a["net.use_eod_attn_mask_compression"] == False)
+        & ~split_mask,
+        message=(
+            "apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless "
+            "create_compressed_eod_mask is on"
+        ),
         why="the fused kernel refuses positions per sample",
         at=(
             a["net.apply_rope_fusion"],
@@ -69,8 +87,15 @@ PYNATIVE.add(
     ),
     refuse(
         "ulysses-degree",
-        (context > 1) & (method == "ulysses") & a["parallelism.ulysses_degree_in_cp"].is_set & (a["parallelism.ulysses_degree_in_cp"] != context) & ~sparse,
-        message="ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, it is {parallelism.ulysses_degree_in_cp}",
+        (context > 1)
+        & (method == "ulysses")
+        & a["parallelism.ulysses_degree_in_cp"].is_set
+        & (a["parallelism.ulysses_degree_in_cp"] != context)
+        & ~sparse,
+        message=(
+            "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, "
+            "it is {parallelism.ulysses_degree_in_cp}"
+        ),
         why="refused in the first step",
         at=(
             a["parallelism.ulysses_degree_in_cp"],
@@ -103,7 +128,10 @@ PYNATIVE.add(
                 context % a["parallelism.ulysses_degree_in_cp"] != 0,
             ),
         ),
-        message="hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and below it that divides it; it is {degree}",
+        message=(
+            "hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and below "
+            "it that divides it; it is {degree}"
+        ),
         why="the run starts and dies in its first step",
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
         shows={"degree": a["parallelism.ulysses_degree_in_cp"]},
@@ -120,7 +148,9 @@ PYNATIVE.add(
     refuse(
         "first-step-sequence",
         (context > 1) & (a["net.seq_length"] % context != 0),
-        message="seq_length {net.seq_length} does not divide over {parallelism.context_parallel} context-parallel ranks",
+        message=(
+            "seq_length {net.seq_length} does not divide over {parallelism.context_parallel} context-parallel ranks"
+        ),
         why="the run starts and dies in its first step",
         at=(
             a["net.seq_length"],

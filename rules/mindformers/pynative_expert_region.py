@@ -2,7 +2,8 @@
 
 ## What it does
 Expert parallel is cut out of shard x context x tensor ranks within one data-parallel replica: the degree must divide
-that number, and replicas do not help. Also finds a `data_parallel_shard` whose whole replicas do not fill data parallel.
+that number, and replicas do not help. Also finds a `data_parallel_shard` whose whole replicas do not fill data
+parallel.
 
 ## Why is this bad?
 The mesh of the experts, or of the dense weights, cannot be built; every rank dies at start.
@@ -48,7 +49,10 @@ def check(job: Job) -> Iterator[Finding]:
     region = values[0] * values[1] * values[2]
     if region % values[3]:
         message = Message(
-            "expert_parallel {expert} does not divide {region} ranks (shard {shard} x context {context} x tensor {tensor})",
+            (
+                "expert_parallel {expert} does not divide {region} ranks (shard {shard} x context {context} x "
+                "tensor {tensor})"
+            ),
             expert=values[3],
             region=region,
             shard=values[0],

@@ -1,4 +1,5 @@
-"""What a pynative run that predicts over a pipeline refuses: schedules and swapping that are made for a backward pass."""
+"""What a pynative run that predicts over a pipeline refuses:
+schedules and swapping that are made for a backward pass."""
 
 from preflight.dialects.mindformers.pynative_names import names
 from preflight.lint.expressions import Handles, all_of
@@ -14,7 +15,10 @@ PYNATIVE.add(
     refuse(
         "inference-interleave",
         all_of(piped, a["parallelism.pipeline_parallel_interleave_num"] > 1),
-        message="prediction over a pipeline needs pipeline_parallel_interleave_num 1, not {parallelism.pipeline_parallel_interleave_num}",
+        message=(
+            "prediction over a pipeline needs pipeline_parallel_interleave_num 1, "
+            "not {parallelism.pipeline_parallel_interleave_num}"
+        ),
         why=WHY,
         at=(a["parallelism.pipeline_parallel_interleave_num"], a["run_mode"]),
         fixes=(put(a["parallelism.pipeline_parallel_interleave_num"], 1),),

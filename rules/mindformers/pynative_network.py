@@ -14,8 +14,11 @@ experts, groups, chosen = a["net.num_moe_experts"], a["net.moe_router_num_groups
 PYNATIVE.add(
     refuse(
         "model-type",
-        a["model.model_type"].is_set & ~a["model.model_type"].is_in("deepseek_v3", "deepseek_v4", "qwen3", "deepseek_mtp", "deepseek_mtp_v4"),
-        message="pynative mode cannot train the model_type {model.model_type}; it has deepseek_v3, deepseek_v4 and qwen3",
+        a["model.model_type"].is_set
+        & ~a["model.model_type"].is_in("deepseek_v3", "deepseek_v4", "qwen3", "deepseek_mtp", "deepseek_mtp_v4"),
+        message=(
+            "pynative mode cannot train the model_type {model.model_type}; it has deepseek_v3, deepseek_v4 and qwen3"
+        ),
         why="no class is registered under that name, or it has no pynative training network",
     ),
     refuse(
@@ -62,7 +65,10 @@ PYNATIVE.add(
         (a["net.moe_router_enable_expert_bias"] == True)
         & a["net.moe_router_score_function"].given
         & ~a["net.moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus"),
-        message="moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, it is {net.moe_router_score_function}",
+        message=(
+            "moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, "
+            "it is {net.moe_router_score_function}"
+        ),
         why=WHY,
         at=(a["net.moe_router_score_function"],),
     ),

@@ -21,7 +21,9 @@ PYNATIVE.add(
     refuse(
         "shard-changed",
         all_of(shard.written > 1, shard.written != shard),
-        message="data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}",
+        message=(
+            "data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}"
+        ),
         why="replicas are data parallel / shard, rounded down, and the shard is computed back from them",
         shows={"wish": shard.written},
         severity=Severity.WARNING,
@@ -29,7 +31,10 @@ PYNATIVE.add(
     refuse(
         "micro-batches-overwritten",
         all_of(pipeline > 1, batch.given, batch.written != a["micro_batches"]),
-        message="pipeline_parallel_microbatch_size {written} is overwritten by {micro_batches}, which the batch sizes decide",
+        message=(
+            "pipeline_parallel_microbatch_size {written} is overwritten by {micro_batches}, which the batch "
+            "sizes decide"
+        ),
         why="micro-batches are global_batch_size / (data parallel x local_batch_size)",
         at=(batch,),
         shows={"written": batch.written},
@@ -41,7 +46,10 @@ PYNATIVE.add(
         (pipeline > 1)
         & (a["schedule"] == "interleaved_1f1b")
         & a["parallelism.pipeline_parallel_schedule"].is_in("1f1b", "1F1B"),
-        message="the schedule 1f1b becomes interleaved_1f1b: a stage has {parallelism.pipeline_parallel_interleave_num} chunks",
+        message=(
+            "the schedule 1f1b becomes interleaved_1f1b: a stage has "
+            "{parallelism.pipeline_parallel_interleave_num} chunks"
+        ),
         why="1f1b knows only one chunk a stage; the name is changed without a word",
         at=(a["parallelism.pipeline_parallel_schedule"],),
         fixes=(put(a["parallelism.pipeline_parallel_schedule"], "interleaved_1f1b", safety=Safety.SAFE),),
@@ -50,7 +58,10 @@ PYNATIVE.add(
     refuse(
         "chunks-without-pipeline",
         (pipeline == 1) & (a["parallelism.pipeline_parallel_interleave_num"] > 1),
-        message="pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with one stage",
+        message=(
+            "pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with "
+            "one stage"
+        ),
         why="there is no pipeline to interleave",
         at=(a["parallelism.pipeline_parallel_interleave_num"],),
         severity=Severity.WARNING,

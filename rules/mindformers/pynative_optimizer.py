@@ -54,10 +54,18 @@ PYNATIVE.add(
         message="Muon works only with multi_latent_attention",
         why=WHY,
     ),
-    refuse("muon-swap", muon & (a["optimizer.swap"] == YES), message="Muon does not support swap", why=WHY, at=(a["optimizer.swap"],)),
+    refuse(
+        "muon-swap",
+        muon & (a["optimizer.swap"] == YES),
+        message="Muon does not support swap",
+        why=WHY,
+        at=(a["optimizer.swap"],),
+    ),
     refuse(
         "muon-communication",
-        muon & ~a["optimizer.comm_strategy"].is_none & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
+        muon
+        & ~a["optimizer.comm_strategy"].is_none
+        & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
         message="comm_strategy {optimizer.comm_strategy} is neither allgather nor allgather_deredundency (with an e)",
         why=WHY,
         at=(a["optimizer.comm_strategy"],),

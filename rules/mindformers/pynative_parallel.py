@@ -11,10 +11,15 @@ PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 TRAINER = "mindformers/pynative/trainer/trainer.py"
 DEGREES = (
-    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel {parallelism.context_parallel} must all be at least 1"
+    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel "
+    "{parallelism.context_parallel} must all be at least 1"
 )
 many = a["distributed"]
-shard, context, tensor = a["parallelism.data_parallel_shard"], a["parallelism.context_parallel"], a["parallelism.tensor_parallel"]
+shard, context, tensor = (
+    a["parallelism.data_parallel_shard"],
+    a["parallelism.context_parallel"],
+    a["parallelism.tensor_parallel"],
+)
 pipeline, expert = a["parallelism.pipeline_parallel"], a["parallelism.expert_parallel"]
 sparse = a["net.experimental_attention_variant"].is_in("dsa", "dsv4_hybrid")
 
@@ -50,8 +55,13 @@ PYNATIVE.add(
         "dense-shard",
         many
         & a["parallelism.dense_fsdp_shard_size"].is_set
-        & any_of(a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0),
-        message="dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP shard x context parallel",
+        & any_of(
+            a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0
+        ),
+        message=(
+            "dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP "
+            "shard x context parallel"
+        ),
         why="the mesh of the dense weights cannot be built",
         at=(a["parallelism.dense_fsdp_shard_size"],),
         shows={"domain": shard * context},
@@ -66,8 +76,14 @@ PYNATIVE.add(
     ),
     refuse(
         "interleaved-without-chunks",
-        many & (pipeline > 1) & (a["schedule"] == "interleaved_1f1b") & (a["parallelism.pipeline_parallel_interleave_num"] <= 1),
-        message="interleaved_1f1b needs pipeline_parallel_interleave_num above 1, it is {parallelism.pipeline_parallel_interleave_num}",
+        many
+        & (pipeline > 1)
+        & (a["schedule"] == "interleaved_1f1b")
+        & (a["parallelism.pipeline_parallel_interleave_num"] <= 1),
+        message=(
+            "interleaved_1f1b needs pipeline_parallel_interleave_num above 1, "
+            "it is {parallelism.pipeline_parallel_interleave_num}"
+        ),
         why="the schedule is refused when the stages are built",
         at=(
             a["parallelism.pipeline_parallel_schedule"],
@@ -78,7 +94,10 @@ PYNATIVE.add(
     refuse(
         "pipeline-model",
         many & (pipeline > 1) & (a["model.model_type"] == "qwen3"),
-        message="pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot be built in parts",
+        message=(
+            "pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot "
+            "be built in parts"
+        ),
         why="building the first stage raises TypeError",
         at=(pipeline, a["model.model_type"]),
         layout=True,
@@ -88,7 +107,10 @@ PYNATIVE.add(
         a["parallelism.moe_token_dispatcher_type"],
         ("alltoall", "alltoall_deredundancy"),
         when=all_of(many, expert > 1, a["net.num_moe_experts"].is_set),
-        message="moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor alltoall_deredundancy",
+        message=(
+            "moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor "
+            "alltoall_deredundancy"
+        ),
         why="refused when the experts are sharded; mind the spelling, graph mode writes deredundency",
         at=(a["parallelism.moe_token_dispatcher_type"],),
     ),
@@ -105,7 +127,9 @@ PYNATIVE.add(
         tensor,
         a["net.num_query_groups"],
         when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),
-        message="{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks",
+        message=(
+            "{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks"
+        ),
         why="every rank owns whole groups of the fused projection; they are not copied",
         at=(tensor, a["net.num_query_groups"]),
         layout=True,
@@ -116,14 +140,20 @@ PYNATIVE.add(
         tensor,
         a["net.num_attention_heads"] * a["net.v_head_dim"],
         when=all_of(many, tensor > 1, a["net.experimental_attention_variant"] == "dsv4_hybrid"),
-        message="the query projection of {net.num_attention_heads} heads x {net.v_head_dim} does not divide over {parallelism.tensor_parallel} ranks",
+        message=(
+            "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} does not divide over "
+            "{parallelism.tensor_parallel} ranks"
+        ),
         why="hybrid attention splits the projection, not its heads; refused when the layers are sharded",
         at=(tensor, a["net.num_attention_heads"]),
         layout=True,
     ),
     refuse(
         "global-aux-loss",
-        many & (tensor > 1) & (a["net.moe_router_load_balancing_type"] == "global_aux_loss") & a["net.num_moe_experts"].is_set,
+        many
+        & (tensor > 1)
+        & (a["net.moe_router_load_balancing_type"] == "global_aux_loss")
+        & a["net.num_moe_experts"].is_set,
         message="global_aux_loss does not work with tensor_parallel {parallelism.tensor_parallel}",
         why="the router would balance over sequence shards; not implemented",
         at=(
@@ -136,7 +166,10 @@ PYNATIVE.add(
         a["parallelism.reshard_after_forward_policy"],
         ("always", "never", "default"),
         when=many,
-        message="reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, never and default",
+        message=(
+            "reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, "
+            "never and default"
+        ),
         why="refused when FSDP is applied",
         at=(a["parallelism.reshard_after_forward_policy"],),
     ),

@@ -1,12 +1,12 @@
 """A section that training needs is left out, and the template of the framework fills it.
 
 ## What it does
-Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its template. Says with
-what. What a `base_config` holds counts.
+Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its
+template. Says with what. What a `base_config` holds counts.
 
 ## Why is this bad?
-Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever `optimizer.learning_rate`
-says; without `callbacks` no checkpoint is ever saved.
+Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever
+`optimizer.learning_rate` says; without `callbacks` no checkpoint is ever saved.
 
 ## Example
     run_mode: train

@@ -48,7 +48,8 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _reaches_nothing(job: Job, item: Item, found: Layers) -> bool:
-    """No operator in any layer that the pattern is tried on; an exclusion and a communication pattern reach operators only."""
+    """No operator in any layer that the pattern is tried on;
+    an exclusion and a communication pattern reach operators only."""
     here = active_layers(job, item)
     if here is not None and not here:
         return False  # no layer is left for it, which is another rule's business

@@ -66,7 +66,10 @@ MINDFORMERS.add(
             a["moe_config.expert_model_parallel"] != tensor,
             a["moe_config.expert_num"] > 1,
         ),
-        message="expert_model_parallel is {moe_config.expert_model_parallel}; it must be 1 or model_parallel {parallel_config.model_parallel}",
+        message=(
+            "expert_model_parallel is {moe_config.expert_model_parallel}; it must be 1 or model_parallel "
+            "{parallel_config.model_parallel}"
+        ),
         why="the layer refuses to be built",
         at=(a["moe_config.expert_model_parallel"], tensor),
         layout=True,
@@ -110,21 +113,34 @@ MINDFORMERS.add(
     refuse(
         "tensor-grid-interleave",
         all_of(grid, a[f"{model}.fine_grain_interleave"] > 1, tensor > 1),
-        message="use_3d_tensor_parallel does not go with fine_grain_interleave {model.model_config.fine_grain_interleave}",
+        message=(
+            "use_3d_tensor_parallel does not go with fine_grain_interleave {model.model_config.fine_grain_interleave}"
+        ),
         why="the network refuses to be built",
         at=(a[f"{model}.fine_grain_interleave"], a[f"{model}.use_3d_tensor_parallel"]),
     ),
     refuse(
         "grouped-experts-sequence-pipeline",
-        all_of(legacy, training, a["moe_config.use_gmm"], a["moe_config.expert_num"] > 1, a["parallel_config.seq_split_num"] > 1),
+        all_of(
+            legacy,
+            training,
+            a["moe_config.use_gmm"],
+            a["moe_config.expert_num"] > 1,
+            a["parallel_config.seq_split_num"] > 1,
+        ),
         message="use_gmm does not go with seq_split_num {parallel_config.seq_split_num}",
         why="the layer of experts refuses to be built",
         at=(a["moe_config.use_gmm"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
         "dense-layers-and-frequency",
-        all_of(any_of(a["mcore.first_k_dense_replace"] > 0, a["mcore.first_k_dense_replace"] < 0), a["mcore.moe_layer_freq"] > 1),
-        message="first_k_dense_replace {mcore.first_k_dense_replace} does not go with moe_layer_freq {mcore.moe_layer_freq}",
+        all_of(
+            any_of(a["mcore.first_k_dense_replace"] > 0, a["mcore.first_k_dense_replace"] < 0),
+            a["mcore.moe_layer_freq"] > 1,
+        ),
+        message=(
+            "first_k_dense_replace {mcore.first_k_dense_replace} does not go with moe_layer_freq {mcore.moe_layer_freq}"
+        ),
         why="both say which layers hold experts",
         at=(a["mcore.first_k_dense_replace"], a["mcore.moe_layer_freq"]),
     ),

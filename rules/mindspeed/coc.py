@@ -100,7 +100,10 @@ MINDSPEED.add(
         ~a.use_ascend_coc & any_of(a.coc_parallel_num.given, a.coc_mode.given),
         severity=Severity.WARNING,
         at=(a.coc_parallel_num, a.coc_mode),
-        fixes=(drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="drop what has no effect"), put(a.use_ascend_coc)),
+        fixes=(
+            drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="drop what has no effect"),
+            put(a.use_ascend_coc),
+        ),
         message="options of coc do nothing without --use-ascend-coc",
         why="communication is not hidden",
     ),

@@ -6,7 +6,11 @@ from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, in_range,
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = ConstraintSet("mindspeed")
-POLICY, INTERVAL, GATHER = a.context_parallel_kv_cache_policy, a.context_parallel_cache_interval, a.use_ulysses_allgather_kv
+POLICY, INTERVAL, GATHER = (
+    a.context_parallel_kv_cache_policy,
+    a.context_parallel_cache_interval,
+    a.use_ulysses_allgather_kv,
+)
 FORCES_FLASH = a.context_parallel_algo.is_in("megatron_cp_algo", "ulysses_cp_algo", "hybrid_cp_algo")
 
 MINDSPEED.add(
@@ -38,7 +42,9 @@ MINDSPEED.add(
         "kv-cache-interval-layers",
         POLICY.is_set & (a.num_layers <= INTERVAL) & (INTERVAL != 0),
         at=(INTERVAL, a.num_layers),
-        message="--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers",
+        message=(
+            "--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers"
+        ),
         fixes=(drop(INTERVAL),),
         why="no layer would be left to cache; dies at launch",
     ),
@@ -77,7 +83,10 @@ MINDSPEED.add(
     ),
     refuse(
         "reset-mask-variable-lengths",
-        (a.context_parallel_size > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & ~a.variable_seq_lengths.given,
+        (a.context_parallel_size > 1)
+        & a.reset_attention_mask
+        & (a.attention_mask_type == "causal")
+        & ~a.variable_seq_lengths.given,
         at=(a.reset_attention_mask, a.context_parallel_size),
         unless_framework="mindspeed-llm",
         fixes=(Repair((Change(a.variable_seq_lengths, True), Change(a.moe_token_dispatcher_type, "alltoall"))),),

@@ -29,8 +29,14 @@ def _heads(where: Expression) -> Expression:
 
 
 NO_DEGREE = "{context_parallel_algo} needs --ulysses-degree-in-cp"
-BAD_DEGREE = "context parallel {context_parallel_size} must be a multiple, at least twice, of --ulysses-degree-in-cp {ulysses_degree_in_cp}"
-BAD_HEADS = "{num_attention_heads} heads do not divide over ulysses degree {ulysses_degree_in_cp} x tensor parallel {tensor_model_parallel_size}"
+BAD_DEGREE = (
+    "context parallel {context_parallel_size} must be a multiple, at least twice, of "
+    "--ulysses-degree-in-cp {ulysses_degree_in_cp}"
+)
+BAD_HEADS = (
+    "{num_attention_heads} heads do not divide over ulysses degree {ulysses_degree_in_cp} x tensor parallel "
+    "{tensor_model_parallel_size}"
+)
 SIZES = (a.ulysses_degree_in_cp, a.context_parallel_size)
 HEADS = (a.ulysses_degree_in_cp, a.num_attention_heads, a.tensor_model_parallel_size)
 
@@ -55,7 +61,9 @@ MINDSPEED.add(
         "ring-window-range",
         RING & ((a.cp_window_size < 1) | (a.cp_window_size >= a.context_parallel_size)),
         at=(a.cp_window_size, a.context_parallel_size),
-        message="--cp-window-size {cp_window_size} must be at least 1 and below context parallel {context_parallel_size}",
+        message=(
+            "--cp-window-size {cp_window_size} must be at least 1 and below context parallel {context_parallel_size}"
+        ),
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),
@@ -69,7 +77,14 @@ MINDSPEED.add(
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),
-    refuse("hybrid-degree-missing", HYBRID & U.is_none, message=NO_DEGREE, at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)),
+    refuse(
+        "hybrid-degree-missing",
+        HYBRID & U.is_none,
+        message=NO_DEGREE,
+        at=(a.context_parallel_algo,),
+        why=SPLIT,
+        fixes=(put(U, 2),),
+    ),
     refuse("hybrid-degree", _degree(HYBRID), message=BAD_DEGREE, at=SIZES, why=SPLIT, layout=True),
     refuse("hybrid-heads", _heads(HYBRID), message=BAD_HEADS, at=HEADS, why=SPLIT, layout=True),
     refuse(
@@ -92,13 +107,21 @@ MINDSPEED.add(
     ),
     refuse(
         "kvallgather-mask",
-        GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),  # the older name is copied after this check
+        # the older name is copied after this check
+        GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
         why="each rank is given the keys of earlier tokens only; dies at launch",
         fixes=(put(a.attention_mask_type, "causal"),),
     ),
-    refuse("adaptive-degree-missing", ADAPTIVE & U.is_none, message=NO_DEGREE, at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)),
+    refuse(
+        "adaptive-degree-missing",
+        ADAPTIVE & U.is_none,
+        message=NO_DEGREE,
+        at=(a.context_parallel_algo,),
+        why=SPLIT,
+        fixes=(put(U, 2),),
+    ),
     refuse("adaptive-degree", _degree(ADAPTIVE), message=BAD_DEGREE, at=SIZES, why=SPLIT, layout=True),
     refuse("adaptive-heads", _heads(ADAPTIVE), message=BAD_HEADS, at=HEADS, why=SPLIT, layout=True),
     divides(
@@ -106,7 +129,10 @@ MINDSPEED.add(
         a.context_parallel_size * a.tensor_model_parallel_size,
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "ulysses_cp_algo"),
-        message="{num_attention_heads} heads do not divide over context {context_parallel_size} x tensor {tensor_model_parallel_size} ranks (Ulysses)",
+        message=(
+            "{num_attention_heads} heads do not divide over context {context_parallel_size} x tensor "
+            "{tensor_model_parallel_size} ranks (Ulysses)"
+        ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
         why="Ulysses gives every rank whole heads (key-value heads are repeated); dies at launch",
         layout=True,
@@ -125,7 +151,10 @@ MINDSPEED.add(
         "torch-dist-context-algo",
         ON & (a.ckpt_format == "torch_dist") & a.save.is_set & ~a.context_parallel_algo.is_in("megatron_cp_algo"),
         severity=Severity.NOTE,
-        message="torch_dist checkpoints, the default, are documented for megatron_cp_algo only, not for {context_parallel_algo}",
+        message=(
+            "torch_dist checkpoints, the default, are documented for megatron_cp_algo only, "
+            "not for {context_parallel_algo}"
+        ),
         why="no validator checks it; whether saving or loading fails depends on the model",
         at=(a.ckpt_format, a.context_parallel_algo),
         fixes=(put(a.ckpt_format, "torch"),),

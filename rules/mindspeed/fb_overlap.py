@@ -14,7 +14,9 @@ ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) |
     LAYOUT.is_set & ((a.layout_num_stages % PP != 0) | (a.layout_num_stages <= PP))
 )
 PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
-HOOKS = "the overlap runs forward and backward of a layer in hand-written order, which the other replaces; dies at launch"
+HOOKS = (
+    "the overlap runs forward and backward of a layer in hand-written order, which the other replaces; dies at launch"
+)
 
 MINDSPEED.add(
     clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, why=HOOKS),
@@ -37,7 +39,13 @@ MINDSPEED.add(
     clash("fb-overlap-recompute-in-advance", ON, a.recompute_in_advance, why=HOOKS),
     clash("fb-overlap-legacy-models", ON, a.use_legacy_models, why="legacy models have no such layer; dies at launch"),
     clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, why=HOOKS),
-    clash("fb-overlap-swap-attention", ON, a.swap_attention, why=HOOKS, fixes=(drop(a.swap_attention, also=(a.swap_modules,)), LEAVE)),
+    clash(
+        "fb-overlap-swap-attention",
+        ON,
+        a.swap_attention,
+        why=HOOKS,
+        fixes=(drop(a.swap_attention, also=(a.swap_modules,)), LEAVE),
+    ),
     needs(
         "fb-overlap-grouped-gemm",
         ON,
@@ -57,7 +65,10 @@ MINDSPEED.add(
         "fb-overlap-expert-tensor",
         ON & (a.expert_tensor_parallel_size != 1),
         at=(a.expert_tensor_parallel_size, ON),
-        message="--moe-fb-overlap needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
+        message=(
+            "--moe-fb-overlap needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is "
+            "the tensor parallel size)"
+        ),
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
         why="experts must be whole on a rank; dies at launch",
         layout=True,
@@ -83,7 +94,10 @@ MINDSPEED.add(
         "fb-overlap-schedule",
         ON & (a.schedules_method.is_none | ~DUALPIPEV) & (PP != 1) & ONE_STAGE,
         at=(ON, PP),
-        message="--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs --num-layers-per-virtual-pipeline-stage or dualpipev",
+        message=(
+            "--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs "
+            "--num-layers-per-virtual-pipeline-stage or dualpipev"
+        ),
         why="the plain schedule never holds two micro-batches at once; dies at launch",
         fixes=(LEAVE,),
         layout=True,
@@ -103,7 +117,10 @@ MINDSPEED.add(
         shows={"product": PER_STAGE},
         fixes=(put(a.global_batch_size, PER_STAGE * 2), LEAVE),
         layout=True,
-        message="--moe-fb-overlap with virtual stages needs a global batch of twice micro batch x pipeline x data = {product}, not {global_batch_size}",
+        message=(
+            "--moe-fb-overlap with virtual stages needs a global batch of twice micro batch x pipeline x data = "
+            "{product}, not {global_batch_size}"
+        ),
         why="two micro-batches must be in flight on each stage; dies at launch",
     ),
 )

@@ -30,9 +30,15 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "general-mask-micro-batch",
-        ON & (a.context_parallel_algo != "ulysses_cp_algo") & (a.cp_attention_mask_type == "general") & (a.micro_batch_size != 1),
+        ON
+        & (a.context_parallel_algo != "ulysses_cp_algo")
+        & (a.cp_attention_mask_type == "general")
+        & (a.micro_batch_size != 1),
         at=(a.micro_batch_size, a.cp_attention_mask_type),
-        message="--cp-attention-mask-type general with context parallelism needs --micro-batch-size 1, not {micro_batch_size}",
+        message=(
+            "--cp-attention-mask-type general with context parallelism needs "
+            "--micro-batch-size 1, not {micro_batch_size}"
+        ),
         why="the mask is split for one sample; dies at launch",
         fixes=(put(a.micro_batch_size, 1),),
     ),
@@ -94,8 +100,10 @@ MINDSPEED_LLM.add(
         "yarn-factor",
         YARN & OTHER_FACTOR,
         at=(a.rope_scaling_factor, a.max_position_embeddings, POSITIONS),
-        message="--rope-scaling-factor {rope_scaling_factor} is not --max-position-embeddings {max_position_embeddings} over the original "
-        "{rope_scaling_original_max_position_embeddings}",
+        message=(
+            "--rope-scaling-factor {rope_scaling_factor} is not --max-position-embeddings "
+            "{max_position_embeddings} over the original {rope_scaling_original_max_position_embeddings}"
+        ),
         why="2.1 wants the stretch to be exact; dies at launch",
         fixes=(put(a.max_position_embeddings, a.rope_scaling_factor * POSITIONS),),
     ),

@@ -1,4 +1,5 @@
-"""What MindSpeed-LLM 2.0 and 2.1 refuse of recomputation, fused kernels, low precision and the rest, in functions of their own."""
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of recomputation, fused kernels, low precision and the rest,
+in functions of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from preflight.rules.mindspeed.shorthand import a, flag, needs
 FUNCTION, NORM, ADVANCE = a.recompute_activation_function, a.recompute_norm, a.recompute_in_advance.given
 VPP, SLICES = a.num_layers_per_virtual_pipeline_stage, a.output_layer_slice_num
 BLOCK = a.recompute_granularity.is_set & (a.recompute_method == "block")
-VOCABULARY = (a.padded_vocab_size.is_set & (a.padded_vocab_size % SLICES != 0)) | (a.vocab_size.is_set & (a.vocab_size % SLICES != 0))
+VOCABULARY = (a.padded_vocab_size.is_set & (a.padded_vocab_size % SLICES != 0)) | (
+    a.vocab_size.is_set & (a.vocab_size % SLICES != 0)
+)
 
 
 def _beside(id: str, what: Handle, where: Handle, value: str) -> Constraint:
@@ -33,8 +36,10 @@ MINDSPEED_LLM.add(
         "layers-per-rank-alone",
         a.enable_recompute_layers_per_pp_rank & ((VPP.is_none | (VPP == 0)) | ~(BLOCK | a.swap_attention | FUNCTION)),
         at=(a.enable_recompute_layers_per_pp_rank,),
-        message="--enable-recompute-layers-per-pp-rank needs --num-layers-per-virtual-pipeline-stage and block recomputation, "
-        "--swap-attention or --recompute-activation-function",
+        message=(
+            "--enable-recompute-layers-per-pp-rank needs --num-layers-per-virtual-pipeline-stage and block "
+            "recomputation, --swap-attention or --recompute-activation-function"
+        ),
         why="it counts layers that are recomputed per pipeline rank; dies at launch",
         fixes=(drop(a.enable_recompute_layers_per_pp_rank),),
     ),
@@ -62,15 +67,23 @@ MINDSPEED_LLM.add(
         "advance-virtual-stage",
         ADVANCE & (a.pipeline_model_parallel_size > 1) & VPP.is_set & (VPP != 1),
         at=(ADVANCE, VPP),
-        message="--recompute-in-advance needs --num-layers-per-virtual-pipeline-stage 1, not {num_layers_per_virtual_pipeline_stage}",
+        message=(
+            "--recompute-in-advance needs --num-layers-per-virtual-pipeline-stage 1, "
+            "not {num_layers_per_virtual_pipeline_stage}"
+        ),
         why="before 2.2 it is refused for other sizes; dies at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
         "variable-lengths-padding",
-        a.variable_seq_lengths & (a.context_parallel_size > 1) & (a.pad_to_multiple_of % (a.tensor_model_parallel_size * a.context_parallel_size) != 0),
+        a.variable_seq_lengths
+        & (a.context_parallel_size > 1)
+        & (a.pad_to_multiple_of % (a.tensor_model_parallel_size * a.context_parallel_size) != 0),
         at=(a.pad_to_multiple_of, a.tensor_model_parallel_size, a.context_parallel_size),
-        message="--pad-to-multiple-of {pad_to_multiple_of} is not a multiple of tensor {tensor_model_parallel_size} x context {context_parallel_size}",
+        message=(
+            "--pad-to-multiple-of {pad_to_multiple_of} is not a multiple of tensor {tensor_model_parallel_size} x "
+            "context {context_parallel_size}"
+        ),
         why="samples could not be split; dies at launch",
         layout=True,
     ),
@@ -86,7 +99,10 @@ MINDSPEED_LLM.add(
         "output-slices-tensor",
         (SLICES > 1) & (a.tensor_model_parallel_size > 1),
         at=(SLICES, a.tensor_model_parallel_size),
-        message="--output-layer-slice-num {output_layer_slice_num} needs tensor parallel 1, not {tensor_model_parallel_size}",
+        message=(
+            "--output-layer-slice-num {output_layer_slice_num} needs tensor parallel 1, "
+            "not {tensor_model_parallel_size}"
+        ),
         why="tensor parallelism slices the output layer already; dies at launch",
         fixes=(drop(SLICES),),
     ),

@@ -43,7 +43,9 @@ MINDSPEED_LLM.add(
         "mla-recompute-tensor",
         MLA & a.recompute_mla_up_proj & ~a.mla_up_proj_tp_overlap & (a.tensor_model_parallel_size != 1),
         at=(a.recompute_mla_up_proj, a.tensor_model_parallel_size),
-        message="--recompute-mla-up-proj at tensor parallel {tensor_model_parallel_size} needs --mla-up-proj-tp-overlap",
+        message=(
+            "--recompute-mla-up-proj at tensor parallel {tensor_model_parallel_size} needs --mla-up-proj-tp-overlap"
+        ),
         why="the recomputed product would gather the sequence again; dies at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
     ),
@@ -84,7 +86,10 @@ MINDSPEED_LLM.add(
         DSA & BAD_ALGO,
         at=(a.context_parallel_algo, DSA),
         why=ALGO,
-        message="--enable-dsa-indexer with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
+        message=(
+            "--enable-dsa-indexer with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, "
+            "not {context_parallel_algo}"
+        ),
         fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
     ),
     refuse(

@@ -47,7 +47,10 @@ MINDSPEED_LLM.add(
         why=REGROUP,
         fixes=(drop(ELASTIC),),
         layout=True,
-        message="--enable-elastic-training does not work with expert parallel {expert_model_parallel_size} or context parallel {context_parallel_size}",
+        message=(
+            "--enable-elastic-training does not work with expert parallel {expert_model_parallel_size} or context "
+            "parallel {context_parallel_size}"
+        ),
     ),
     refuse(
         "availability-lora",

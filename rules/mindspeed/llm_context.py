@@ -30,7 +30,10 @@ MINDSPEED_LLM.add(
     refuse(
         "context-sliding-window",
         ON & a.sliding_window.is_set & (a.seq_length > a.sliding_window),
-        message="context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence ({seq_length})",
+        message=(
+            "context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence "
+            "({seq_length})"
+        ),
         why="the window would cross the ranks' borders; dies at launch",
         at=(a.sliding_window, a.context_parallel_size, a.seq_length),
         layout=True,
@@ -40,7 +43,10 @@ MINDSPEED_LLM.add(
         a.context_parallel_size * a.tensor_model_parallel_size,
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "mamba_cp_algo"),
-        message="{num_attention_heads} heads do not divide over context parallel {context_parallel_size} x tensor parallel {tensor_model_parallel_size}",
+        message=(
+            "{num_attention_heads} heads do not divide over context parallel {context_parallel_size} x tensor "
+            "parallel {tensor_model_parallel_size}"
+        ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
         why="every rank gets whole heads; dies at launch",
         layout=True,

@@ -9,7 +9,9 @@ MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
     refuse(
         "deepseek4-context-algo",
-        a.spec.has("mindspeed_llm.tasks.models.spec.deepseek4_spec") & (a.context_parallel_size > 1) & (a.context_parallel_algo != "kvallgather_cp_algo"),
+        a.spec.has("mindspeed_llm.tasks.models.spec.deepseek4_spec")
+        & (a.context_parallel_size > 1)
+        & (a.context_parallel_algo != "kvallgather_cp_algo"),
         at=(a.context_parallel_algo, a.context_parallel_size),
         message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
         why="its compressed attention reads the keys of all ranks; dies at launch",
@@ -19,8 +21,14 @@ MINDSPEED_LLM.add(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         upstream={"mindspeed-llm": "megatron/training/arguments.py:1046"},
-        message="--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name that is gone",
-        why="TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, MindSpeed-LLM does not; dies at launch",
+        message=(
+            "--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name "
+            "that is gone"
+        ),
+        why=(
+            "TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, "
+            "MindSpeed-LLM does not; dies at launch"
+        ),
         fixes=(drop(a.init_method_xavier_uniform),),
     ),
     refuse(
@@ -81,7 +89,10 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "tokenizer-path-missing",
-        (a.tokenizer_type == "PretrainedFromHF") & a.tokenizer_name_or_path.is_none & ~a.use_checkpoint_args & a.entry_is_known,
+        (a.tokenizer_type == "PretrainedFromHF")
+        & a.tokenizer_name_or_path.is_none
+        & ~a.use_checkpoint_args
+        & a.entry_is_known,
         at=(a.tokenizer_type,),
         message="--tokenizer-type PretrainedFromHF needs --tokenizer-name-or-path, the folder of the model",
         why="the tokenizer is made right after the arguments are read; dies at launch",
@@ -91,7 +102,10 @@ MINDSPEED_LLM.add(
         a.tokenizer_type.is_none & a.tokenizer_name_or_path.is_set & ~a.use_checkpoint_args & a.entry_is_known,
         at=(a.tokenizer_name_or_path,),
         upstream="megatron/training/tokenizer/tokenizer.py:100",
-        message="--tokenizer-name-or-path is read by --tokenizer-type PretrainedFromHF; no type is given, and there is no default",
+        message=(
+            "--tokenizer-name-or-path is read by --tokenizer-type PretrainedFromHF; no type is given, "
+            "and there is no default"
+        ),
         why="the tokenizer is made right after the arguments are read; dies at launch",
         fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),
     ),

@@ -24,7 +24,10 @@ MINDSPEED_LLM.add(
         MHC & BAD_ALGO,
         at=(a.context_parallel_algo, MHC),
         why="the streams are not split for other algorithms; dies at launch",
-        message="--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
+        message=(
+            "--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, "
+            "not {context_parallel_algo}"
+        ),
         fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
     ),
     refuse(

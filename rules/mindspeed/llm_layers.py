@@ -84,16 +84,28 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "layers-over-two-stages",
-        (PP == 2) & VPP.is_set & ~BY_LIST & a.pipeline_model_parallel_layout.is_none & UNSPLIT & (a.pipeline_num_layers % PP != 0),
+        (PP == 2)
+        & VPP.is_set
+        & ~BY_LIST
+        & a.pipeline_model_parallel_layout.is_none
+        & UNSPLIT
+        & (a.pipeline_num_layers % PP != 0),
         upstream={"mindspeed-llm": "megatron/training/arguments.py:490"},
         at=(a.num_layers, PP),
         layout=True,
         message="{pipeline_num_layers} layers do not divide over 2 pipeline stages",
-        why="on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines speaks; dies at launch",
+        why=(
+            "on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines speaks; "
+            "dies at launch"
+        ),
     ),
     refuse(
         "uneven-virtual-stages",
-        (PP != 2) & VPP.is_set & a.num_virtual_stages_per_pipeline_rank.is_none & a.pipeline_model_parallel_layout.is_none & ~UNSPLIT,
+        (PP != 2)
+        & VPP.is_set
+        & a.num_virtual_stages_per_pipeline_rank.is_none
+        & a.pipeline_model_parallel_layout.is_none
+        & ~UNSPLIT,
         upstream={"mindspeed-llm": "megatron/training/arguments.py:444"},
         at=(VPP, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(VPP),),
@@ -108,7 +120,10 @@ MINDSPEED_LLM.add(
         at=(VPP, a.num_layers, PP),
         shows={"stage": STAGE},
         layout=True,
-        message="{stage} layers per pipeline stage are not a multiple of {num_layers_per_virtual_pipeline_stage} per virtual stage",
+        message=(
+            "{stage} layers per pipeline stage are not a multiple of {num_layers_per_virtual_pipeline_stage} per "
+            "virtual stage"
+        ),
         why="layers would be lost; dies at launch",
     ),
     refuse(
@@ -117,7 +132,9 @@ MINDSPEED_LLM.add(
         after=("mindspeed-llm/layer-list-two-stages",),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
-        message="{num_layers_per_virtual_pipeline_stage} layers x pipeline 2 is all {num_layers} layers: one virtual stage",
+        message=(
+            "{num_layers_per_virtual_pipeline_stage} layers x pipeline 2 is all {num_layers} layers: one virtual stage"
+        ),
         why="one virtual stage per rank is no interleaving; dies at launch",
     ),
     refuse(
@@ -132,7 +149,10 @@ MINDSPEED_LLM.add(
         "capacity-negative",
         CAPACITY.is_set & (a.moe_token_dispatcher_type != "allgather") & (CAPACITY < 0),
         at=(CAPACITY,),
-        message="a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no token is dropped",
+        message=(
+            "a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no "
+            "token is dropped"
+        ),
         why="MindSpeed-LLM means to unset it with a notice, but the notice raises TypeError; dies at launch",
         fixes=(drop(CAPACITY),),
     ),
@@ -140,7 +160,10 @@ MINDSPEED_LLM.add(
         "capacity-balancing",
         CAPACITY.is_set & ~a.moe_router_load_balancing_type.is_in("aux_loss", "none"),
         at=(CAPACITY, a.moe_router_load_balancing_type),
-        message="--moe-expert-capacity-factor needs aux_loss or none as load balancing, not {moe_router_load_balancing_type}",
+        message=(
+            "--moe-expert-capacity-factor needs aux_loss or none as load balancing, "
+            "not {moe_router_load_balancing_type}"
+        ),
         why="the other routers have no drop policy; dies at launch",
         fixes=(drop(CAPACITY), put(a.moe_router_load_balancing_type, "aux_loss")),
     ),
@@ -149,7 +172,10 @@ MINDSPEED_LLM.add(
         CAPACITY.is_set & (GATE != 1) & (a.hidden_size != GATE),
         at=(GATE,),
         fixes=(drop(GATE),),
-        message="--shared-expert-gate-output-dimension {shared_expert_gate_output_dimension} must be 1 or the hidden size {hidden_size}",
+        message=(
+            "--shared-expert-gate-output-dimension {shared_expert_gate_output_dimension} must be 1 or the hidden "
+            "size {hidden_size}"
+        ),
         why="the gate is one number a token or one a channel; dies at launch",
     ),
     refuse(
@@ -169,11 +195,16 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "greedy-groups-range",
-        GREEDY & a.moe_router_topk_scaling_factor.is_set & a.moe_router_group_topk.is_set & (a.moe_router_group_topk >= a.expert_model_parallel_size),
+        GREEDY
+        & a.moe_router_topk_scaling_factor.is_set
+        & a.moe_router_group_topk.is_set
+        & (a.moe_router_group_topk >= a.expert_model_parallel_size),
         at=(a.moe_router_group_topk, a.expert_model_parallel_size),
         layout=True,
         why="groups are the expert-parallel ranks; dies at launch",
-        message="--moe-router-group-topk {moe_router_group_topk} must be below expert parallel {expert_model_parallel_size}",
+        message=(
+            "--moe-router-group-topk {moe_router_group_topk} must be below expert parallel {expert_model_parallel_size}"
+        ),
     ),
     refuse(
         "group-topk-zero",

@@ -14,7 +14,10 @@ MINDSPEED_LLM.add(
         "lora-dispatcher",
         a.num_experts.is_set & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
         at=(a.moe_token_dispatcher_type, a.lora_target_modules),
-        message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",
+        message=(
+            "LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, "
+            "not {moe_token_dispatcher_type}"
+        ),
         why="only that dispatcher passes the adapters' gradients; dies at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),

@@ -23,7 +23,9 @@ MINDSPEED_LLM.add(
         "expert-bias-score",
         a.moe_router_enable_expert_bias & (a.moe_router_score_function != "sigmoid"),
         at=(a.moe_router_enable_expert_bias, a.moe_router_score_function),
-        message="--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}",
+        message=(
+            "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
+        ),
         why="before 26.0 biases are added to sigmoid scores only; dies at launch",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
@@ -42,7 +44,10 @@ MINDSPEED_LLM.add(
         "mtp-packed-context-parallel",
         MTP & (a.context_parallel_size > 1) & a.reset_attention_mask,
         at=(a.mtp_num_layers, a.reset_attention_mask),
-        message="--mtp-num-layers with context parallel {context_parallel_size} does not work together with --reset-attention-mask",
+        message=(
+            "--mtp-num-layers with context parallel {context_parallel_size} does not work together with "
+            "--reset-attention-mask"
+        ),
         why="predictions would cross the ends of documents; dies at launch",
         fixes=(drop(a.mtp_num_layers), drop(a.reset_attention_mask)),
     ),
@@ -68,9 +73,14 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(FACTOR,),
         shows={"groups": GROUPS},
-        message="--routed-scaling-factor {deprecated_routed_scaling_factor} becomes {groups}, the value of --topk-group; "
-        "--moe-router-topk-scaling-factor is taken",
-        why="before 26.0 its place is filled from the wrong argument: gates are scaled by the number of groups, or not at all, and nothing says so",
+        message=(
+            "--routed-scaling-factor {deprecated_routed_scaling_factor} becomes {groups}, the value of "
+            "--topk-group; --moe-router-topk-scaling-factor is taken"
+        ),
+        why=(
+            "before 26.0 its place is filled from the wrong argument: gates are scaled by the number of groups, "
+            "or not at all, and nothing says so"
+        ),
         fixes=(Repair((Change(FACTOR, REMOVE), Change(a.moe_router_topk_scaling_factor, FACTOR))),),
     ),
     refuse(

@@ -13,7 +13,10 @@ MINDSPEED_LLM.add(
         a.quant_grads & a.moe_fb_overlap & a.gradient_accumulation_fusion,
         at=(a.quant_grads, a.moe_fb_overlap),
         message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
-        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
+        fixes=(
+            put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
+            drop(a.quant_grads),
+        ),
         why="fused products add into full-precision gradients; dies at launch",
     ),
     refuse(

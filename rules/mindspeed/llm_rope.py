@@ -17,7 +17,13 @@ MINDSPEED_LLM.add(
         why=LONG_WHY,
         message="longrope needs --rope-scaling-original-max-position-embeddings",
     ),
-    refuse("longrope-long", LONG & a.long_factor.is_none, at=(a.rope_scaling_type,), why=LONG_WHY, message="longrope needs --long-factor"),
+    refuse(
+        "longrope-long",
+        LONG & a.long_factor.is_none,
+        at=(a.rope_scaling_type,),
+        why=LONG_WHY,
+        message="longrope needs --long-factor",
+    ),
     refuse(
         "longrope-short",
         LONG & a.short_factor.is_none,

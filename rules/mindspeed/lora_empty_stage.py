@@ -5,7 +5,8 @@ With `--lora-target-modules` and `--noop-layers`, checks that no pipeline stage,
 `--num-layers-per-virtual-pipeline-stage` layers, consists of empty layers alone.
 
 ## Why is this bad?
-Such a stage has no parameter to adapt. MindSpeed-LLM refuses it before arguments are validated: every rank dies at launch.
+Such a stage has no parameter to adapt. MindSpeed-LLM refuses it before arguments are validated: every rank dies at
+launch.
 
 ## Example
 Stage 3 of 4 holds the layers 6 and 7, which are both empty.
@@ -47,7 +48,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     noop, targets = arguments.given("noop_layers"), arguments.given("lora_target_modules")
     if noop is None or targets is None or not matches(job.versions["mindspeed-llm"], SINCE):
         return
-    layers, stages, chunk = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage"))
+    layers, stages, chunk = (
+        arguments.get(name)
+        for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage")
+    )
     if (numbers := known(noop, targets, layers, stages)) is None or not chunk.known:
         yield Unverified(next((v.because for v in (noop, targets, layers, stages, chunk) if not v.known), ""))
         return
@@ -57,13 +61,20 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if (found := first_empty(empty, count // pipeline, pipeline, chunk.raw or 0)) is not None:
         where, first, last, line = found
-        held = Message("layer {first} alone, one", first=first) if first == last else Message("layers {first} to {last}, all", first=first, last=last)
-        message = Message("with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held)
+        held = (
+            Message("layer {first} alone, one", first=first)
+            if first == last
+            else Message("layers {first} to {last}, all", first=first, last=last)
+        )
+        message = Message(
+            "with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held
+        )
         yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
 
 
 def first_empty(empty: frozenset[int], per_stage: int, pipeline: int, chunk: int) -> tuple[str, int, int, int] | None:
-    """The first stage or virtual stage without a real layer: its name, its first and last layer, and the line that refuses it."""
+    """The first stage or virtual stage without a real layer: its name, its first and last layer,
+    and the line that refuses it."""
     for stage in range(pipeline if per_stage > 0 else 0):
         begin = stage * per_stage
         if empty.issuperset(range(begin, begin + per_stage)):

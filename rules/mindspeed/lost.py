@@ -11,7 +11,8 @@ MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
 TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
 
-OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep  # bring an expert layer of their own
+# bring an expert layer of their own
+OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep
 
 MINDSPEED.add(
     refuse(
@@ -32,14 +33,20 @@ MINDSPEED.add(
         at=(a.seq_length, TP),
         layout=True,
         shows={"local": a.seq_length // CP},
-        message="{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with --sequence-parallel",
+        message=(
+            "{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with "
+            "--sequence-parallel"
+        ),
         why="no validator checks it; the embedding cannot be scattered, the first step fails",
     ),
     refuse(
         "experts-tensor-first-step",
         a.num_experts.is_set & (TP > 1) & ~a.sequence_parallel & ~a.tp_2d & ~OTHER_LAYER,
         severity=Severity.WARNING,
-        upstream={"mindspeed": "megatron/core/transformer/moe/moe_layer.py:135", "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127"},
+        upstream={
+            "mindspeed": "megatron/core/transformer/moe/moe_layer.py:135",
+            "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127",
+        },
         at=(TP, a.num_experts),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
         why="no validator checks it, but the expert layer raises in the first training step",
@@ -60,7 +67,12 @@ MINDSPEED.add(
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 DEPRECATED = f"{LLM}arguments/deprecated_args.py"
-RING_RESET = (CP > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & (a.context_parallel_algo == "megatron_cp_algo")
+RING_RESET = (
+    (CP > 1)
+    & a.reset_attention_mask
+    & (a.attention_mask_type == "causal")
+    & (a.context_parallel_algo == "megatron_cp_algo")
+)
 
 
 def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool) -> Constraint:
@@ -105,8 +117,10 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.o2_gradient,),
         message="--o2-gradient does nothing: gradients are kept in fp32",
-        why="what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, not the 2 of the manual. Megatron's --grad-reduce-in-bf16 "
-        "is what halves them",
+        why=(
+            "what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, "
+            "not the 2 of the manual. Megatron's --grad-reduce-in-bf16 is what halves them"
+        ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),
     refuse(
@@ -131,7 +145,9 @@ MINDSPEED_LLM.add(
     _overruled(75, a.deprecated_moe_intermediate_size, "--moe-intermediate-size", a.moe_ffn_hidden_size, wins=True),
     _overruled(80, a.deprecated_n_group, "--n-group", a.moe_router_num_groups, wins=False),
     _overruled(85, a.deprecated_topk_group, "--topk-group", a.moe_router_group_topk, wins=False),
-    _overruled(92, a.deprecated_routed_scaling_factor, "--routed-scaling-factor", a.moe_router_topk_scaling_factor, wins=False),
+    _overruled(
+        92, a.deprecated_routed_scaling_factor, "--routed-scaling-factor", a.moe_router_topk_scaling_factor, wins=False
+    ),
     _overruled(97, a.deprecated_qk_rope_head_dim, "--qk-rope-head-dim", a.qk_pos_emb_head_dim, wins=True),
     _overruled(102, a.deprecated_qk_nope_head_dim, "--qk-nope-head-dim", a.qk_head_dim, wins=True),
     _overruled(112, a.deprecated_rope_scaling_beta_fast, "--rope-scaling-beta-fast", a.beta_fast, wins=True),

@@ -23,7 +23,10 @@ MINDSPEED.add(
         when=EXTEND,
         layout=True,
         at=(EXTEND, a.num_experts),
-        message="{num_experts} experts do not divide over tensor {tensor_model_parallel_size} x expert {expert_model_parallel_size} (--moe-tp-extend-ep)",
+        message=(
+            "{num_experts} experts do not divide over tensor {tensor_model_parallel_size} x expert "
+            "{expert_model_parallel_size} (--moe-tp-extend-ep)"
+        ),
         why="the flag spreads experts over tensor ranks too; dies at launch",
         fixes=(drop(EXTEND),),
     ),
@@ -58,13 +61,19 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(COUNT), drop(SHARED)),
         why="both say how large the shared experts are; dies at launch",
-        message="--n-shared-experts {n_shared_experts} and --moe-shared-expert-intermediate-size {moe_shared_expert_intermediate_size} contradict each other",
+        message=(
+            "--n-shared-experts {n_shared_experts} and --moe-shared-expert-intermediate-size "
+            "{moe_shared_expert_intermediate_size} contradict each other"
+        ),
     ),
     refuse(
         "permute-fusion-dispatcher",
         PERMUTE & (a.moe_token_dispatcher_type == "allgather"),
         at=(*PERMUTES, a.moe_token_dispatcher_type),
-        message="the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; the dispatcher is allgather, the default",
+        message=(
+            "the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; "
+            "the dispatcher is allgather, the default"
+        ),
         why="the allgather dispatcher permutes in another way; dies at launch",
         fixes=(drop(also=PERMUTES, title="drop the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
     ),
@@ -103,7 +112,9 @@ MINDSPEED.add(
         layout=True,
         at=(a.balanced_moe_hot_expert_num, HOT, a.num_experts, a.expert_model_parallel_size),
         fixes=(put(a.balanced_moe_hot_expert_num, LOCAL),),
-        message="--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank",
+        message=(
+            "--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank"
+        ),
         why="hot experts are chosen per rank; dies at launch",
     ),
     refuse(
@@ -117,7 +128,9 @@ MINDSPEED.add(
     ),
     refuse(
         "balanced-experts-groups-lowered",
-        HOT & a.trans_hot_expert_group_num.given & (a.trans_hot_expert_group_num.written > a.balanced_moe_hot_expert_num),
+        HOT
+        & a.trans_hot_expert_group_num.given
+        & (a.trans_hot_expert_group_num.written > a.balanced_moe_hot_expert_num),
         severity=Severity.WARNING,
         at=(a.trans_hot_expert_group_num,),
         unless_framework=CORE_ONLY,
@@ -198,6 +211,9 @@ MINDSPEED_LLM.add(
         at=(COUNT, SHARED),
         fixes=(drop(COUNT), drop(SHARED)),
         why="the shared experts are of another size than the count says",
-        message="--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size {moe_shared_expert_intermediate_size} wins",
+        message=(
+            "--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size "
+            "{moe_shared_expert_intermediate_size} wins"
+        ),
     ),
 )

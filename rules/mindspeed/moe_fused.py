@@ -20,7 +20,10 @@ MINDSPEED.add(
         at=(DISPATCHER, FUSED),
         why=SPLIT,
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
-        message="--moe-alltoall-mc2 needs --moe-token-dispatcher-type alltoall or alltoall_seq, not {moe_token_dispatcher_type}",
+        message=(
+            "--moe-alltoall-mc2 needs --moe-token-dispatcher-type alltoall or alltoall_seq, "
+            "not {moe_token_dispatcher_type}"
+        ),
     ),
     refuse(
         "alltoall-mc2-tensor",
@@ -28,7 +31,10 @@ MINDSPEED.add(
         at=(FUSED, a.tensor_model_parallel_size),
         layout=True,
         why=SPLIT,
-        message="--moe-alltoall-mc2 with the alltoall_seq dispatcher needs tensor parallel 1, not {tensor_model_parallel_size}",
+        message=(
+            "--moe-alltoall-mc2 with the alltoall_seq dispatcher needs tensor parallel 1, "
+            "not {tensor_model_parallel_size}"
+        ),
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
     ),
     refuse(
@@ -36,7 +42,10 @@ MINDSPEED.add(
         FUSED & PLAIN & (a.expert_tensor_parallel_size != 1),
         at=(a.expert_tensor_parallel_size, FUSED),
         layout=True,
-        message="--moe-alltoall-mc2 needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
+        message=(
+            "--moe-alltoall-mc2 needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is "
+            "the tensor parallel size)"
+        ),
         why=SPLIT,
         fixes=(put(a.expert_tensor_parallel_size, 1), drop(FUSED)),
     ),
@@ -61,7 +70,10 @@ MINDSPEED.add(
         ZERO_LAYERS.is_set & ((ZERO_LAYERS < 0) | (ZERO_LAYERS > PER_STAGE)),
         at=(ZERO_LAYERS,),
         shows={"most": PER_STAGE},
-        message="--moe-zero-memory-num-layers {moe_zero_memory_num_layers} must lie between 0 and the {most} layers of a pipeline stage",
+        message=(
+            "--moe-zero-memory-num-layers {moe_zero_memory_num_layers} must lie between 0 and the {most} layers of "
+            "a pipeline stage"
+        ),
         why="a stage has no more layers; dies at launch",
         fixes=(put(ZERO_LAYERS, PER_STAGE),),
     ),

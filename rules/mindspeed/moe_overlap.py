@@ -19,7 +19,9 @@ MINDSPEED.add(
         ALLGATHER & (DISPATCHER != "allgather"),
         at=(DISPATCHER, ALLGATHER),
         why=SPLIT,
-        message="--moe-allgather-overlap-comm needs --moe-token-dispatcher-type allgather, not {moe_token_dispatcher_type}",
+        message=(
+            "--moe-allgather-overlap-comm needs --moe-token-dispatcher-type allgather, not {moe_token_dispatcher_type}"
+        ),
         fixes=(drop(ALLGATHER), put(DISPATCHER, "allgather")),
     ),
     needs("allgather-overlap-async", ALLGATHER, ASYNC, at=(ALLGATHER,), why=SPLIT),
@@ -30,7 +32,10 @@ MINDSPEED.add(
         ALLTOALL & ~(SEQ | PLAIN),
         at=(DISPATCHER, ALLTOALL),
         why=SPLIT,
-        message="--moe-alltoall-overlap-comm needs --moe-token-dispatcher-type alltoall or alltoall_seq, not {moe_token_dispatcher_type}",
+        message=(
+            "--moe-alltoall-overlap-comm needs --moe-token-dispatcher-type alltoall or alltoall_seq, "
+            "not {moe_token_dispatcher_type}"
+        ),
         fixes=(put(DISPATCHER, "alltoall"), drop(ALLTOALL)),
     ),
     refuse(
@@ -55,7 +60,10 @@ MINDSPEED.add(
         ALLTOALL & PLAIN & a.moe_tp_extend_ep,
         at=(DISPATCHER, a.moe_tp_extend_ep),
         why=SPLIT,
-        message="--moe-alltoall-overlap-comm with --moe-tp-extend-ep needs --moe-token-dispatcher-type alltoall_seq, not alltoall",
+        message=(
+            "--moe-alltoall-overlap-comm with --moe-tp-extend-ep needs --moe-token-dispatcher-type alltoall_seq, "
+            "not alltoall"
+        ),
         fixes=(put(DISPATCHER, "alltoall_seq"), drop(a.moe_tp_extend_ep)),
     ),
     refuse(
@@ -80,7 +88,10 @@ MINDSPEED.add(
         why=SPLIT,
         at=(ALLTOALL, a.tensor_model_parallel_size),
         fixes=(put(a.moe_tp_extend_ep), drop(ALLTOALL)),
-        message="--moe-alltoall-overlap-comm with the alltoall_seq dispatcher at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
+        message=(
+            "--moe-alltoall-overlap-comm with the alltoall_seq dispatcher at tensor parallel "
+            "{tensor_model_parallel_size} needs --moe-tp-extend-ep"
+        ),
     ),
     clash("alltoall-mc2-mc2", FUSED, a.use_ascend_mc2, why=SAME),
     clash("alltoall-mc2-alltoall-overlap", FUSED, ALLTOALL, why=SAME),

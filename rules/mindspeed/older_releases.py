@@ -6,7 +6,12 @@ from preflight import Safety, Severity
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
-RESET = (a.context_parallel_size > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & (a.context_parallel_algo != "megatron_cp_algo")
+RESET = (
+    (a.context_parallel_size > 1)
+    & a.reset_attention_mask
+    & (a.attention_mask_type == "causal")
+    & (a.context_parallel_algo != "megatron_cp_algo")
+)
 OVERLAP, ZERO = a.moe_fb_overlap, a.moe_zero_memory
 PLAIN = a.num_layers_per_virtual_pipeline_stage.is_none & (a.schedules_method.is_none | ~DUALPIPEV)
 MC2 = a.use_ascend_mc2
@@ -77,7 +82,12 @@ MINDSPEED.add(
         why="before 2.1 communication hides behind shared experts; dies at launch",
         fixes=(drop(OVERLAP),),
     ),
-    needs("fb-overlap-async", OVERLAP, a.moe_permutation_async_comm, why="before 2.1 only that permutation is overlapped; dies at launch"),
+    needs(
+        "fb-overlap-async",
+        OVERLAP,
+        a.moe_permutation_async_comm,
+        why="before 2.1 only that permutation is overlapped; dies at launch",
+    ),
     refuse(
         "fb-overlap-tensor",
         OVERLAP & (a.tensor_model_parallel_size > 1) & ~a.moe_tp_extend_ep,

@@ -9,7 +9,10 @@ from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 MINDSPEED = ConstraintSet("mindspeed")
 EMA = a.optimizer_selection == "fused_ema_adamw"
 MUON_FILE = "optimizer/muon_optimizer_feature.py"
-LOW, LOW_LLM = f"{CORE}optimizer/low_precision_optimizer_feature.py", f"{LLM}low_precision/low_precision_optimizer_feature.py"
+LOW, LOW_LLM = (
+    f"{CORE}optimizer/low_precision_optimizer_feature.py",
+    f"{LLM}low_precision/low_precision_optimizer_feature.py",
+)
 MUON = a.optimizer == "muon"  # dist_muon, its older name, has become muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
 STATES = "both own the optimizer's states; dies at launch"
@@ -22,7 +25,10 @@ MINDSPEED.add(
         high=1,
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
-        why="a moving average is a weighted mean; refused even when the averaging optimizer is not selected; dies at launch",
+        why=(
+            "a moving average is a weighted mean; refused even when the averaging optimizer is not selected; "
+            "dies at launch"
+        ),
     ),
     refuse(
         "ema-decay-negative",
@@ -39,7 +45,10 @@ MINDSPEED.add(
         at=(a.quant_grads,),
         unless_framework="mindspeed-llm",
         message="--quant-grads needs --no-gradient-accumulation-fusion",
-        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
+        fixes=(
+            put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
+            drop(a.quant_grads),
+        ),
         why="fused products add into full-precision gradients; dies at launch",
     ),
     refuse(

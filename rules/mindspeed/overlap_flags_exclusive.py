@@ -19,7 +19,8 @@ Use instead:
 Safe: what is removed had no effect. The fused kernel stays where the backward pass needs it.
 
 ## References
-MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82, mindspeed/core/tensor_parallel/tp_2d/linear_2d_split_along_first_dim.py:88
+MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82,
+mindspeed/core/tensor_parallel/tp_2d/linear_2d_split_along_first_dim.py:88
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     arguments = job.arguments
     if arguments.given("tp_2d") is None:
         return
-    certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))  # which one wins, later ones do not change
+    # which one wins, later ones do not change
+    certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))
     switches = [name for name in certain if arguments.get(name).raw]
     if len(switches) < 2 or not arguments.get("tp_2d").known:
-        if because := next((value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None):
+        if because := next(
+            (value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None
+        ):
             yield Unverified(because)
         return
     wins, *unused = switches
@@ -63,7 +67,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     removable = [name for name in unused if name != "coc_fused_kernel" or arguments.get(BACKWARD).raw in (False, None)]
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
-    fixes = [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)] if len(removable) == len(unused) else []
+    fixes = (
+        [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)]
+        if len(removable) == len(unused)
+        else []
+    )
     fixes.append(Fix(f"keep {names[-1]} instead", keep))
     yield Finding(
         Message.plural(len(names), ONE, MORE, names=tuple(names), wins=arguments.spell(wins)),

@@ -80,7 +80,10 @@ MINDSPEED.add(
         "dualpipev-micro-batches",
         DUALPIPEV & (PP > 1) & (MICRO < PP * 2 - 1),
         shows={"count": MICRO, "least": PP * 2},
-        message="{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline ranks: {least}",
+        message=(
+            "{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline "
+            "ranks: {least}"
+        ),
         why="the two directions cannot be filled; dies at launch",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         layout=True,
@@ -100,17 +103,27 @@ MINDSPEED.add(
         "dualpipev-layers-multiple",
         DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
         severity=Severity.WARNING,
-        message="{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the documents of dualpipev ask for",
+        message=(
+            "{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the "
+            "documents of dualpipev ask for"
+        ),
         why="the validator checks only that there are enough; the chunks become uneven or layers are lost",
         at=(a.num_layers, PP),
     ),
     refuse(
         "virtual-stage-is-whole-stage",
         VPP.is_set & (a.num_layers == VPP * PP),
-        after=("megatron/interleaving-without-pipeline", "mindspeed-llm/layer-list-two-stages", "mindspeed-llm/virtual-stage-is-whole-stage"),
+        after=(
+            "megatron/interleaving-without-pipeline",
+            "mindspeed-llm/layer-list-two-stages",
+            "mindspeed-llm/virtual-stage-is-whole-stage",
+        ),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
-        message="{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",
+        message=(
+            "{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all "
+            "{num_layers} layers: one virtual stage"
+        ),
         why="one virtual stage per rank is no interleaving; dies at launch",
     ),
     refuse(

@@ -42,7 +42,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     value = arguments.given("pipeline_num_transformer_layers")
     if value is None:
         return
-    others = [arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size")]
+    others = [
+        arguments.get(name)
+        for name in ("num_layers", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size")
+    ]
     if unknown := next((v for v in (value, *others) if not v.known), None):
         yield Unverified(unknown.because)
         return

@@ -53,7 +53,9 @@ MINDSPEED.add(
         "layout-virtual-stages",
         CUSTOM & (total(VPP.is_set, a.num_virtual_stages_per_pipeline_rank.given) > 0),
         why=BY_HAND,
-        fixes=(drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),),
+        fixes=(
+            drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),
+        ),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
         message="--pipeline-model-parallel-layout and a number of virtual stages both say how the layers are split",
     ),
@@ -64,7 +66,10 @@ MINDSPEED.add(
         when=CUSTOM,
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
-        message="the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of pipeline {pipeline_model_parallel_size}",
+        message=(
+            "the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of pipeline "
+            "{pipeline_model_parallel_size}"
+        ),
         why="every rank holds the same number of stages; dies at launch",
     ),
     refuse(
@@ -98,7 +103,10 @@ MINDSPEED.add(
         CUSTOM & any_of(*(handle.given for handle in SPLITS)),
         at=SPLITS,
         fixes=(drop(also=SPLITS, title="let the layout say the split"),),
-        message="--pipeline-model-parallel-layout and the first, last, embedding or loss stage both say how the layers are split",
+        message=(
+            "--pipeline-model-parallel-layout and the first, last, embedding or loss stage both say how the layers "
+            "are split"
+        ),
         why=BY_HAND,
     ),
 )

@@ -59,7 +59,10 @@ MINDSPEED.add(
     ),
     refuse(
         "fp8-grouped-recipe",
-        a.fp8 & a.moe_grouped_gemm & a.use_gmm_fp8 & ~a.fp8_recipe.is_in("mxfp8", "mxfp8-32x32", "tensorwise", "delayed"),
+        a.fp8
+        & a.moe_grouped_gemm
+        & a.use_gmm_fp8
+        & ~a.fp8_recipe.is_in("mxfp8", "mxfp8-32x32", "tensorwise", "delayed"),
         severity=Severity.WARNING,
         upstream={"mindspeed": f"{CORE}{BASIC}:101", "mindspeed-llm": f"{LLM}{BASIC}:68"},
         at=(a.fp8_recipe,),

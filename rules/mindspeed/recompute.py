@@ -8,7 +8,11 @@ from preflight.rules.mindspeed.shorthand import a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
 BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance.given
-PP, VPP, LAYERS = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.recompute_num_layers.written
+PP, VPP, LAYERS = (
+    a.pipeline_model_parallel_size,
+    a.num_layers_per_virtual_pipeline_stage,
+    a.recompute_num_layers.written,
+)
 ALIGN = "the schedule was never adapted to unaligned gradient reduction; dies at launch"
 METHOD = (a.recompute_granularity.written == "full") & a.recompute_method.is_set & (a.recompute_method != "block")
 OWN = (a.recompute_granularity, a.recompute_method, a.recompute_num_layers)
@@ -26,7 +30,10 @@ MINDSPEED.add(
         "recompute-in-bubble-layers",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & ~a.enable_recompute_layers_per_pp_rank & VPP.is_set & (LAYERS != VPP),
         at=(a.recompute_num_layers, BUBBLE),
-        message="--recompute-in-bubble sets the recomputed layers to {num_layers_per_virtual_pipeline_stage}, not {recompute_num_layers}",
+        message=(
+            "--recompute-in-bubble sets the recomputed layers to {num_layers_per_virtual_pipeline_stage}, "
+            "not {recompute_num_layers}"
+        ),
         why="the schedule chooses the layers itself; dies at launch",
         fixes=(drop(a.recompute_num_layers),),
     ),
@@ -105,7 +112,10 @@ MINDSPEED.add(
         ADVANCE & VPP.is_set & (VPP != 1),
         at=(ADVANCE, VPP),
         severity=Severity.WARNING,
-        message="--recompute-in-advance is turned off: it works with 1 layer per virtual stage, not {num_layers_per_virtual_pipeline_stage}",
+        message=(
+            "--recompute-in-advance is turned off: it works with 1 layer per virtual stage, "
+            "not {num_layers_per_virtual_pipeline_stage}"
+        ),
         why="nothing is recomputed in advance, only the last chunk recomputes less",
         fixes=(drop(ADVANCE), put(VPP, 1)),
     ),
@@ -122,11 +132,14 @@ MINDSPEED.add(
         "recompute-in-bubble-overrides",
         BUBBLE
         & (
-            ((a.recompute_granularity.written != "full") & a.recompute_granularity.given) | ((a.recompute_method.written != "block") & a.recompute_method.given)
+            ((a.recompute_granularity.written != "full") & a.recompute_granularity.given)
+            | ((a.recompute_method.written != "block") & a.recompute_method.given)
         ),
         at=OWN,
         severity=Severity.WARNING,
-        message="--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, whatever is written",
+        message=(
+            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, whatever is written"
+        ),
         why="what was chosen for recomputation is lost",
         fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),
     ),
@@ -143,7 +156,10 @@ MINDSPEED.add(
         a.recompute_activation_function_num_layers,
         high=a.num_layers,
         why="there are not so many; dies at launch",
-        message="--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than the {num_layers} layers",
+        message=(
+            "--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than "
+            "the {num_layers} layers"
+        ),
         fixes=(put(a.recompute_activation_function_num_layers, a.num_layers),),
     ),
     in_range(
@@ -166,7 +182,10 @@ MINDSPEED.add(
         "recompute-activation-method",
         a.recompute_activation_function & METHOD,
         severity=Severity.WARNING,
-        message="--recompute-activation-function beside full recomputation is made for --recompute-method block, not {recompute_method}",
+        message=(
+            "--recompute-activation-function beside full recomputation is made for "
+            "--recompute-method block, not {recompute_method}"
+        ),
         at=(a.recompute_method,),
         why="the documents and older validators demand it, today nothing checks",
         fixes=(put(a.recompute_method, "block"),),
@@ -176,7 +195,9 @@ MINDSPEED.add(
         a.recompute_norm & METHOD,
         severity=Severity.WARNING,
         at=(a.recompute_method,),
-        message="--recompute-norm beside full recomputation is made for --recompute-method block, not {recompute_method}",
+        message=(
+            "--recompute-norm beside full recomputation is made for --recompute-method block, not {recompute_method}"
+        ),
         why="the documents demand it, nothing checks",
         fixes=(put(a.recompute_method, "block"),),
     ),

@@ -21,7 +21,10 @@ MINDSPEED.add(
         a.sequence_parallel,
         fixes=(drop(a.sequence_parallel), LEAVE),
         after=("mindspeed/tp-2d-mc2",),
-        why="2-D linears split the sequence themselves and raise where sequence parallelism split it before; dies at launch",
+        why=(
+            "2-D linears split the sequence themselves and raise where sequence parallelism split it before; "
+            "dies at launch"
+        ),
     ),
     clash(
         "tp-2d-fused-rmsnorm",
@@ -35,14 +38,20 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_ascend_coc,
         fixes=(drop(a.use_ascend_coc, also=(a.coc_parallel_num, a.coc_mode)), LEAVE),
-        why="both replace the linear layers; inside 2-D tensor parallelism --coc-fused-kernel alone turns the fused kernel on; dies at launch",
+        why=(
+            "both replace the linear layers; inside 2-D tensor parallelism "
+            "--coc-fused-kernel alone turns the fused kernel on; dies at launch"
+        ),
     ),
     clash(
         "tp-2d-mc2",
         a.tp_2d,
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
-        message="--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, the other demands it",
+        message=(
+            "--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, "
+            "the other demands it"
+        ),
         why="whichever way --sequence-parallel is set, one of the two checks fails at launch",
     ),
     clash(
@@ -64,16 +73,32 @@ MINDSPEED.add(
         a.context_parallel_algo,
         ("megatron_cp_algo", "ulysses_cp_algo"),
         when=a.tp_2d,
-        message="--tp-2d works with the context parallel algorithms megatron_cp_algo and ulysses_cp_algo, not with {context_parallel_algo}",
-        fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(a.context_parallel_algo, "ulysses_cp_algo"), LEAVE),
+        message=(
+            "--tp-2d works with the context parallel algorithms megatron_cp_algo and ulysses_cp_algo, "
+            "not with {context_parallel_algo}"
+        ),
+        fixes=(
+            put(a.context_parallel_algo, "megatron_cp_algo"),
+            put(a.context_parallel_algo, "ulysses_cp_algo"),
+            LEAVE,
+        ),
         why="the algorithm is checked even when context parallelism is off; dies at launch",
         at=(a.context_parallel_algo, a.tp_2d),
     ),
     refuse(
         "tp-2d-ring-becomes-ulysses",
-        a.tp_2d & (a.context_parallel_algo.written == "megatron_cp_algo") & ~a.use_flash_attn & (a.context_parallel_size == 1),
-        message="--context-parallel-algo changes from megatron_cp_algo to ulysses_cp_algo: --tp-2d does that without --use-flash-attn",
-        why="nothing changes while context parallelism is off; with ring attention, flash attention is turned on instead",
+        a.tp_2d
+        & (a.context_parallel_algo.written == "megatron_cp_algo")
+        & ~a.use_flash_attn
+        & (a.context_parallel_size == 1),
+        message=(
+            "--context-parallel-algo changes from megatron_cp_algo to ulysses_cp_algo: --tp-2d does that without "
+            "--use-flash-attn"
+        ),
+        why=(
+            "nothing changes while context parallelism is off; with ring attention, flash attention is turned "
+            "on instead"
+        ),
         severity=Severity.NOTE,
         at=(a.context_parallel_algo,),
         fixes=(put(a.use_flash_attn),),
@@ -92,7 +117,10 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         fixes=(LEAVE,),
         at=(a.tp_2d, a.num_experts),
-        message="--tp-2d with {num_experts} experts: the documents of MindSpeed rule mixtures of experts out, the validator lets them pass",
+        message=(
+            "--tp-2d with {num_experts} experts: the documents of MindSpeed rule mixtures of experts out, "
+            "the validator lets them pass"
+        ),
         why="the documents contradict each other about mixtures of experts, and no published run combines the two",
     ),
     divides(
@@ -149,7 +177,10 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.micro_batch_size, a.coc_fused_kernel),
         fixes=(put(a.micro_batch_size, 1), drop(a.coc_fused_kernel)),
-        upstream={"mindspeed": f"{LINEAR}/linear_2d_split_along_first_dim.py:116", "mindspeed-llm": "docs/zh/pytorch/features/mcore/tensor_parallel_2d.md:39"},
+        upstream={
+            "mindspeed": f"{LINEAR}/linear_2d_split_along_first_dim.py:116",
+            "mindspeed-llm": "docs/zh/pytorch/features/mcore/tensor_parallel_2d.md:39",
+        },
         message="the fused kernel of 2-D tensor parallelism is made for micro batch size 1, not {micro_batch_size}",
         why="the kernel sizes its output without the batch dimension; the documents allow a micro batch of 1 only",
     ),
@@ -158,7 +189,10 @@ MINDSPEED.add(
         a.tp_2d & (a.tensor_model_parallel_size > 1) & (a.tensor_model_parallel_size < 16),
         severity=Severity.NOTE,
         at=(a.tp_2d, a.tensor_model_parallel_size),
-        message="--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large dense models, smaller ones tend to lose",
+        message=(
+            "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large "
+            "dense models, smaller ones tend to lose"
+        ),
         why="the split in two directions pays where one-dimensional communication is the bottleneck",
     ),
 )

@@ -38,11 +38,17 @@ def test_folders_are_searched_for_configs_and_scripts_hidden_ones_are_not(cli: C
         path.parent.mkdir(exist_ok=True)
         path.write_text(LOUD)
     ran = cli("check", ".", "-f", "concise")
-    assert ran.out == "a/y.yml:2:7: warning: 'LOUD' is shouted [toy-name]\nb/x.yaml:2:7: warning: 'LOUD' is shouted [toy-name]\n"
+    assert (
+        ran.out
+        == "a/y.yml:2:7: warning: 'LOUD' is shouted [toy-name]\nb/x.yaml:2:7: warning: 'LOUD' is shouted [toy-name]\n"
+    )
 
 
 def test_stdin_has_the_name_it_is_given(cli: Cli) -> None:
-    assert cli("check", "-", "-f", "concise", stdin=LOUD.encode()).out == "<stdin>:2:7: warning: 'LOUD' is shouted [toy-name]\n"
+    assert (
+        cli("check", "-", "-f", "concise", stdin=LOUD.encode()).out
+        == "<stdin>:2:7: warning: 'LOUD' is shouted [toy-name]\n"
+    )
     ran = cli("check", "-", "--stdin-filename", "conf/run.yaml", "-f", "concise", stdin=LOUD.encode())
     assert ran.out == "conf/run.yaml:2:7: warning: 'LOUD' is shouted [toy-name]\n"
 
@@ -58,17 +64,38 @@ def test_the_json_report_keeps_its_schema(cli: Cli, files: Path) -> None:
     (files / "broken.yaml").write_text("toy: [\n")
     schema = json.loads(cli("schema", "report").out)
     jsonschema.Draft202012Validator.check_schema(schema)
-    for words in (["bad.yaml", "loud.yaml", "foreign.yaml", "crash.yaml", "broken.yaml", "--world-size", "8"], ["good.yaml"]):
+    for words in (
+        ["bad.yaml", "loud.yaml", "foreign.yaml", "crash.yaml", "broken.yaml", "--world-size", "8"],
+        ["good.yaml"],
+    ):
         report = json.loads(cli("check", "-f", "json", *words).out)
         jsonschema.validate(report, schema)
     found = json.loads(cli("check", "-f", "json", "bad.yaml", "--world-size", "8", "--device", "tc").out)
     assert found["accepted"] is False
     assert found["runs"] == [
-        {"path": "bad.yaml", "run": 0, "framework": "toy", "version": "1.0", "versions": {"toy": "1.0"}, "devices": 8, "device": "toy-card"}
+        {
+            "path": "bad.yaml",
+            "run": 0,
+            "framework": "toy",
+            "version": "1.0",
+            "versions": {"toy": "1.0"},
+            "devices": 8,
+            "device": "toy-card",
+        }
     ]
     finding = found["findings"][0]
-    assert [finding[name] for name in ("rule", "line", "column", "end_line", "end_column")] == ["toy-devices", 2, 7, 2, 8]
-    assert finding["fix"] == {"title": "set data to 4", "safety": "unsafe", "edits": [{"action": "set", "key": ["data"], "value": 4}]}
+    assert [finding[name] for name in ("rule", "line", "column", "end_line", "end_column")] == [
+        "toy-devices",
+        2,
+        7,
+        2,
+        8,
+    ]
+    assert finding["fix"] == {
+        "title": "set data to 4",
+        "safety": "unsafe",
+        "edits": [{"action": "set", "key": ["data"], "value": 4}],
+    }
 
 
 def test_quiet_leaves_out_the_summary_and_verbose_says_how_files_were_read(cli: Cli, files: Path) -> None:
@@ -79,7 +106,10 @@ def test_quiet_leaves_out_the_summary_and_verbose_says_how_files_were_read(cli: 
 
 
 def test_a_crash_is_told_and_names_rule_and_file(cli: Cli, files: Path) -> None:
-    assert cli("check", "crash.yaml").err == "preflight: rule toy-crash crashed on crash.yaml: ZeroDivisionError: as asked\n"
+    assert (
+        cli("check", "crash.yaml").err
+        == "preflight: rule toy-crash crashed on crash.yaml: ZeroDivisionError: as asked\n"
+    )
 
 
 def test_suppression_needs_a_reason_and_a_fault(cli: Cli, tmp_path: Path) -> None:

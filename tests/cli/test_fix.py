@@ -41,7 +41,11 @@ def test_a_file_that_cannot_be_written_does_not_keep_others_from_being_fixed(cli
     (tmp_path / "b.yaml").chmod(0o444)
     ran = cli("fix", ".")
     assert (ran.code, ran.err) == (2, "preflight: b.yaml: is read-only; nothing was written\n")
-    assert ran.out == "".join(f"{name}.yaml:2:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n" for name in "ac") + "2 fixed.\n"
+    assert (
+        ran.out
+        == "".join(f"{name}.yaml:2:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n" for name in "ac")
+        + "2 fixed.\n"
+    )
     assert [(tmp_path / name).read_text() == LOUD for name in ("a.yaml", "b.yaml", "c.yaml")] == [False, True, False]
 
 

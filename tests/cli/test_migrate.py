@@ -17,9 +17,7 @@ torchrun --nproc-per-node 8 pretrain_gpt.py \\
 """
 
 
-def migrate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, *words: str
-) -> tuple[int, str]:
+def migrate(tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, *words: str) -> tuple[int, str]:
     path = tmp_path / "run.sh"
     path.write_text(SCRIPT.format(more=more), encoding="utf-8")
     code = run(["migrate", str(path), *words])

@@ -30,7 +30,9 @@ def test_escapes_in_values_are_shown_and_not_sent(cli: Cli, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("command", ["show", "memory", "layouts", "check"])
 def test_escapes_in_values_are_shown_in_colour_as_well(cli: Cli, tmp_path: Path, command: str) -> None:
-    (tmp_path / "evil.yaml").write_text('toy: true\ndata: "$\\e]0;X\\a"\ntensor: "\\e]0;X\\a"\nname: "\\e]0;LOUD\\a"\n', encoding="utf-8")
+    (tmp_path / "evil.yaml").write_text(
+        'toy: true\ndata: "$\\e]0;X\\a"\ntensor: "\\e]0;X\\a"\nname: "\\e]0;LOUD\\a"\n', encoding="utf-8"
+    )
     ran = cli(command, "evil.yaml", "--color", "always")
     assert not [sign for sign in ("\x1b]", "\x07") if sign in ran.out + ran.err]
 
@@ -68,7 +70,9 @@ def test_progress_is_shown_on_a_terminal_for_many_files_and_wiped(monkeypatch: p
         ("schema rep", "report"),
     ],
 )
-def test_a_shell_completes_what_preflight_knows(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, offered: str) -> None:
+def test_a_shell_completes_what_preflight_knows(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, offered: str
+) -> None:
     monkeypatch.setenv("_PREFLIGHT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", f"preflight {line}")
     monkeypatch.setenv("COMP_CWORD", str(len(line.split())))

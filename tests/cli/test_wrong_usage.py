@@ -57,24 +57,39 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
     ("words", "message"),
     [
         ("chek good.yaml", "there is no command 'chek'; did you mean `preflight check`? (try `preflight --help`)"),
-        ("good.yaml", "there is no command 'good.yaml'; did you mean `preflight check good.yaml`? (try `preflight --help`)"),
+        (
+            "good.yaml",
+            "there is no command 'good.yaml'; did you mean `preflight check good.yaml`? (try `preflight --help`)",
+        ),
         ("check --selct x", "there is no option '--selct'; did you mean '--select'? (try `preflight check --help`)"),
         ("check --world-size", "option '--world-size' requires an argument"),
-        ("check --world-size many good.yaml", "invalid value for '--world-size': 'many' is not a valid integer (try `preflight check --help`)"),
+        (
+            "check --world-size many good.yaml",
+            "invalid value for '--world-size': 'many' is not a valid integer (try `preflight check --help`)",
+        ),
         ("check --world-size 0 good.yaml", "--world-size must be at least 1, not 0"),
         ("check --select toy-nam good.yaml", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("check --ignore other-* good.yaml", "there is no rule 'other-*'"),
-        ("check --fail-on eror good.yaml", "--fail-on is one of error, warning, note, never, not 'eror'; did you mean 'error'?"),
+        (
+            "check --fail-on eror good.yaml",
+            "--fail-on is one of error, warning, note, never, not 'eror'; did you mean 'error'?",
+        ),
         ("check -f jsn good.yaml", "there is no output format 'jsn'; did you mean 'json'?"),
         ("check --color red good.yaml", "--color is one of auto, always, never, not 'red'"),
         ("check --device toy-crad good.yaml", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
         ("check --device nothing-like-it good.yaml", "no device is called 'nothing-like-it'; there are toy-card"),
         ("check --device TOY-CRAD good.yaml", "no device is called 'TOY-CRAD'; did you mean 'toy-card'?"),
-        ("check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml", "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16"),
+        (
+            "check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml",
+            "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16",
+        ),
         ("rules --framework tooy", "no framework is called 'tooy'; did you mean 'toy'?"),
         ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),
         ("gate --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("gate --timeout 0", "invalid value for '--timeout': 0.0 is not in the range x>=0.01 (try `preflight gate --help`)"),
+        (
+            "gate --timeout 0",
+            "invalid value for '--timeout': 0.0 is not in the range x>=0.01 (try `preflight gate --help`)",
+        ),
         ("gate --device toy-crad", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
         ("gate-serve --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("gate-serve --socket none/gate.sock", "none/gate.sock: cannot be listened on: No such file or directory"),
@@ -83,7 +98,13 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check", "nothing to check: give files, folders, - for stdin, or -- and a command"),
         ("check --", "command line: no command is given after --"),
         ("check missing.yaml", "missing.yaml: does not exist"),
-        ("check foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, say whose with --target"),
+        (
+            "check foreign.yaml",
+            (
+                "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, "
+                "say whose with --target"
+            ),
+        ),
         ("check -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
         ("explain toy-nam", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("schema reprot", "there is no schema 'reprot'; did you mean 'report'?"),
@@ -91,11 +112,26 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("show -f shout good.yaml", "this command prints text or json, not 'shout'"),
         ("show -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
         ("fix -f json good.yaml", "there is no option '-f' (try `preflight fix --help`)"),
-        ("fix foreign.yaml", "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, say whose with --target"),
+        (
+            "fix foreign.yaml",
+            (
+                "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, "
+                "say whose with --target"
+            ),
+        ),
         ("fix missing.yaml", "missing.yaml: does not exist"),
-        ("check -- bash run.sh", "nothing was checked: the command starts no training that preflight knows, nor does a script that it names"),
-        ("check foreign.yaml --target toy", "nothing was checked: foreign.yaml is no training config that preflight knows"),
-        ("check foreign.yaml other.yaml", "nothing was checked: foreign.yaml, other.yaml are no training configs that preflight knows"),
+        (
+            "check -- bash run.sh",
+            "nothing was checked: the command starts no training that preflight knows, nor does a script that it names",
+        ),
+        (
+            "check foreign.yaml --target toy",
+            "nothing was checked: foreign.yaml is no training config that preflight knows",
+        ),
+        (
+            "check foreign.yaml other.yaml",
+            "nothing was checked: foreign.yaml, other.yaml are no training configs that preflight knows",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, files: Path, words: str, message: str) -> None:
@@ -107,9 +143,15 @@ def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, files: Path, words: str, m
     [
         (b"\x00\x01binary", "in.yaml:1:1: is a binary file (it contains a NUL byte)"),
         (b"a: \xff\n", "in.yaml:1:4: is not UTF-8 (byte 0xff)"),
-        (b"toy: true\na: [1, 2\n", "in.yaml:3:1: is not YAML: while parsing a flow sequence did not find expected ',' or ']'"),
+        (
+            b"toy: true\na: [1, 2\n",
+            "in.yaml:3:1: is not YAML: while parsing a flow sequence did not find expected ',' or ']'",
+        ),
         (b"toy: true\ndata: many\n", "in.yaml:2:7: data is not a number"),
-        (b"\tkey: 1\n", "in.yaml:1:1: is not YAML: while scanning for the next token found character that cannot start any token"),
+        (
+            b"\tkey: 1\n",
+            "in.yaml:1:1: is not YAML: while scanning for the next token found character that cannot start any token",
+        ),
     ],
 )
 def test_input_that_cannot_be_read_names_the_place(cli: Cli, tmp_path: Path, content: bytes, message: str) -> None:
@@ -126,7 +168,9 @@ def test_an_empty_folder_is_nothing_to_check(cli: Cli, tmp_path: Path, words: st
     assert ran.err.startswith("preflight: nothing was ")
 
 
-def test_a_broken_foreign_file_passes_where_unclaimed_files_may_and_a_broken_one_of_ours_does_not(cli: Cli, tmp_path: Path) -> None:
+def test_a_broken_foreign_file_passes_where_unclaimed_files_may_and_a_broken_one_of_ours_does_not(
+    cli: Cli, tmp_path: Path
+) -> None:
     (tmp_path / "chart.yaml").write_text("{{ template }}: [\n")
     assert cli("check", "chart.yaml", "--allow-unclaimed").code == 0
     assert cli("check", "chart.yaml").code == 2

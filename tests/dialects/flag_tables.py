@@ -6,9 +6,9 @@ A row is "--flag": [dest, type, default, nargs, choices, further spellings], tra
 type: true | false (a switch that stores that), pair (a switch with a --no- spelling), int, float, str, bool (any text
 is true), enum (a name out of choices, KeyError otherwise), pattern (an int, or a list expression), ints ("1,2"),
 graph (a CUDA graph module), truth (true/false/none), json, swap ("all" or a number), help.
-nargs: null one value, "+", "*" or a number. A table with "base" holds what differs from that table; null is an option that it lacks.
-An older release of MindSpeed holds what differs from the next one; a catalogue that has no table of it leaves its file as it is. It is the
-release with all that its branch has brought since.
+nargs: null one value, "+", "*" or a number. A table with "base" holds what differs from that table; null is an option
+that it lacks. An older release of MindSpeed holds what differs from the next one; a catalogue that has no table of it
+leaves its file as it is. It is the release with all that its branch has brought since.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ TYPES = {
     "parse_list_for_virtual_optimizer": "swap",
 }
 OLDER = ("26.0.0", "2.3.0", "2.2.0")
-SWITCH = {"_StoreTrueAction": "true", "_StoreFalseAction": "false", "BooleanOptionalAction": "pair", "_HelpAction": "help"}
+SWITCH = {
+    "_StoreTrueAction": "true",
+    "_StoreFalseAction": "false",
+    "BooleanOptionalAction": "pair",
+    "_HelpAction": "help",
+}
 
 
 def default(raw: Any, text: bool) -> Any:
@@ -92,7 +97,9 @@ def tables(source: Path) -> dict[str, str]:
         for version in OLDER if (source / f"flags-{file}-{OLDER[-1]}.json").exists() else ():
             before = {flag: compact(flag, row, False) for flag, row in load(f"{file}-{version}").items()}
             differs = {flag: before.get(flag) for flag in {**rows, **before} if before.get(flag) != rows.get(flag)}
-            made[f"{name}-{version}.json"] = written({"framework": name, "version": version, "base": f"{name}-{newer}"}, differs)
+            made[f"{name}-{version}.json"] = written(
+                {"framework": name, "version": version, "base": f"{name}-{newer}"}, differs
+            )
             rows, newer = before, version
     return made
 
@@ -100,7 +107,13 @@ def tables(source: Path) -> dict[str, str]:
 def written(head: dict[str, str], flags: Mapping[str, list[Any] | None]) -> str:
     """One option a line."""
     lines = [f"{json.dumps(flag)}: {json.dumps(row, separators=(',', ':'))}" for flag, row in sorted(flags.items())]
-    return "{" + "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items()) + '"flags": {\n' + ",\n".join(lines) + "\n}}\n"
+    return (
+        "{"
+        + "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
+        + '"flags": {\n'
+        + ",\n".join(lines)
+        + "\n}}\n"
+    )
 
 
 if __name__ == "__main__":

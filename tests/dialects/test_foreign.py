@@ -1,4 +1,5 @@
-"""Entry scripts, releases of the test runner, and releases that nobody described: what they may do differently is not guessed."""
+"""Entry scripts, releases of the test runner, and releases that nobody described:
+what they may do differently is not guessed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.plugins import manager as plugins
 from preflight.source.finding import Severity
 
-SIZES = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
+SIZES = (
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
+    "--micro-batch-size 1 --train-iters 9 --lr 1e-4"
+)
 
 
 def script(entry: str, more: str, target: str | None = None) -> dict[str, Severity | None]:
@@ -20,7 +24,11 @@ def script(entry: str, more: str, target: str | None = None) -> dict[str, Severi
 
 
 def runner(line: str, target: str) -> set[str]:
-    text = "MODEL_ARGS:\n" + "".join(f"  --{part.strip().replace(' ', ': ')}\n" for part in SIZES.split("--")[1:]) + f"  {line}\n"
+    text = (
+        "MODEL_ARGS:\n"
+        + "".join(f"  --{part.strip().replace(' ', ': ')}\n" for part in SIZES.split("--")[1:])
+        + f"  {line}\n"
+    )
     report = preflight.check_text(text, name="model_config.yaml", target=target, world_size=8)
     return {f.rule for f in report.findings if f.severity is Severity.ERROR}
 
@@ -33,7 +41,9 @@ ABSENT = "megatron/expert-parallel-without-experts"
 @pytest.mark.parametrize("target", [None, "megatron@0.20.0"])
 def test_a_script_with_options_of_its_own_may_have_other_defaults(target: str | None) -> None:
     assert ABSENT in script("pretrain_gpt.py", "--expert-model-parallel-size 2", target)
-    assert ABSENT not in script("finetune_vision.py", "--expert-model-parallel-size 2 --vision-model model.json", target)
+    assert ABSENT not in script(
+        "finetune_vision.py", "--expert-model-parallel-size 2 --vision-model model.json", target
+    )
 
 
 def test_a_script_without_options_of_its_own_is_held_for_megatrons() -> None:
@@ -52,12 +62,16 @@ def test_what_somebody_typed_is_judged_in_any_script() -> None:
         ("pretrain_gpt.py", "megatron@0.20.0", Severity.ERROR),
     ],
 )
-def test_an_option_that_nobody_knows_is_an_error_only_where_the_script_is_known(entry: str, target: str | None, severity: Severity) -> None:
+def test_an_option_that_nobody_knows_is_an_error_only_where_the_script_is_known(
+    entry: str, target: str | None, severity: Severity
+) -> None:
     assert script(entry, "--vision-model model.json", target)["unknown-flag"] is severity
 
 
 def test_a_tool_that_merges_checkpoints_does_not_train() -> None:
-    text = f"WORLD_SIZE=2 python tools/merge_mp_partitions.py --tensor-model-parallel-size 2 --model-type BERT {SIZES}\n"
+    text = (
+        f"WORLD_SIZE=2 python tools/merge_mp_partitions.py --tensor-model-parallel-size 2 --model-type BERT {SIZES}\n"
+    )
     assert preflight.check_text(text, name="merge.sh").skipped == ("merge.sh",)
 
 
@@ -76,13 +90,21 @@ def test_a_value_with_backslashes_is_read_differently_by_releases_of_the_test_ru
     assert "megatron/pipeline-layout" in runner(line.format("x"), "megatron@0.20.0")
 
 
-@pytest.mark.parametrize("launch", ["deepspeed pretrain_gpt.py", "torchrun --nproc-per-node 8 pretrain_gpt.py --deepspeed --deepspeed_config=zero.json"])
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "deepspeed pretrain_gpt.py",
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --deepspeed --deepspeed_config=zero.json",
+    ],
+)
 def test_megatron_deepspeed_is_another_framework(launch: str) -> None:
     text = f"{launch} {SIZES} --checkpoint-activations\n"
     assert preflight.check_text(text, name="run.sh").skipped == ("run.sh",)
 
 
-@pytest.mark.parametrize(("asked", "read_as"), [("1.4.0", "1.3.2"), ("1.6.0", "1.7.0"), ("1.9.0", "1.7.0"), ("2.1.0", "2.1.0")])
+@pytest.mark.parametrize(
+    ("asked", "read_as"), [("1.4.0", "1.3.2"), ("1.6.0", "1.7.0"), ("1.9.0", "1.7.0"), ("2.1.0", "2.1.0")]
+)
 def test_a_release_in_between_is_read_as_the_one_whose_keys_it_has(asked: str, read_as: str) -> None:
     text = "run_mode: train\nuse_legacy: False\nparallel_config: {data_parallel: 1}\nrunner_config: {epochs: 1}\n"
     job = preflight.check_text(text, target=f"mindformers@{asked}").jobs[0]

@@ -14,8 +14,21 @@ from preflight.run.request import Request
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("", {"data_parallel_size": 8, "ffn_hidden_size": 4096, "kv_channels": 64, "num_query_groups": 16, "params_dtype": "fp32", "global_batch_size": 8}),
-        ("--tensor-model-parallel-size 4 --sequence-parallel", {"data_parallel_size": 2, "sequence_parallel": True, "expert_tensor_parallel_size": 4}),
+        (
+            "",
+            {
+                "data_parallel_size": 8,
+                "ffn_hidden_size": 4096,
+                "kv_channels": 64,
+                "num_query_groups": 16,
+                "params_dtype": "fp32",
+                "global_batch_size": 8,
+            },
+        ),
+        (
+            "--tensor-model-parallel-size 4 --sequence-parallel",
+            {"data_parallel_size": 2, "sequence_parallel": True, "expert_tensor_parallel_size": 4},
+        ),
         ("--swiglu", {"ffn_hidden_size": 2688, "gated_linear_unit": True, "activation_func": "silu"}),
         ("--num-query-groups 4", {"num_query_groups": 16}),
         ("--num-query-groups 4 --group-query-attention", {"num_query_groups": 4}),
@@ -27,19 +40,44 @@ from preflight.run.request import Request
             "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2",
             {"virtual_pipeline_model_parallel_size": 3, "layers_per_chunk": ((2,) * 3,) * 4, "overlap_p2p_comm": True},
         ),
-        ("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 3", {"layers_per_chunk": ((3,), (7,), (7,), (7,))}),
         (
-            "--pipeline-model-parallel-size 2 --num-layers 13 --pipeline-model-parallel-layout Et*3|(tt|)*4ttL --position-embedding-type rope",
-            {"virtual_pipeline_model_parallel_size": 3, "layers_per_chunk": ((3, 2, 2), (2, 2, 2)), "layout_num_stages": 6},
+            "--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 3",
+            {"layers_per_chunk": ((3,), (7,), (7,), (7,))},
         ),
-        ("--hybrid-layer-pattern M*M-|M*M-/MM/MM --pipeline-model-parallel-size 2", {"num_layers": 8, "mtp_num_layers": 2, "layers_per_chunk": ((4,), (4,))}),
-        ("--num-experts 8 --moe-layer-freq 2 --num-layers 4", {"moe_layer_pattern": (True, False, True, False), "moe_ffn_hidden_size": 4096}),
+        (
+            (
+                "--pipeline-model-parallel-size 2 --num-layers 13 --pipeline-model-parallel-layout Et*3|(tt|)*4ttL "
+                "--position-embedding-type rope"
+            ),
+            {
+                "virtual_pipeline_model_parallel_size": 3,
+                "layers_per_chunk": ((3, 2, 2), (2, 2, 2)),
+                "layout_num_stages": 6,
+            },
+        ),
+        (
+            "--hybrid-layer-pattern M*M-|M*M-/MM/MM --pipeline-model-parallel-size 2",
+            {"num_layers": 8, "mtp_num_layers": 2, "layers_per_chunk": ((4,), (4,))},
+        ),
+        (
+            "--num-experts 8 --moe-layer-freq 2 --num-layers 4",
+            {"moe_layer_pattern": (True, False, True, False), "moe_ffn_hidden_size": 4096},
+        ),
         ("--num-experts 8 --expert-model-parallel-size 4", {"expert_data_parallel_size": 2, "expert_model_size": 4}),
         ("--vocab-size 50000 --tensor-model-parallel-size 2", {"padded_vocab_size": 50176}),
-        ("--recompute-activations --recompute-granularity full", {"recompute_granularity": "selective", "recompute_modules": ["core_attn"]}),
-        ("--optimizer muon --use-distributed-optimizer", {"use_distributed_optimizer": False, "use_layer_wise_distributed_optimizer": True}),
+        (
+            "--recompute-activations --recompute-granularity full",
+            {"recompute_granularity": "selective", "recompute_modules": ["core_attn"]},
+        ),
+        (
+            "--optimizer muon --use-distributed-optimizer",
+            {"use_distributed_optimizer": False, "use_layer_wise_distributed_optimizer": True},
+        ),
         ("--train-samples 1000 --global-batch-size 10 --tensor-model-parallel-size 8", {"train_iters": 100}),
-        ("--train-iters 10 --lr-warmup-fraction .5 --global-batch-size 8", {"lr_decay_steps": 80, "lr_warmup_steps": 40.0}),
+        (
+            "--train-iters 10 --lr-warmup-fraction .5 --global-batch-size 8",
+            {"lr_decay_steps": 80, "lr_warmup_steps": 40.0},
+        ),
         ("--step-batch-size-schedule 0:8 --train-samples 20", {"train_iters": 3, "num_microbatches": 1}),
         ("--decoder-first-pipeline-num-layers 3 --decoder-last-pipeline-num-layers 4", {"layers_per_chunk": ((4,),)}),
         ("--step-batch-size-schedule 0:4 --train-samples 20", {"num_microbatches": 0}),
@@ -80,14 +118,22 @@ def test_without_a_launcher_the_number_of_ranks_is_unknown() -> None:
 
 
 def test_the_launcher_says_the_number_of_ranks() -> None:
-    reading = read("torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 4", None, name="run.sh")
+    reading = read(
+        "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 4", None, name="run.sh"
+    )
     assert reading.plan.layout.world.raw == 16
     assert reading.plan.layout.data.raw == 4
 
 
 @pytest.mark.parametrize(
     ("said", "ranks"),
-    [({"nodes": 4}, 32), ({"devices_per_node": 4}, 8), ({"nodes": 4, "devices_per_node": 4}, 16), ({"world_size": 64}, 64), ({}, 16)],
+    [
+        ({"nodes": 4}, 32),
+        ({"devices_per_node": 4}, 8),
+        ({"nodes": 4, "devices_per_node": 4}, 16),
+        ({"world_size": 64}, 64),
+        ({}, 16),
+    ],
 )
 def test_what_the_caller_says_about_devices_completes_the_launcher(said: dict[str, int], ranks: int) -> None:
     made = document("torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 2")
@@ -116,15 +162,32 @@ def test_silent_switches_are_told(options: str, switch: tuple[str, object, objec
         ("--sequence-parallel", "sequence_parallel", False, [("remove", "--sequence-parallel", None)]),
         ("", "sequence_parallel", True, [("set", "--sequence-parallel", None)]),
         ("", "gradient_accumulation_fusion", False, [("set", "--no-gradient-accumulation-fusion", None)]),
-        ("--no-gradient-accumulation-fusion", "gradient_accumulation_fusion", True, [("remove", "--no-gradient-accumulation-fusion", None)]),
+        (
+            "--no-gradient-accumulation-fusion",
+            "gradient_accumulation_fusion",
+            True,
+            [("remove", "--no-gradient-accumulation-fusion", None)],
+        ),
         ("--rl-partial-rollouts", "rl_partial_rollouts", False, [("remove", "--rl-partial-rollouts", None)]),
-        ("--no-rl-partial-rollouts", "rl_partial_rollouts", True, [("remove", "--no-rl-partial-rollouts", None), ("set", "--rl-partial-rollouts", None)]),
+        (
+            "--no-rl-partial-rollouts",
+            "rl_partial_rollouts",
+            True,
+            [("remove", "--no-rl-partial-rollouts", None), ("set", "--rl-partial-rollouts", None)],
+        ),
         ("--save-interval 5", "save_interval", REMOVE, [("remove", "--save-interval", None)]),
-        ("--disable-tp-comm-overlap-ag", "tp_comm_overlap_ag", REMOVE, [("remove", "--disable-tp-comm-overlap-ag", None)]),
+        (
+            "--disable-tp-comm-overlap-ag",
+            "tp_comm_overlap_ag",
+            REMOVE,
+            [("remove", "--disable-tp-comm-overlap-ag", None)],
+        ),
         ("", "data_parallel_size", 4, []),
     ],
 )
-def test_edits_are_spelt_as_the_parser_wants(options: str, name: str, value: object, edits: list[tuple[str, str, object]]) -> None:
+def test_edits_are_spelt_as_the_parser_wants(
+    options: str, name: str, value: object, edits: list[tuple[str, str, object]]
+) -> None:
     assert [(e.action, e.key[0], e.value) for e in read(options).arguments.put(name, value)] == edits
 
 

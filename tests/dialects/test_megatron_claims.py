@@ -15,14 +15,36 @@ from preflight.run.request import Request, Target
     ("text", "name", "ours"),
     [
         ("torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 2", "a.sh", True),
-        ("torchrun --nproc-per-node 8 my_train.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", True),
+        (
+            (
+                "torchrun --nproc-per-node 8 my_train.py --num-layers 2 --hidden-size 8 --seq-length 8 "
+                "--micro-batch-size 1"
+            ),
+            "a.sh",
+            True,
+        ),
         ("torchrun --nproc-per-node 8 train.py --lr 1e-4 --batch-size 8", "a.sh", False),
         ("python convert_ckpt.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
-        ("python tools/memory_estimator.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
-        ("python tools/report_theoretical_memory.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1", "a.sh", False),
+        (
+            "python tools/memory_estimator.py --num-layers 2 --hidden-size 8 --seq-length 8 --micro-batch-size 1",
+            "a.sh",
+            False,
+        ),
+        (
+            (
+                "python tools/report_theoretical_memory.py --num-layers 2 --hidden-size 8 --seq-length 8 "
+                "--micro-batch-size 1"
+            ),
+            "a.sh",
+            False,
+        ),
         ("MODEL_ARGS:\n  --num-layers: 12\n", "a.yaml", True),
         ("MODEL_ARGS:\n  num_layers: 12\n", "a.yaml", False),
-        ("language_model: {hidden_size: 8, num_layers: 2}\nmodel_parallel: {tensor_model_parallel_size: 2}\n", "a.yaml", True),
+        (
+            "language_model: {hidden_size: 8, num_layers: 2}\nmodel_parallel: {tensor_model_parallel_size: 2}\n",
+            "a.yaml",
+            True,
+        ),
         ("trainer: {devices: 8}\nmodel: {tensor_model_parallel_size: 2, hidden_size: 8}\n", "nemo.yaml", False),
         ("actor_rollout_ref: {actor: {megatron: {tensor_model_parallel_size: 2}}}\n", "verl.yaml", False),
         ("megatron: true\ntensor_model_parallel_size: 2\nmodel: Qwen/Qwen3-8B\n", "swift.yaml", False),
@@ -55,5 +77,7 @@ def test_claims_by_content(text: str, name: str, ours: bool) -> None:
 )
 def test_target(command: str, wanted: str, target: str) -> None:
     request = Request(target=Target.parse(wanted) if wanted else None)
-    reading = MegatronDialect().read(load_command(command.split()), Surroundings(request, lambda d, n: None, lambda n: None))
+    reading = MegatronDialect().read(
+        load_command(command.split()), Surroundings(request, lambda d, n: None, lambda n: None)
+    )
     assert str(reading.target) == target

@@ -1,4 +1,5 @@
-"""Derived values against those of the real frameworks, and every published config reads. Skipped where the data is absent."""
+"""Derived values against those of the real frameworks, and every published config reads.
+Skipped where the data is absent."""
 
 from __future__ import annotations
 
@@ -25,9 +26,13 @@ TOKENIZER = "padded_vocab_size"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the recorded verdicts are not part of the project")
 
 
-def read(argv: list[str], world_size: int | None, target: str, environment: dict[str, str], architecture: int = 9) -> Reading:
+def read(
+    argv: list[str], world_size: int | None, target: str, environment: dict[str, str], architecture: int = 9
+) -> Reading:
     request = Request(world_size=world_size, device="any", target=Target.parse(target), environment=environment)
-    surroundings = Surroundings(request, lambda document, name: None, lambda name: Device(name, 80e9, architecture=architecture))
+    surroundings = Surroundings(
+        request, lambda document, name: None, lambda name: Device(name, 80e9, architecture=architecture)
+    )
     return MegatronDialect().read(load_command(argv), surroundings)
 
 
@@ -37,11 +42,16 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def differing(reading: Reading, expected: dict[str, Any]) -> list[str]:
-    """Names whose derived value is not the expected one; the size of a vocabulary in a tokenizer's file may be unknown."""
+    """Names whose derived value is not the expected one;
+    the size of a vocabulary in a tokenizer's file may be unknown."""
     wrong = []
     for name, want in expected.items():
         value = reading.arguments.get(NAMES.get(name, name))
-        got = [count for chunk in value.raw for count in chunk] if name == "layers_per_chunk" and value.known else value.raw
+        got = (
+            [count for chunk in value.raw for count in chunk]
+            if name == "layers_per_chunk" and value.known
+            else value.raw
+        )
         if (name == "layers_per_chunk" and want == []) or (name == TOKENIZER and (not value.known or want is None)):
             continue
         if not value.known or got != want:
@@ -63,7 +73,9 @@ def test_megatron_derives_as_upstream() -> None:
 @needs_data
 def test_parse_faults_are_found_and_nothing_else() -> None:
     for row in rows("megatron"):
-        problems = read(["pretrain_gpt.py", *row["args"]], row["world_size"], "megatron@0.20.0", row["env"]).arguments.problems
+        problems = read(
+            ["pretrain_gpt.py", *row["args"]], row["world_size"], "megatron@0.20.0", row["env"]
+        ).arguments.problems
         refused = row["stage"] == "parse" and "yaml" not in row["where"]
         assert bool(problems) is refused, (row["id"], problems)
 

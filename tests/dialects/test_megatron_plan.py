@@ -11,19 +11,40 @@ from preflight.dialects.megatron import plan_training
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("--bf16", {"precision.master": "fp32", "precision.gradients": "fp32", "optimizer.zero": 0, "model.positions": 1024, "model.tied": True}),
+        (
+            "--bf16",
+            {
+                "precision.master": "fp32",
+                "precision.gradients": "fp32",
+                "optimizer.zero": 0,
+                "model.positions": 1024,
+                "model.tied": True,
+            },
+        ),
         ("--bf16 --use-distributed-optimizer --context-parallel-size 2", {"optimizer.zero": 1, "optimizer.shards": 8}),
         ("--transformer-impl local", {"model.attention": "unfused", "model.kernels": "local"}),
         ("--attention-backend unfused", {"model.attention": "unfused"}),
-        ("--position-embedding-type rope --normalization RMSNorm", {"model.positions": 0, "model.norm": "rms", "model.attention": "flash"}),
+        (
+            "--position-embedding-type rope --normalization RMSNorm",
+            {"model.positions": 0, "model.norm": "rms", "model.attention": "flash"},
+        ),
         ("--cross-entropy-loss-fusion", {"model.cross_entropy": "native"}),
         ("--swiglu", {"model.gated": True, "model.gate_kept": 0}),
         ("--swiglu --no-bias-swiglu-fusion", {"model.gated": True, "model.gate_kept": 2}),
         ("--swiglu --no-bias-swiglu-fusion --use-te-activation-func", {"model.gate_kept": 0}),
         ("--no-bias-gelu-fusion", {"model.gated": False, "model.gate_kept": 0}),
-        ("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2", {"layout.stages": ((3,) * 4,) * 2, "layout.schedule": "interleaved"}),
-        ("--recompute-granularity selective --recompute-modules [moe_act layernorm]", {"recompute.modules": ("moe_act", "layernorm")}),
-        ("--num-experts 8 --moe-shared-expert-intermediate-size 512", {"model.shared_ffn": 512, "model.expert_layers": (True,) * 24}),
+        (
+            "--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2",
+            {"layout.stages": ((3,) * 4,) * 2, "layout.schedule": "interleaved"},
+        ),
+        (
+            "--recompute-granularity selective --recompute-modules [moe_act layernorm]",
+            {"recompute.modules": ("moe_act", "layernorm")},
+        ),
+        (
+            "--num-experts 8 --moe-shared-expert-intermediate-size 512",
+            {"model.shared_ffn": 512, "model.expert_layers": (True,) * 24},
+        ),
     ],
 )
 def test_plan(options: str, expected: dict[str, object]) -> None:
@@ -33,16 +54,23 @@ def test_plan(options: str, expected: dict[str, object]) -> None:
 
 def test_what_the_memory_formulas_do_not_know_is_named() -> None:
     adapters = "--lora-r 8 --lora-target-modules"
-    assert "adapters of this kind" in read(SIZES + f"{adapters} query_key_value", target="mindspeed-llm").plan.unmodelled
+    assert (
+        "adapters of this kind" in read(SIZES + f"{adapters} query_key_value", target="mindspeed-llm").plan.unmodelled
+    )
     assert read(SIZES + f"{adapters} linear_qkv", target="mindspeed-llm").plan.unmodelled == ()
     assert "hyper-connections" in read(SIZES + "--enable-mhc-connections").plan.unmodelled
     assert "hyper-connections" in read(SIZES + "--enable-mhc", target="mindspeed-llm").plan.unmodelled
     assert "ALiBi" in read(SIZES + "--position-embedding-type alibi", target="mindspeed-llm").plan.unmodelled
-    assert "experts that compute nothing" in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled
+    assert (
+        "experts that compute nothing"
+        in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled
+    )
 
 
 @pytest.mark.parametrize("target", ["megatron", "megatron@0.12.1", "mindspeed", "mindspeed-llm"])
-def test_of_a_plain_run_it_is_known_that_nothing_is_beyond_the_formulas(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_plain_run_it_is_known_that_nothing_is_beyond_the_formulas(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Unasked(Exception):
         pass
 
@@ -71,7 +99,13 @@ def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
     ("options", "rows"),
     [
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B", 128256),
-        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3-30B-A3B/ --tensor-model-parallel-size 8", 152576),
+        (
+            (
+                "--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3-30B-A3B/ "
+                "--tensor-model-parallel-size 8"
+            ),
+            152576,
+        ),
         ("--tokenizer-type GPTSentencePieceTokenizer --tokenizer-model /data/nemotron_2_256k.model", 256000),
         ("--tokenizer-type Llama2Tokenizer --tokenizer-model tokenizer.model", 32000),
         ("--tokenizer-type Llama2Tokenizer --tokenizer-model /models/baichuan2-13B-hf/tokenizer.model", 125696),
@@ -81,7 +115,13 @@ def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3.5-27B", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model my-tokenizer", None),
         ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/llama-3-8b/mine/tokenizer", None),
-        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B --use-checkpoint-args --load x", None),
+        (
+            (
+                "--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B "
+                "--use-checkpoint-args --load x"
+            ),
+            None,
+        ),
     ],
 )
 def test_the_vocabulary_of_a_published_tokenizer_is_for_estimates_alone(options: str, rows: int | None) -> None:

@@ -21,7 +21,10 @@ def test_every_schema_is_a_schema(name: str) -> None:
 
 def test_a_misspelt_option_and_a_wrong_type_are_named() -> None:
     validator = jsonschema.Draft7Validator(schema("megatron", "0.20.0"))
-    found = [error.message for error in validator.iter_errors({"MODEL_ARGS": {"--num-layer": 2, "--hidden-size": "wide", "--bf16": True}})]
+    found = [
+        error.message
+        for error in validator.iter_errors({"MODEL_ARGS": {"--num-layer": 2, "--hidden-size": "wide", "--bf16": True}})
+    ]
     assert len(found) == 2 and any("--num-layer" in text for text in found)
 
 

@@ -14,12 +14,17 @@ from preflight.run.request import Request
 
 def test_edits_of_a_functional_test() -> None:
     reading = read("MODEL_ARGS:\n  --num-layers: 12\n", name="model_config.yaml")
-    assert [(e.key, e.value) for e in reading.arguments.put("sequence_parallel", True)] == [(("MODEL_ARGS", "--sequence-parallel"), True)]
+    assert [(e.key, e.value) for e in reading.arguments.put("sequence_parallel", True)] == [
+        (("MODEL_ARGS", "--sequence-parallel"), True)
+    ]
 
 
 def test_functional_test_values_are_text() -> None:
     environment = "ENV_VARS:\n  CUDA_DEVICE_MAX_CONNECTIONS: 1\n"
-    text = environment + "MODEL_ARGS:\n  --lr: 1e-4\n  --split: 99,1,0\n  --spec: '[a b]'\n  --load: ${CKPT}\n  --save: ''\n  --bf16: true\n"
+    text = environment + (
+        "MODEL_ARGS:\n  --lr: 1e-4\n  --split: 99,1,0\n  --spec: '[a b]'\n  --load: ${CKPT}\n  --save: ''\n"
+        "  --bf16: true\n"
+    )
     reading = read(text, name="model_config.yaml")
     given = {name: value.raw for name, value in reading.arguments.written.items() if value.known}
     assert given == {"lr": 1e-4, "split": "99,1,0", "spec": ["a", "b"], "bf16": True}
@@ -55,11 +60,20 @@ seq_length: 1024
 def test_yaml_of_yaml_cfg() -> None:
     reading = read(CORE_YAML, name="gpt_config.yaml")
     values = reading.plan.values()
-    expected = {"layout.tensor": 8, "layout.data": 1, "model.query_groups": 4, "model.gated": True, "model.ffn": 2688, "batch.count": 16}
+    expected = {
+        "layout.tensor": 8,
+        "layout.data": 1,
+        "model.query_groups": 4,
+        "model.gated": True,
+        "model.ffn": 2688,
+        "batch.count": 16,
+    }
     assert {name: values[name].raw for name in expected} == expected
     assert ("tensor_model_parallel_size", 16, 8) in [(s.name, s.before, s.after) for s in reading.arguments.switches]
     assert "megatron" not in reading.arguments.versions, "its validator makes none of the checks on options"
-    assert [(e.key, e.value) for e in reading.arguments.put("tensor_model_parallel_size", 4)] == [(("model_parallel", "tensor_model_parallel_size"), 4)]
+    assert [(e.key, e.value) for e in reading.arguments.put("tensor_model_parallel_size", 4)] == [
+        (("model_parallel", "tensor_model_parallel_size"), 4)
+    ]
 
 
 def test_a_command_that_names_such_a_file_is_that_file() -> None:

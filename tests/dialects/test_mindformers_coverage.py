@@ -1,4 +1,5 @@
-"""How many of the curated static checks of graph-mode MindFormers some rule stands for, and why the others are left out."""
+"""How many of the curated static checks of graph-mode MindFormers some rule stands for,
+and why the others are left out."""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def reading(text: str, version: str = "", **overrides: object) -> Any:
     document = load_yaml(Source(text, "run.yaml"))
     request = Request(world_size=8, target=Target("mindformers", version) if version else None)
     surroundings = Surroundings(request, lambda document, name: None, lambda name: None)
-    return read_graph(document, surroundings, {name.replace("__", "."): derived(value) for name, value in overrides.items()})
+    return read_graph(
+        document, surroundings, {name.replace("__", "."): derived(value) for name, value in overrides.items()}
+    )
 
 
 def test_the_kind_is_told_by_content() -> None:
@@ -38,7 +40,10 @@ def test_the_kind_is_told_by_content() -> None:
         "parallel_config: {data_parallel: 1}\nmodel: {model_config: {type: LlamaConfig}}": "legacy",
         "parallel_config: {data_parallel: 1}\nuse_legacy: False": "mcore",
         "training: {steps: 1}\nparallelism: {tensor_parallel: 1}": "pynative",
-        "parallelism: {tensor_parallel: 2}\nparallel_config: {data_parallel: 1}\nmodel: {model_config: {type: LlamaConfig}}": "legacy",
+        (
+            "parallelism: {tensor_parallel: 2}\nparallel_config: {data_parallel: 1}\n"
+            "model: {model_config: {type: LlamaConfig}}"
+        ): "legacy",
     }
     for text, kind in texts.items():
         tree = load_yaml(Source(text, "run.yaml")).tree
@@ -60,8 +65,12 @@ def test_without_a_target_the_newest_release_that_fits_is_taken(text: str, versi
 
 
 def test_a_base_config_lies_below_and_keeps_its_places(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text("run_mode: train\nuse_parallel: True\nparallel_config:\n  data_parallel: 4\n  model_parallel: 2\n")
-    (tmp_path / "run.yaml").write_text("base_config: base.yaml\nparallel_config: {data_parallel: 2}\nmodel: {model_config: {type: LlamaConfig}}\n")
+    (tmp_path / "base.yaml").write_text(
+        "run_mode: train\nuse_parallel: True\nparallel_config:\n  data_parallel: 4\n  model_parallel: 2\n"
+    )
+    (tmp_path / "run.yaml").write_text(
+        "base_config: base.yaml\nparallel_config: {data_parallel: 2}\nmodel: {model_config: {type: LlamaConfig}}\n"
+    )
     report = preflight.check(tmp_path / "run.yaml", world_size=8, target="mindformers@1.5.0")
     assert report.plan is not None
     assert (report.plan.layout.data.raw, report.plan.layout.tensor.raw) == (2, 2)
@@ -71,13 +80,19 @@ def test_a_base_config_lies_below_and_keeps_its_places(tmp_path: Path) -> None:
 
 
 def test_overrides_of_the_launch_win_over_the_file() -> None:
-    text = "run_mode: train\nuse_parallel: False\nparallel_config: {data_parallel: 8}\nmodel: {model_config: {type: LlamaConfig}}\n"
+    text = (
+        "run_mode: train\nuse_parallel: False\nparallel_config: {data_parallel: 8}\n"
+        "model: {model_config: {type: LlamaConfig}}\n"
+    )
     plan = reading(text, "1.5.0", use_parallel=True, parallel_config__model_parallel=2).plan
     assert (plan.layout.data.raw, plan.layout.tensor.raw) == (8, 2)
 
 
 def test_gradient_accumulation_and_micro_batches_take_turns() -> None:
-    text = "run_mode: train\nuse_parallel: True\nrunner_config: {{batch_size: 2, gradient_accumulation_steps: 4}}\nparallel_config: {{{}}}\n"
+    text = (
+        "run_mode: train\nuse_parallel: True\nrunner_config: {{batch_size: 2, gradient_accumulation_steps: 4}}\n"
+        "parallel_config: {{{}}}\n"
+    )
     piped = reading(text.format("data_parallel: 4, pipeline_stage: 2, micro_batch_num: 8"), "1.5.0")
     flat = reading(text.format("data_parallel: 8, micro_batch_num: 8"), "1.5.0")
     assert (piped.plan.batch.total.raw, flat.plan.batch.total.raw) == (2 * 4 * 8, 2 * 8 * 4)
@@ -97,7 +112,11 @@ def test_written_schemas_are_what_the_tables_say() -> None:
 @needs_labels
 @pytest.mark.parametrize("version", VERSIONS["legacy"][3:])
 def test_schemas_and_checks_agree_on_strict_sections(version: str) -> None:
-    validators = {kind: jsonschema.Draft7Validator(json.loads(files()[f"{kind}-{version}.json"])) for kind in VERSIONS if version in VERSIONS[kind]}
+    validators = {
+        kind: jsonschema.Draft7Validator(json.loads(files()[f"{kind}-{version}.json"]))
+        for kind in VERSIONS
+        if version in VERSIONS[kind]
+    }
     checked = 0
     for path in sorted((SHARED / "corpus" / "mindformers" / f"v{version}").rglob("*.yaml")):
         report = preflight.check(path, target=f"mindformers@{version}")
@@ -105,10 +124,18 @@ def test_schemas_and_checks_agree_on_strict_sections(version: str) -> None:
         if kind not in validators:
             continue
         mode = report.jobs[0].arguments.get("run_mode").raw
-        strict = [s for s in table(version).strict if mode in ("train", "finetune") or s in ("parallel_config", "moe_config", "runner_config")]
+        strict = [
+            s
+            for s in table(version).strict
+            if mode in ("train", "finetune") or s in ("parallel_config", "moe_config", "runner_config")
+        ]
         errors = validators[kind].iter_errors(yaml.safe_load(path.read_text(encoding="utf-8")))
         theirs = {str(e.path[0]) for e in errors if e.validator == "additionalProperties" and e.path[0] in strict}
-        ours = {str(f.key[0]) for f in report.findings if f.rule == "unknown-key" and f.severity == "error" and f.key[0] in strict}
+        ours = {
+            str(f.key[0])
+            for f in report.findings
+            if f.rule == "unknown-key" and f.severity == "error" and f.key[0] in strict
+        }
         assert theirs == ours, path
         checked += 1
     assert checked
@@ -122,7 +149,9 @@ def test_layers_and_batch_are_as_the_real_code_has_them() -> None:
         if row.get("dialect") == "pynative" or not row["accept"]:
             continue
         text = row["yaml"].replace("hf/", f"{SHARED / 'oracle' / 'hf'}/")
-        plan = preflight.check_text(text, name=Path(row["base"]).name, world_size=row["world_size"], target=f"mindformers@{row['tag'][1:]}").plan
+        plan = preflight.check_text(
+            text, name=Path(row["base"]).name, world_size=row["world_size"], target=f"mindformers@{row['tag'][1:]}"
+        ).plan
         assert plan is not None
         for got, want in compared(plan, row):
             right, wrong = right + (got == want), wrong + (got != want)

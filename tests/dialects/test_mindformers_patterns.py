@@ -1,4 +1,5 @@
-"""Recompute patterns: what the matcher reaches, that it always ends, and that it agrees with the recorded runs of the framework."""
+"""Recompute patterns: what the matcher reaches, that it always ends,
+and that it agrees with the recorded runs of the framework."""
 
 from __future__ import annotations
 
@@ -82,27 +83,45 @@ def test_the_nearest_path_follows_renames(pattern: str, meant: str) -> None:
     assert nearest(pattern, (CONCAT,)) == meant
 
 
-@pytest.mark.parametrize("pattern", ["(a*)*b", "(a|a)*b", "(.*){9}x", ".*.*.*.*.*.*x", ".?" * 40 + "x", "a" * 400, "((((a+)+)+)+)+$", "(x+x+)+y"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a*)*b", "(a|a)*b", "(.*){9}x", ".*.*.*.*.*.*x", ".?" * 40 + "x", "a" * 400, "((((a+)+)+)+)+$", "(x+x+)+y"],
+)
 def test_an_expression_that_could_run_for_ever_is_refused_at_once(pattern: str) -> None:
     start = time.perf_counter()
     assert isinstance(compiled(pattern), str) and match(pattern, DENSE).unsure
     assert time.perf_counter() - start < 0.5
 
 
-@pytest.mark.parametrize("pattern", [r".*\.norm", r"(attention|ffn)_norm\.(norm|rcast)", r"feed_forward\.w\d\.matmul", r"[a-z_]+\.w_?[a-z]*\.cast", "a{1,3}b?"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r".*\.norm",
+        r"(attention|ffn)_norm\.(norm|rcast)",
+        r"feed_forward\.w\d\.matmul",
+        r"[a-z_]+\.w_?[a-z]*\.cast",
+        "a{1,3}b?",
+    ],
+)
 def test_expressions_that_people_write_are_tried(pattern: str) -> None:
     assert not match(pattern, DENSE).unsure
 
 
 def test_the_listing_of_the_tuning_guide_is_caught_in_full() -> None:
     text = CONFIG.format(patterns="".join(f"    '{pattern}': [20, 0]\n" for pattern in GUIDE))
-    found = [f for f in preflight.check_text(text, world_size=16, target="mindformers@1.5.0").findings if f.rule == "select-recompute-no-match"]
+    found = [
+        f
+        for f in preflight.check_text(text, world_size=16, target="mindformers@1.5.0").findings
+        if f.rule == "select-recompute-no-match"
+    ]
     assert {str(f.key[-1]): f.fix.edits[0].value for f in found if f.fix} == MEANT
     assert [text.splitlines()[f.line - 1].strip().partition(":")[0].strip("'") for f in found] == list(MEANT)
 
 
 def test_as_published_the_listing_is_no_yaml() -> None:
-    text = CONFIG.format(patterns="".join(f"    '{pattern}': [20, 0]{'e' * ('reshape' in pattern)}\n" for pattern in GUIDE))
+    text = CONFIG.format(
+        patterns="".join(f"    '{pattern}': [20, 0]{'e' * ('reshape' in pattern)}\n" for pattern in GUIDE)
+    )
     (finding,) = preflight.check_text(text, world_size=16).findings
     assert (finding.rule, finding.line) == ("unreadable", text[: text.index("]e")].count("\n") + 1)
 
@@ -116,14 +135,22 @@ def noop(case: dict[str, Any]) -> set[str]:
             setting = str(finding.key[1])
             kind = ("comm:" if "comm" in setting else "op:") + ("exclude:" if "exclude" in setting else "")
             quoted = finding.message.partition("'")[2].partition("'")[0]
-            names = [quoted] if quoted else finding.message.partition(" stands for ")[2].partition(", and this")[0].split(", ")
+            names = (
+                [quoted]
+                if quoted
+                else finding.message.partition(" stands for ")[2].partition(", and this")[0].split(", ")
+            )
             found |= {kind + name for name in names}
     return found
 
 
 @pytest.mark.skipif(not ORACLE.exists(), reason="the recorded runs are not here")
 def test_patterns_without_effect_are_those_of_the_recorded_runs() -> None:
-    cases = [case for case in map(json.loads, ORACLE.read_text(encoding="utf-8").splitlines()) if case["accept"] and case.get("dialect") != "pynative"]
+    cases = [
+        case
+        for case in map(json.loads, ORACLE.read_text(encoding="utf-8").splitlines())
+        if case["accept"] and case.get("dialect") != "pynative"
+    ]
     some = [case for case in cases if case["noop_patterns"]]
     exact = [case for case in some if noop(case) == set(case["noop_patterns"])]
     none = [case["id"] for case in cases if not case["noop_patterns"] and "select" in case["yaml"] and noop(case)]

@@ -19,7 +19,10 @@ from megatron_reading import SIZES, read
         ("--swiglu", {"model.gated": True, "model.gate_kept": 0, "model.post_norm": False, "model.capped": False}),
         ("", {"model.gated": False, "model.gate_kept": 0}),
         ("--swiglu --fc-type up_down", {"model.gated": False, "model.gate_kept": 0}),
-        ("--layerwise-disaggregated-training --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4", {"layout.world": 16, "layout.data": 1}),
+        (
+            "--layerwise-disaggregated-training --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4",
+            {"layout.world": 16, "layout.data": 1},
+        ),
         (
             "--qk-rope-head-dim 64 --qk-nope-head-dim 128 --multi-head-latent-attention",
             {"model.latent": True, "model.qk_rope_dim": 64, "model.qk_nope_dim": 128},
@@ -60,12 +63,24 @@ HYBRID = "--context-parallel-size 4 --context-parallel-algo hybrid_cp_algo --use
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (f"{GRID} --tp-x 2 --tp-y 2 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 2, "layout.exchanged": 2}),
+        (
+            f"{GRID} --tp-x 2 --tp-y 2 --context-parallel-algo ulysses_cp_algo",
+            {"layout.tensor_x": 2, "layout.exchanged": 2},
+        ),
         (f"{GRID} --tp-x 2 --tp-y 2", {"layout.tensor_x": 2, "layout.exchanged": 2}),
         (f"{GRID} --tp-x 2 --tp-y 2 --use-flash-attn", {"layout.tensor_x": 2, "layout.exchanged": 0}),
-        (f"{GRID} --tp-x 4 --tp-y 1 --context-parallel-algo ulysses_cp_algo", {"layout.tensor_x": 4, "layout.exchanged": 0}),
-        ("--context-parallel-size 2 --context-parallel-algo ulysses_cp_algo --use-flash-attn", {"layout.tensor_x": None, "layout.exchanged": 2}),
-        ("--context-parallel-size 2 --context-parallel-algo megatron_cp_algo --use-flash-attn", {"layout.exchanged": 0}),
+        (
+            f"{GRID} --tp-x 4 --tp-y 1 --context-parallel-algo ulysses_cp_algo",
+            {"layout.tensor_x": 4, "layout.exchanged": 0},
+        ),
+        (
+            "--context-parallel-size 2 --context-parallel-algo ulysses_cp_algo --use-flash-attn",
+            {"layout.tensor_x": None, "layout.exchanged": 2},
+        ),
+        (
+            "--context-parallel-size 2 --context-parallel-algo megatron_cp_algo --use-flash-attn",
+            {"layout.exchanged": 0},
+        ),
         ("--context-parallel-size 1 --context-parallel-algo ulysses_cp_algo", {"layout.exchanged": 0}),
         (f"{HYBRID} --ulysses-degree-in-cp 2", {"layout.exchanged": 2}),
         (f"{HYBRID} --ulysses-degree-in-cp 1", {"layout.exchanged": 0}),
@@ -85,9 +100,21 @@ BLOCK = "--recompute-granularity full --recompute-method block --recompute-num-l
     [
         (f"{CHUNKS} --recompute-activation-function-num-layers 2", False, (2, 2, 2, 2)),
         (f"{CHUNKS} --recompute-activation-function-num-layers 5", False, (3, 3, 3, 3)),
-        (f"{CHUNKS} --recompute-activation-function-num-layers 5 --enable-recompute-layers-per-pp-rank", True, (2, 1, 1, 1)),
-        (f"{CHUNKS} --recompute-activation-function-num-layers 1 --enable-recompute-layers-per-pp-rank", True, (1, 0, 0, 0)),
-        (f"{CHUNKS} --recompute-activation-function-num-layers 3 --enable-recompute-layers-per-pp-rank {BLOCK} 2", True, (2, 1, 1, 1)),
+        (
+            f"{CHUNKS} --recompute-activation-function-num-layers 5 --enable-recompute-layers-per-pp-rank",
+            True,
+            (2, 1, 1, 1),
+        ),
+        (
+            f"{CHUNKS} --recompute-activation-function-num-layers 1 --enable-recompute-layers-per-pp-rank",
+            True,
+            (1, 0, 0, 0),
+        ),
+        (
+            f"{CHUNKS} --recompute-activation-function-num-layers 3 --enable-recompute-layers-per-pp-rank {BLOCK} 2",
+            True,
+            (2, 1, 1, 1),
+        ),
         (f"{CHUNKS} --recompute-activation-function-num-layers 1 {BLOCK} 1", False, (2, 2, 2, 2)),
         (f"{CHUNKS} --enable-recompute-layers-per-pp-rank {BLOCK} 2", True, (3, 3, 3, 3)),
     ],

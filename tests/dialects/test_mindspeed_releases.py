@@ -13,14 +13,18 @@ from preflight.run.versions import matches
 
 RELEASES = ("2.2.0", "2.3.0", "26.0.0", "26.1.0")
 SIZES = (
-    "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --train-iters 9 --lr 1e-4"
+    "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 "
+    "--micro-batch-size 1 --train-iters 9 --lr 1e-4"
 )
 MORE = "--global-batch-size 8 --tokenizer-type NullTokenizer --vocab-size 1000 --bf16 --transformer-impl local"
 
 
 def run(more: str, target: str) -> preflight.Report:
     return preflight.check_command(
-        ["pretrain_gpt.py", *f"{SIZES} {MORE} {more}".split()], world_size=8, target=target, env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+        ["pretrain_gpt.py", *f"{SIZES} {MORE} {more}".split()],
+        world_size=8,
+        target=target,
+        env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"},
     )
 
 
@@ -57,9 +61,13 @@ def test_a_stated_release_has_its_own_options(option: str, first: str, last: str
 
 
 def test_an_option_that_came_or_went_says_where_it_is() -> None:
-    assert errors("--no-pad-to-seq-lengths", "mindspeed-llm@2.2.0")["unknown-flag"].endswith("; mindspeed-llm 2.3.0 has it")
+    assert errors("--no-pad-to-seq-lengths", "mindspeed-llm@2.2.0")["unknown-flag"].endswith(
+        "; mindspeed-llm 2.3.0 has it"
+    )
     assert errors("--enable-mhc", "mindspeed-llm@2.2.0")["unknown-flag"].endswith("; mindspeed-llm 26.1.0 has it")
-    assert errors("--mtp-after-norm", "mindspeed-llm@26.0.0")["unknown-flag"].endswith("; mindspeed-llm before 26.0 had it")
+    assert errors("--mtp-after-norm", "mindspeed-llm@26.0.0")["unknown-flag"].endswith(
+        "; mindspeed-llm before 26.0 had it"
+    )
     assert errors("--muon-momentum 0.9", "mindspeed@26.0.0")["unknown-flag"].endswith(
         "; megatron 0.16.0 and later, mindspeed 26.1.0 and mindspeed-llm 26.1.0 have it"
     )
@@ -67,7 +75,11 @@ def test_an_option_that_came_or_went_says_where_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("more", "first"),
-    [("--context-parallel-size 2 --context-parallel-algo kvallgather_cp_algo", "26.0.0"), ("--optimizer muon", "26.1.0"), ("--stage simpo", "")],
+    [
+        ("--context-parallel-size 2 --context-parallel-algo kvallgather_cp_algo", "26.0.0"),
+        ("--optimizer muon", "26.1.0"),
+        ("--stage simpo", ""),
+    ],
 )
 def test_a_stated_release_has_its_own_choices(more: str, first: str) -> None:
     for release in RELEASES:
@@ -78,22 +90,44 @@ def test_a_stated_release_has_its_own_choices(more: str, first: str) -> None:
 @pytest.mark.parametrize(
     ("more", "framework", "rule", "refusing"),
     [
-        ("--use-ascend-mc2 --tensor-model-parallel-size 2", "mindspeed-llm", "mindspeed/mc2-sequence-parallel", RELEASES[2:]),
-        ("--use-ascend-coc --transformer-impl transformer_engine", "mindspeed", "mindspeed/coc-transformer-engine", RELEASES[2:]),
+        (
+            "--use-ascend-mc2 --tensor-model-parallel-size 2",
+            "mindspeed-llm",
+            "mindspeed/mc2-sequence-parallel",
+            RELEASES[2:],
+        ),
+        (
+            "--use-ascend-coc --transformer-impl transformer_engine",
+            "mindspeed",
+            "mindspeed/coc-transformer-engine",
+            RELEASES[2:],
+        ),
         ("--swap-optimizer", "mindspeed-llm", "mindspeed/swap-optimizer-distributed", RELEASES[2:]),
         ("--moe-zero-memory level0 --num-experts 8", "mindspeed-llm", "mindspeed/zero-memory-overlap", RELEASES[1:]),
         ("--enable-high-availability", "mindspeed-llm", "mindspeed-llm/availability-checkpoint-format", RELEASES[3:]),
-        ("--num-layer-list 4,4 --pipeline-model-parallel-size 4", "mindspeed-llm", "mindspeed-llm/num-layer-list-sum", RELEASES),
+        (
+            "--num-layer-list 4,4 --pipeline-model-parallel-size 4",
+            "mindspeed-llm",
+            "mindspeed-llm/num-layer-list-sum",
+            RELEASES,
+        ),
         (
             "--noop-layers 6,7 --lora-target-modules linear_qkv --pipeline-model-parallel-size 4",
             "mindspeed-llm",
             "mindspeed-llm/lora-empty-stage",
             RELEASES[2:],
         ),
-        ("--mtp-num-layers 1 --context-parallel-size 2 --position-embedding-type rope", "mindspeed-llm", "mindspeed-llm/mtp-context-parallel", RELEASES[:2]),
+        (
+            "--mtp-num-layers 1 --context-parallel-size 2 --position-embedding-type rope",
+            "mindspeed-llm",
+            "mindspeed-llm/mtp-context-parallel",
+            RELEASES[:2],
+        ),
     ],
 )
-def test_a_check_is_that_of_the_releases_that_make_it(more: str, framework: str, rule: str, refusing: tuple[str, ...]) -> None:
+def test_a_check_is_that_of_the_releases_that_make_it(
+    more: str, framework: str, rule: str, refusing: tuple[str, ...]
+) -> None:
     assert tuple(release for release in RELEASES if rule in errors(more, f"{framework}@{release}")) == refusing
 
 
@@ -105,7 +139,10 @@ def test_disaggregated_training_makes_up_for_missing_ranks_since_26_1() -> None:
 
 def test_what_a_release_changes_silently_is_its_own() -> None:
     names = ("moe_router_topk_scaling_factor", "variable_seq_lengths", "shape_order")
-    more = "--num-experts 8 --routed-scaling-factor 2.5 --topk-group 4 --n-group 8 --variable-seq-lengths --reset-position-ids"
+    more = (
+        "--num-experts 8 --routed-scaling-factor 2.5 --topk-group 4 --n-group 8 --variable-seq-lengths "
+        "--reset-position-ids"
+    )
 
     def after(release: str) -> tuple[object, ...]:
         arguments = run(more, f"mindspeed-llm@{release}").jobs[0].arguments

@@ -1,4 +1,5 @@
-"""Files that look like a config of ours and are another tool's, a part of a config, or of a release before those that are described."""
+"""Files that look like a config of ours and are another tool's, a part of a config,
+or of a release before those that are described."""
 
 from __future__ import annotations
 
@@ -6,9 +7,15 @@ import pytest
 
 import preflight
 
-FRAGMENT = "runner_config:\n  epochs: 2\n  per_epoch_size: -1\nrunner_wrapper:\n  type: TrainOneStepCell\noptimizer:\n  type: adamw\n"
+FRAGMENT = (
+    "runner_config:\n  epochs: 2\n  per_epoch_size: -1\nrunner_wrapper:\n  type: TrainOneStepCell\noptimizer:\n"
+    "  type: adamw\n"
+)
 HYDRA = "_target_: some.EngineConfig\nmoe_config:\n  wrap_outer_model: true\nseed: 42\n"
-UNRELEASED = "run_mode: train\nuse_parallel: true\ndistribute_parallel_config:\n  tensor_model_parallel_size: 4\nlr_schedule: {}\noptimizer: {}\nparallel: {}\n"
+UNRELEASED = (
+    "run_mode: train\nuse_parallel: true\ndistribute_parallel_config:\n  tensor_model_parallel_size: 4\n"
+    "lr_schedule: {}\noptimizer: {}\nparallel: {}\n"
+)
 EXPERIMENTAL = """\
 training_config: {seed: 1, training_iters: 10}
 parallel_config: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 1, expert_model_parallel_size: 2, sequence_parallel: True}
@@ -16,7 +23,10 @@ model_config: {num_layers: 2, hidden_size: 4096}
 moe_config: {num_experts: 4, moe_router_topk: 2}
 optimizer: {optimizer_type: AdamW}
 """
-UNDERSCORED = "torchrun --nproc_per_node 8 pretrain_gpt.py --num_layers 24 --hidden_size 1024 --num_attention_heads 16 --seq_length 1024"
+UNDERSCORED = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num_layers 24 --hidden_size 1024 --num_attention_heads 16 "
+    "--seq_length 1024"
+)
 TELECHAT = """\
 run_mode: train
 use_parallel: False
@@ -28,7 +38,10 @@ model:
 """
 
 
-@pytest.mark.parametrize(("text", "name"), [(HYDRA, "engine.yaml"), (UNRELEASED, "pretrain.yaml"), (EXPERIMENTAL, "mixtral.yaml"), (UNDERSCORED, "run.sh")])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(HYDRA, "engine.yaml"), (UNRELEASED, "pretrain.yaml"), (EXPERIMENTAL, "mixtral.yaml"), (UNDERSCORED, "run.sh")],
+)
 def test_what_another_tool_reads_is_left_alone(text: str, name: str) -> None:
     report = preflight.check_text(text, name=name)
     assert report.skipped == (name,)
@@ -36,7 +49,9 @@ def test_what_another_tool_reads_is_left_alone(text: str, name: str) -> None:
 
 
 def test_one_option_with_underscores_is_a_slip() -> None:
-    report = preflight.check_text(UNDERSCORED.replace("_layers", "-layers").replace("hidden_size", "hidden-size"), name="run.sh")
+    report = preflight.check_text(
+        UNDERSCORED.replace("_layers", "-layers").replace("hidden_size", "hidden-size"), name="run.sh"
+    )
     assert "unknown-flag" in {finding.rule for finding in report.findings}
 
 
@@ -46,12 +61,20 @@ def test_who_says_the_target_has_the_options_judged() -> None:
 
 
 def test_a_part_of_a_config_needs_no_run_mode() -> None:
-    assert "mindformers/run-mode-missing" not in {finding.rule for finding in preflight.check_text(FRAGMENT, name="runner.yaml").findings}
+    assert "mindformers/run-mode-missing" not in {
+        finding.rule for finding in preflight.check_text(FRAGMENT, name="runner.yaml").findings
+    }
 
 
-@pytest.mark.parametrize("section", ["trainer:\n  type: CausalLanguageModelingTrainer\n", "model:\n  model_config:\n    type: LlamaConfig\n"])
+@pytest.mark.parametrize(
+    "section", ["trainer:\n  type: CausalLanguageModelingTrainer\n", "model:\n  model_config:\n    type: LlamaConfig\n"]
+)
 def test_a_whole_config_needs_one(section: str) -> None:
-    found = [finding for finding in preflight.check_text(section + FRAGMENT, name="run.yaml").findings if finding.rule == "mindformers/run-mode-missing"]
+    found = [
+        finding
+        for finding in preflight.check_text(section + FRAGMENT, name="run.yaml").findings
+        if finding.rule == "mindformers/run-mode-missing"
+    ]
     assert [(finding.line, finding.column) for finding in found] == [(1, 1)]
 
 
@@ -69,7 +92,14 @@ def test_a_size_in_the_place_of_a_factor_gives_no_size(factor: str, known: bool)
 
 def test_a_launch_whose_entry_is_not_known_is_judged_by_what_is_typed() -> None:
     sizes = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --tensor-model-parallel-size 3"
-    report = preflight.check_text(f"torchrun --nproc_per_node 6 $2 {sizes} --own 1", name="run.sh", target="megatron@0.20.0")
-    assert {(str(f.severity), f.rule) for f in report.findings} >= {("error", "heads-not-divisible"), ("warning", "unknown-flag")}
+    report = preflight.check_text(
+        f"torchrun --nproc_per_node 6 $2 {sizes} --own 1", name="run.sh", target="megatron@0.20.0"
+    )
+    assert {(str(f.severity), f.rule) for f in report.findings} >= {
+        ("error", "heads-not-divisible"),
+        ("warning", "unknown-flag"),
+    }
     assert "megatron/required-argument" not in {f.rule for f in report.findings}
-    assert preflight.check_text("torchrun --nproc_per_node 6 $2 --num-layers 24 --lr 1", name="run.sh").skipped == ("run.sh",)
+    assert preflight.check_text("torchrun --nproc_per_node 6 $2 --num-layers 24 --lr 1", name="run.sh").skipped == (
+        "run.sh",
+    )

@@ -26,7 +26,10 @@ def _worker(engine: str, name: str, folder: Path, seconds: float, seed: int) -> 
         print(f"{name} hangs for good (seed {seed})", file=sys.stderr)
         return False
     if done.returncode:
-        print(f"{name} ended with {done.returncode} (seed {seed}): {done.stderr[-2000:].decode(errors='replace')}", file=sys.stderr)
+        print(
+            f"{name} ended with {done.returncode} (seed {seed}): {done.stderr[-2000:].decode(errors='replace')}",
+            file=sys.stderr,
+        )
     return done.returncode == 0
 
 
@@ -49,7 +52,9 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="of the whole run")
     parser.add_argument("--target", action="append", help="only this one (repeatable)")
-    parser.add_argument("--engine", choices=("atheris", "random"), default="atheris" if find_spec("atheris") else "random")
+    parser.add_argument(
+        "--engine", choices=("atheris", "random"), default="atheris" if find_spec("atheris") else "random"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--finds", type=Path, help="folder for the inputs that were found")
     parser.add_argument("--replay", type=Path, help="run one saved input and let its exception through")

@@ -1,4 +1,5 @@
-"""Targets that check a whole config, script or command: no rule crashes, every place is in its text, every format can be written."""
+"""Targets that check a whole config, script or command: no rule crashes, every place is in its text,
+every format can be written."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def render(choices: Choices, report: Report) -> None:
 def request(choices: Choices, target: str | None = None) -> Request:
     sizes = (None, 1, 2, 4, 8, 16, 64, 1024, 3, 10**9)
     device = choices.of((None, "910B", "h100", "910C", "h20", "a100"))
-    return Request(choices.of(sizes), None, choices.of((None, 8, 16, 1)), device, Target.parse(target) if target else None, {})
+    return Request(
+        choices.of(sizes), None, choices.of((None, 8, 16, 1)), device, Target.parse(target) if target else None, {}
+    )
 
 
 def checked(choices: Choices, text: str, name: str, target: str | None) -> None:
@@ -63,7 +66,10 @@ def tree(kind: str) -> Callable[[Choices], None]:
 def command(choices: Choices) -> None:
     """Megatron and MindSpeed, as a command."""
     target = choices.of(configs.TARGETS["megatron"])
-    argv = [choices.of(("pretrain_gpt.py", "pretrain_gpt.py", "pretrain_hybrid.py", "torchrun")), *configs.words(choices)]
+    argv = [
+        choices.of(("pretrain_gpt.py", "pretrain_gpt.py", "pretrain_hybrid.py", "torchrun")),
+        *configs.words(choices),
+    ]
     with contextlib.suppress(InputError):
         sound(Workspace([load_command(argv).source], configs.plugins(), request(choices, target)).check())
 
@@ -71,18 +77,33 @@ def command(choices: Choices) -> None:
 def script_text(choices: Choices) -> str:
     """A launch script with its flags in a variable, or an array, or on the line."""
     words = configs.words(choices)
-    quoted = [word if word.isprintable() and not set(word) & set(" '\"$`\\|&;<>()*?[]{}~#!") else '"' + word.replace('"', "") + '"' for word in words]
+    quoted = [
+        word
+        if word.isprintable() and not set(word) & set(" '\"$`\\|&;<>()*?[]{}~#!")
+        else '"' + word.replace('"', "") + '"'
+        for word in words
+    ]
     flags = choices.of((" ", " \\\n  ")).join(quoted)
     shape = choices.below(4)
-    head = f"#!/bin/bash\n#SBATCH --nodes={odd_word(choices)}\nTP={odd_word(choices)}\n" if choices.below(2) else "#!/bin/bash\nTP=2\n"
+    head = (
+        f"#!/bin/bash\n#SBATCH --nodes={odd_word(choices)}\nTP={odd_word(choices)}\n"
+        if choices.below(2)
+        else "#!/bin/bash\nTP=2\n"
+    )
     if shape == 0:
         return f"{head}torchrun --nproc_per_node 8 pretrain_gpt.py {flags}\n"
     if shape == 1:
-        return f'{head}ARGS=(\n  {flags}\n  --tensor-model-parallel-size $TP\n)\ntorchrun --nproc_per_node $TP --nnodes 2 pretrain_gpt.py "${{ARGS[@]}}"\n'
+        return (
+            f"{head}ARGS=(\n  {flags}\n  --tensor-model-parallel-size $TP\n)\n"
+            f'torchrun --nproc_per_node $TP --nnodes 2 pretrain_gpt.py "${{ARGS[@]}}"\n'
+        )
     if shape == 2:
         inner = flags.replace('"', "")
         return f'{head}ARGS="{inner} --tensor-model-parallel-size $TP"\ntorchrun $DIST pretrain_gpt.py $ARGS\n'
-    return f'{head}export CUDA_DEVICE_MAX_CONNECTIONS=1\npython pretrain_gpt.py {flags} "$@" {choices.of(SHELL)}{choices.of(SHELL)}\n'
+    return (
+        f"{head}export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+        f'python pretrain_gpt.py {flags} "$@" {choices.of(SHELL)}{choices.of(SHELL)}\n'
+    )
 
 
 def script(choices: Choices) -> None:

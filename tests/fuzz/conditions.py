@@ -14,7 +14,10 @@ from .choices import Choices
 from .values import NUMBERS, OTHERS, WORDS
 
 _VALUES = (*NUMBERS, *WORDS, *OTHERS, UNKNOWN)
-_TWO = ("==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "//", "/", "%", "in", "has", "startswith", "and", "or", "count", "min", "max")
+# fmt: off
+_TWO = ("==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "//", "/", "%", "in", "has", "startswith", "and", "or",
+    "count", "min", "max")
+# fmt: on
 _ONE = ("not", "is none", "len")
 
 
@@ -34,11 +37,14 @@ def evaluator(choices: Choices) -> None:
 
 @cache
 def _declared() -> tuple[Expression, ...]:
-    return tuple(rule.refuse for rule in configs.plugins().rules(None) if isinstance(getattr(rule, "refuse", None), Expression))  # type: ignore[attr-defined]
+    return tuple(
+        rule.refuse for rule in configs.plugins().rules(None) if isinstance(getattr(rule, "refuse", None), Expression)
+    )  # type: ignore[attr-defined]
 
 
 def constraints(choices: Choices) -> None:
-    """Declared conditions over random values: with every value unknown or odd, the answer is a plain truth or unknown."""
+    """Declared conditions over random values: with every value unknown or odd,
+    the answer is a plain truth or unknown."""
     tree = choices.of(_declared())
     values: dict[str, Any] = {}
     answer = evaluate(tree, lambda handle: values.setdefault(f"{handle.view} {handle.name}", choices.of(_VALUES)))

@@ -23,7 +23,14 @@ SCHEMAS = TESTS.parent / "schemas"
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 TARGETS = {
     "megatron": ("megatron@0.20.0", "megatron@0.12.1", "mindspeed@26.1.0", "mindspeed-llm@26.1.0"),
-    "graph": ("mindformers@1.5.0", "mindformers@2.1.0", "mindformers@1.2.0", "mindformers@1.7.0", "mindformers@1.3.2", "mindformers@1.0.0"),
+    "graph": (
+        "mindformers@1.5.0",
+        "mindformers@2.1.0",
+        "mindformers@1.2.0",
+        "mindformers@1.7.0",
+        "mindformers@1.3.2",
+        "mindformers@1.0.0",
+    ),
 }
 
 
@@ -57,7 +64,9 @@ def yaml_seeds(kind: str) -> tuple[Seed, ...]:
                     found.append(Seed(case.target, tree, text=case.text))
     if kind in ("graph", "mcore"):
         table = yaml.safe_load((TESTS / "constraints" / "mindformers-graph.yaml").read_text(encoding="utf-8"))
-        found += [Seed("mindformers@1.5.0", base, text=yaml.safe_dump(base)) for _, base in sorted(table["bases"].items())]
+        found += [
+            Seed("mindformers@1.5.0", base, text=yaml.safe_dump(base)) for _, base in sorted(table["bases"].items())
+        ]
     return tuple(found) or yaml_seeds("graph")
 
 
@@ -95,7 +104,9 @@ def pynative_names() -> tuple[str, ...]:
 def options() -> tuple[str, ...]:
     """Every option of every framework that is started by a command."""
     table = import_module("preflight.dialects.megatron.option_table")
-    return tuple(sorted({option for release in (*table.UNASKED, *table.ASKED) for option in table.table(*release).options}))
+    return tuple(
+        sorted({option for release in (*table.UNASKED, *table.ASKED) for option in table.table(*release).options})
+    )
 
 
 @cache

@@ -24,7 +24,11 @@ from .values import odd
 def fixer(choices: Choices) -> None:
     """Check, fix, check again: what was fixed is text that reads, a second fix finds nothing more."""
     kind = choices.of(("graph", "mcore", "pynative", "megatron", "script"))
-    text, target = (script_text(choices), choices.of(configs.TARGETS["megatron"])) if kind == "script" else configs.yaml_text(choices, kind)
+    text, target = (
+        (script_text(choices), choices.of(configs.TARGETS["megatron"]))
+        if kind == "script"
+        else configs.yaml_text(choices, kind)
+    )
     name = "run.sh" if kind == "script" else "run.yaml"
     asked = request(choices, target)
     with contextlib.suppress(InputError):
@@ -40,7 +44,11 @@ def proof(choices: Choices) -> None:
     text, _ = configs.yaml_text(choices, "graph") if choices.below(2) else (pieces(choices, YAML), None)
     with contextlib.suppress(InputError, NotProven):
         old = load(Source(text, "run.yaml"))
-        places = [key for key, node, _ in walk(old[0].tree)] if old[0].tree is not None and old[0].tree.kind == "mapping" else []
+        places = (
+            [key for key, node, _ in walk(old[0].tree)]
+            if old[0].tree is not None and old[0].tree.kind == "mapping"
+            else []
+        )
         places = [key for key in places if key] or [("a",)]
         action = choices.of(("set", "set", "remove", "rename"))
         value = str(odd(choices)) if action == "rename" else odd(choices)

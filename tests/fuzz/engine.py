@@ -1,4 +1,5 @@
-"""Runs one target for a time: bytes in, finds out. A find is an exception, a run of over two seconds, or too much memory."""
+"""Runs one target for a time: bytes in, finds out. A find is an exception, a run of over two seconds,
+or too much memory."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def _hang(number: int, frame: FrameType | None) -> None:
 
 
 class Session:
-    """Counts executions of a target, keeps the first input of each kind of find, and the slowest input where it is slow."""
+    """Counts executions of a target, keeps the first input of each kind of find,
+    and the slowest input where it is slow."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder, self.run = name, folder, TARGETS[name][1]
@@ -39,7 +41,11 @@ class Session:
         self._seen: set[str] = set()
         signal.signal(signal.SIGVTALRM, _hang)
         self.run(Choices(b""))
-        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if Path("/proc/self/statm").exists() else 0
+        size = (
+            int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            if Path("/proc/self/statm").exists()
+            else 0
+        )
         if size:
             resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, resource.RLIM_INFINITY))
 
@@ -65,7 +71,11 @@ class Session:
 
     def _find(self, data: bytes, error: BaseException) -> None:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        frames = [line.strip() for line in text.splitlines() if line.strip().startswith("File ") and ("preflight" in line or "/rules/" in line)]
+        frames = [
+            line.strip()
+            for line in text.splitlines()
+            if line.strip().startswith("File ") and ("preflight" in line or "/rules/" in line)
+        ]
         kind = f"{type(error).__name__} {frames[-1] if frames and not isinstance(error, Hang) else frames[-3:]}"
         self.finds += 1
         if kind not in self._seen:
@@ -78,7 +88,13 @@ class Session:
         """Where the parent reads how far this is."""
         self.written = time.monotonic()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        state = {"executions": self.count, "finds": self.finds, "kinds": len(self._seen), "slowest": round(self.slowest, 3), "peak_mib": peak}
+        state = {
+            "executions": self.count,
+            "finds": self.finds,
+            "kinds": len(self._seen),
+            "slowest": round(self.slowest, 3),
+            "peak_mib": peak,
+        }
         (self.folder / f"{self.name}.{os.getpid()}.json").write_text(json.dumps(state))
 
 
@@ -99,7 +115,14 @@ def led_by_coverage(name: str, folder: Path, seconds: float, seed: int) -> None:
     corpus = folder / f"corpus-{name}"
     corpus.mkdir(exist_ok=True)
     words: list[Any] = [sys.argv[0], str(corpus), f"-max_len={LONGEST}", f"-seed={seed}"]
-    words += ["-timeout=0", "-rss_limit_mb=0", "-verbosity=0", "-handle_segv=0", "-detect_leaks=0", f"-artifact_prefix={folder}/"]
+    words += [
+        "-timeout=0",
+        "-rss_limit_mb=0",
+        "-verbosity=0",
+        "-handle_segv=0",
+        "-detect_leaks=0",
+        f"-artifact_prefix={folder}/",
+    ]
     end = time.monotonic() + seconds
 
     def once(data: bytes) -> None:

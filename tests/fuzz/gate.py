@@ -23,10 +23,31 @@ def gate(choices: Choices) -> None:
     asked: dict[str, str] = {}
     for key in ("nodes", "devices_per_node", "world", "user", "name", "kind", "override"):
         if choices.below(3) == 0:
-            asked[key] = choices.of(("1", "8", "0", "x", "٣", "²", "1" * 5000, "-1", "1e3", "\x1b[0m", "sbatch", "manifest", "a.yaml", "../x", "\u202e", ""))
-    body = [lambda: script_text(choices).encode("utf-8", "replace"), lambda: choices.data, lambda: configs.yaml_text(choices, "graph")[0].encode()][
-        choices.below(3)
-    ]()
+            asked[key] = choices.of(
+                (
+                    "1",
+                    "8",
+                    "0",
+                    "x",
+                    "٣",
+                    "²",
+                    "1" * 5000,
+                    "-1",
+                    "1e3",
+                    "\x1b[0m",
+                    "sbatch",
+                    "manifest",
+                    "a.yaml",
+                    "../x",
+                    "\u202e",
+                    "",
+                )
+            )
+    body = [
+        lambda: script_text(choices).encode("utf-8", "replace"),
+        lambda: choices.data,
+        lambda: configs.yaml_text(choices, "graph")[0].encode(),
+    ][choices.below(3)]()
     try:
         submission = Question(asked, body).submission()
     except InputError:
@@ -49,7 +70,11 @@ def _answered(submission: Submission) -> None:
 
 def _job(choices: Choices) -> dict[str, Any]:
     """A job as its kind is written."""
-    command = ["bash", "-c", script_text(choices)] if choices.below(2) else ["torchrun", "pretrain_gpt.py", *configs.words(choices)]
+    command = (
+        ["bash", "-c", script_text(choices)]
+        if choices.below(2)
+        else ["torchrun", "pretrain_gpt.py", *configs.words(choices)]
+    )
     run = {"command": command, "env": [{"name": "TP", "value": "2"}]}
     resources = {"limits": {choices.of(("nvidia.com/gpu", "huawei.com/Ascend910", "cpu")): 8}}
     template = {"spec": {"containers": [{"name": "c", **run, "resources": resources}]}}
@@ -60,15 +85,30 @@ def _job(choices: Choices) -> dict[str, Any]:
             ("MPIJob", "kubeflow.org/v2beta1", {"mpiReplicaSpecs": {"Launcher": role, "Worker": role}}),
             ("AscendJob", "mindxdl.gitee.com/v1", {"replicaSpecs": {"Master": role}}),
             ("Job", "batch.volcano.sh/v1alpha1", {"tasks": [role]}),
-            ("JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [{"replicas": 1, "template": {"spec": {"parallelism": 2, "template": template}}}]}),
-            ("HyperJob", "training.volcano.sh/v1alpha1", {"replicatedJobs": [{"replicas": 1, "templateSpec": {"tasks": [role]}}]}),
-            ("TrainJob", "trainer.kubeflow.org/v1alpha1", {"trainer": {**run, "numNodes": 2, "numProcPerNode": 8, "resourcesPerNode": resources}}),
+            (
+                "JobSet",
+                "jobset.x-k8s.io/v1alpha2",
+                {"replicatedJobs": [{"replicas": 1, "template": {"spec": {"parallelism": 2, "template": template}}}]},
+            ),
+            (
+                "HyperJob",
+                "training.volcano.sh/v1alpha1",
+                {"replicatedJobs": [{"replicas": 1, "templateSpec": {"tasks": [role]}}]},
+            ),
+            (
+                "TrainJob",
+                "trainer.kubeflow.org/v1alpha1",
+                {"trainer": {**run, "numNodes": 2, "numProcPerNode": 8, "resourcesPerNode": resources}},
+            ),
             (
                 "RayJob",
                 "ray.io/v1",
                 {
                     "entrypoint": " ".join(command[-2:]),
-                    "rayClusterSpec": {"headGroupSpec": {"template": template}, "workerGroupSpecs": [{**role, "numOfHosts": 1}]},
+                    "rayClusterSpec": {
+                        "headGroupSpec": {"template": template},
+                        "workerGroupSpecs": [{**role, "numOfHosts": 1}],
+                    },
                 },
             ),
         )

@@ -1,4 +1,5 @@
-"""Names and paths through the command line: files named like options, with odd bytes, deep, linked, and files that are none."""
+"""Names and paths through the command line: files named like options, with odd bytes, deep, linked,
+and files that are none."""
 
 from __future__ import annotations
 
@@ -15,11 +16,15 @@ from preflight.cli import run
 from .choices import Choices
 from .repetition import GRAPH, LAUNCH
 
+# fmt: off
 WORDS = (
-    *("run", "-", "--", "--exclude=*.sh", "--output-file=bad.sh", "-f", "--fix", "--diff-base", "HEAD", "@args", "~", "$HOME", "$(id)", "`id`", "*", "?", "[a]", "{a,b}"),
-    *(" ", "\t", "\n", "\r", "\x1b[31m", "\x7f", "\u202e", "\u2028", "é", "\udcff", "\udc80", "中", "😀", "'", '"', "\\", "%s", "::error ", "@everyone", "<b>", "|", ";", "&"),
+    *("run", "-", "--", "--exclude=*.sh", "--output-file=bad.sh", "-f", "--fix", "--diff-base", "HEAD", "@args", "~",
+        "$HOME", "$(id)", "`id`", "*", "?", "[a]", "{a,b}"),
+    *(" ", "\t", "\n", "\r", "\x1b[31m", "\x7f", "\u202e", "\u2028", "é", "\udcff", "\udc80", "中", "😀", "'", '"', "\\",
+        "%s", "::error ", "@everyone", "<b>", "|", ";", "&"),
     *("a" * 100, "con", ".", "..", ".git", "preflight.toml", "pyproject.toml", ":", "=", ",", "1:2", "#", "a.yaml.sh"),
 )
+# fmt: on
 SUFFIXES = (".yaml", ".sh", ".yml", ".sbatch", "", ".YAML", ".yaml ", ".json", ".toml")
 TEXTS = (GRAPH, f"#!/bin/bash\n{LAUNCH}\n", "", "a: [", "\0", "é", f"base_config: run.yaml\n{GRAPH}")
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "html")
@@ -38,9 +43,18 @@ def names(choices: Choices) -> None:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         paths = [path for _ in range(1 + choices.below(3)) if (path := _entry(choices, folder)) is not None]
         before = _content(folder)
-        asked = [choices.of((".", *(f"./{os.path.relpath(path, folder)}" for path in paths))) for _ in range(1 + choices.below(2))]
+        asked = [
+            choices.of((".", *(f"./{os.path.relpath(path, folder)}" for path in paths)))
+            for _ in range(1 + choices.below(2))
+        ]
         words = [choices.of(("check", "check", "check", "fix")), *asked]
-        words += ["--diff"] if words[0] == "fix" else ["--output-format", choices.of(FORMATS), "--no-cache"] if choices.below(2) else ["--allow-unclaimed"]
+        words += (
+            ["--diff"]
+            if words[0] == "fix"
+            else ["--output-format", choices.of(FORMATS), "--no-cache"]
+            if choices.below(2)
+            else ["--allow-unclaimed"]
+        )
         if words[0] == "fix" and "--allow-unclaimed" in words:
             words.remove("--allow-unclaimed")
         out, code = _called(words, folder)
@@ -66,7 +80,9 @@ def _called(words: list[str], folder: Path) -> tuple[str, int]:
 
 def _entry(choices: Choices, folder: Path) -> Path | None:
     """A file, a folder, a link, a pipe; None where the system refuses the name."""
-    name = "".join(choices.of(WORDS) for _ in range(1 + choices.below(3))).replace("/", "").replace("\0", "") + choices.of(SUFFIXES)
+    name = "".join(choices.of(WORDS) for _ in range(1 + choices.below(3))).replace("/", "").replace(
+        "\0", ""
+    ) + choices.of(SUFFIXES)
     path = folder / name
     try:
         if choices.one_in(6):

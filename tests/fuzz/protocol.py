@@ -15,22 +15,37 @@ from preflight.gate.verdict import Policies
 from .choices import Choices
 
 SECONDS = 2.0
+# fmt: off
 LINES = (
-    *("POST / HTTP/1.1", "POST /?nodes=2&name=a HTTP/1.1", "GET / HTTP/1.1", "PUT / HTTP/1.1", "POST / HTTP/1.0", "POST /", "POST", "", "\x16\x03\x01", "GET / HTTP/9.9"),
-    *("POST /?" + "a=b&" * 2000 + " HTTP/1.1", "POST /?nodes=%00&override=%0a HTTP/1.1", "POST /?world=-1 HTTP/1.1", "POST /?kind=manifest HTTP/1.1", "P" * 70_000),
+    *("POST / HTTP/1.1", "POST /?nodes=2&name=a HTTP/1.1", "GET / HTTP/1.1", "PUT / HTTP/1.1", "POST / HTTP/1.0",
+        "POST /", "POST", "", "\x16\x03\x01", "GET / HTTP/9.9"),
+    *("POST /?" + "a=b&" * 2000 + " HTTP/1.1", "POST /?nodes=%00&override=%0a HTTP/1.1", "POST /?world=-1 HTTP/1.1",
+        "POST /?kind=manifest HTTP/1.1", "P" * 70_000),
 )
 HEADERS = (
-    *("Content-Length: 20", "Content-Length: 0", "Content-Length: -1", "Content-Length: abc", "Content-Length: 99999999999", "Content-Length: 5\r\nContent-Length: 6"),
-    *("Transfer-Encoding: chunked", "Expect: 100-continue", "Accept: application/json", "Host: x", "Connection: keep-alive", "X: " + "y" * 70_000, "no colon", ": empty"),
+    *("Content-Length: 20", "Content-Length: 0", "Content-Length: -1", "Content-Length: abc",
+        "Content-Length: 99999999999", "Content-Length: 5\r\nContent-Length: 6"),
+    *("Transfer-Encoding: chunked", "Expect: 100-continue", "Accept: application/json", "Host: x",
+        "Connection: keep-alive", "X: " + "y" * 70_000, "no colon", ": empty"),
     *(" folded", "Content-Length: +5", "Content-Length: 0x5", "\0", "X: \udcff"),
 )
-BODIES = (b"", b"#!/bin/bash\ntorchrun pretrain_gpt.py\n", b"\0" * 20, b"5\r\nhello\r\n0\r\n\r\n", b"a|" * 4000, b"\xff" * 20, b"GET / HTTP/1.1\r\n\r\n")
+# fmt: on
+BODIES = (
+    b"",
+    b"#!/bin/bash\ntorchrun pretrain_gpt.py\n",
+    b"\0" * 20,
+    b"5\r\nhello\r\n0\r\n\r\n",
+    b"a|" * 4000,
+    b"\xff" * 20,
+    b"GET / HTTP/1.1\r\n\r\n",
+)
 
 
 @cache
 def _address() -> str:
     """The socket of a server that runs as long as this process."""
-    threading.stack_size(256 * 1024)  # the limit on memory is one of addresses: stacks of threads that wait would use it up
+    # the limit on memory is one of addresses: stacks of threads that wait would use it up
+    threading.stack_size(256 * 1024)
     path = Path(tempfile.mkdtemp(prefix="preflight-gate.")) / "gate.sock"
     server = Server(path, 1, Policies(seconds=1.0), None, lambda line: None)
     server.handle_error = lambda *given: None  # type: ignore[method-assign]  # a client that goes away is no news

@@ -1,4 +1,5 @@
-"""Targets that say the same again and again, and construct in construct: short mostly, long seldom, as time and memory are finds too."""
+"""Targets that say the same again and again, and construct in construct: short mostly, long seldom,
+as time and memory are finds too."""
 
 from __future__ import annotations
 
@@ -18,18 +19,41 @@ GRAPH = (
     "model:\n  model_config:\n    type: LlamaConfig\n    num_layers: 40\n"
 )
 LAUNCH = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 --micro-batch-size 1"
-CLOSING = {"[": "]", "{": "}", "(": ")", "$(": ")", "${A:-": "}", "((": "))", "$((": "))", '"$(': ')"', "`": "`", "if a; then ": "; fi", "{ ": "; }"}
-CLOSING |= {"f() { ": "; }", "case a in b) ": ";; esac", "for i in 1 2; do ": "; done", "while a; do ": "; done", "<(": ")", "{a: ": "}", "[[ ": " ]]", "- ": ""}
+# fmt: off
+CLOSING = {"[": "]", "{": "}", "(": ")", "$(": ")", "${A:-": "}", "((": "))", "$((": "))", '"$(': ')"', "`": "`",
+    "if a; then ": "; fi", "{ ": "; }"}
+# fmt: on
+CLOSING |= {
+    "f() { ": "; }",
+    "case a in b) ": ";; esac",
+    "for i in 1 2; do ": "; done",
+    "while a; do ": "; done",
+    "<(": ")",
+    "{a: ": "}",
+    "[[ ": " ]]",
+    "- ": "",
+}
 
 
 def yaml(choices: Choices) -> None:
     """A config with something in it very often."""
-    _tried(choices, _text(choices, YAML, (GRAPH, "", GRAPH + "list:\n", GRAPH + "list: ", GRAPH + "callbacks:\n", "apiVersion: v1\n")), "run.yaml")
+    _tried(
+        choices,
+        _text(
+            choices, YAML, (GRAPH, "", GRAPH + "list:\n", GRAPH + "list: ", GRAPH + "callbacks:\n", "apiVersion: v1\n")
+        ),
+        "run.yaml",
+    )
 
 
 def shell(choices: Choices) -> None:
     """A script with something in it very often."""
-    _tried(choices, _text(choices, SHELL, (f"{LAUNCH}\n", "", f"{LAUNCH} ", "A=", 'A="', "A=(", "case $A in ", "[[ ")) + f"\n{LAUNCH}\n", "run.sh")
+    _tried(
+        choices,
+        _text(choices, SHELL, (f"{LAUNCH}\n", "", f"{LAUNCH} ", "A=", 'A="', "A=(", "case $A in ", "[[ "))
+        + f"\n{LAUNCH}\n",
+        "run.sh",
+    )
 
 
 def _text(choices: Choices, parts: tuple[str, ...], starts: tuple[str, ...]) -> str:

@@ -16,9 +16,13 @@ from preflight.source.text import InputError, Source
 from . import targets
 from .choices import Choices
 
-GRAPH = "run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 2, pipeline_stage: {stages}}}\nmodel: {{model_config: {{type: LlamaConfig, num_layers: {layers}, offset: {offset}}}}}\n"
+GRAPH = (
+    "run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 2, pipeline_stage: {stages}}}\n"
+    "model: {{model_config: {{type: LlamaConfig, num_layers: {layers}, offset: {offset}}}}}\n"
+)
 DENSE = (
-    "pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --train-iters 1"
+    "pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+    "--max-position-embeddings 64 --micro-batch-size 1 --train-iters 1"
 )
 
 
@@ -34,13 +38,17 @@ def test_a_short_run(name: str) -> None:
         run(Choices(random.randbytes(200)))
 
 
-@pytest.mark.parametrize("text", ["a: !!timestamp x", "a: !!int x", "a: !!bool x", "a: !!float x", "a: !!binary é", "a: !!set x"])
+@pytest.mark.parametrize(
+    "text", ["a: !!timestamp x", "a: !!int x", "a: !!bool x", "a: !!float x", "a: !!binary é", "a: !!set x"]
+)
 def test_a_tagged_scalar_that_is_not_one(text: str) -> None:
     with pytest.raises(InputError):
         load(Source(text, "run.yaml"))
 
 
-@pytest.mark.parametrize(("text", "value"), [("a: ! 12", 12), ("a: ! '12'", 12), ("a: ! true", True), ("a: ! x", "x"), ("a: '12'", "12")])
+@pytest.mark.parametrize(
+    ("text", "value"), [("a: ! 12", 12), ("a: ! '12'", 12), ("a: ! true", True), ("a: ! x", "x"), ("a: '12'", "12")]
+)
 def test_the_non_specific_tag_resolves_as_if_plain(text: str, value: object) -> None:
     (document,) = load(Source(text, "run.yaml"))
     assert document.tree is not None and document.tree.plain() == {"a": value}
@@ -68,12 +76,17 @@ def test_an_offset_that_is_no_whole_number(offset: str) -> None:
     fine(GRAPH.format(stages=2, layers=8, offset=offset), target="mindformers@1.5.0")
 
 
-@pytest.mark.parametrize(("stages", "layers"), [(10**9, 8), (2, 10**9), (2, 10**18), (10**30, 10**30), (2, ".inf"), (".nan", 8), (0, 8), (-1, -1)])
+@pytest.mark.parametrize(
+    ("stages", "layers"),
+    [(10**9, 8), (2, 10**9), (2, 10**18), (10**30, 10**30), (2, ".inf"), (".nan", 8), (0, 8), (-1, -1)],
+)
 def test_layers_and_stages_beyond_reason(stages: object, layers: object) -> None:
     fine(GRAPH.format(stages=stages, layers=layers, offset=0), target="mindformers@1.5.0")
 
 
-@pytest.mark.parametrize("line", ["ffn_dim_multiplier: .inf", "ffn_dim_multiplier: .nan", "hidden_size: 1" + "0" * 400, "multiple_of: 0"])
+@pytest.mark.parametrize(
+    "line", ["ffn_dim_multiplier: .inf", "ffn_dim_multiplier: .nan", "hidden_size: 1" + "0" * 400, "multiple_of: 0"]
+)
 def test_widths_beyond_reason(line: str) -> None:
     fine(GRAPH.format(stages=2, layers=8, offset=f"0, {line}"), target="mindformers@1.5.0")
 
@@ -81,7 +94,10 @@ def test_widths_beyond_reason(line: str) -> None:
 @pytest.mark.parametrize("layers", ["-1", "-5", "[-3, 0]", "[[-1, -2]]"])
 def test_layers_below_the_first(layers: str) -> None:
     text = GRAPH.format(stages=2, layers=8, offset=0).replace("stage: 2", "stage: 2, model_parallel: 4")
-    fine(f"{text}recompute_config: {{recompute: {layers}, select_recompute: {layers}}}\nswap_config: {{swap: True}}\n", target="mindformers@1.5.0")
+    fine(
+        f"{text}recompute_config: {{recompute: {layers}, select_recompute: {layers}}}\nswap_config: {{swap: True}}\n",
+        target="mindformers@1.5.0",
+    )
 
 
 def test_a_switch_that_is_not_known() -> None:
@@ -92,17 +108,24 @@ def test_a_base_whose_name_is_too_long() -> None:
     fine(f"base_config: {'a' * 5000}\nrun_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 8}}\n")
 
 
-@pytest.mark.parametrize("words", ["--global-batch-size " + "9" * 400, "--tensor-model-parallel-size 1000000000000 --tp-2d --tp-x 2 --tp-y 3"])
+@pytest.mark.parametrize(
+    "words",
+    ["--global-batch-size " + "9" * 400, "--tensor-model-parallel-size 1000000000000 --tp-2d --tp-x 2 --tp-y 3"],
+)
 @pytest.mark.parametrize("target", ["megatron@0.20.0", "mindspeed@26.1.0"])
 def test_huge_numbers_in_a_command(words: str, target: str) -> None:
     report = check_command([*DENSE.split(), *words.split()], world_size=8, target=target)
     assert not report.crashes, report.crashes[0].trace
 
 
-PYNATIVE: Callable[[str], str] = "training: {{local_batch_size: 1, global_batch_size: 8, rampup_batch_size: [null, 1, 1]}}\n{}".format
+PYNATIVE: Callable[[str], str] = (
+    "training: {{local_batch_size: 1, global_batch_size: 8, rampup_batch_size: [null, 1, 1]}}\n{}".format
+)
 
 
-@pytest.mark.parametrize("more", ["optimizer: {type: AdamW, eps: " + "9" * 400 + "}", "distributed: {}", "model: {model_type: qwen3}"])
+@pytest.mark.parametrize(
+    "more", ["optimizer: {type: AdamW, eps: " + "9" * 400 + "}", "distributed: {}", "model: {model_type: qwen3}"]
+)
 def test_odd_values_in_a_pynative_config(more: str) -> None:
     fine(PYNATIVE(more), target="mindformers@2.1.0")
 

@@ -1,4 +1,5 @@
-"""What slurmctld's side does of its own accord: job_submit.lua in a Lua without Slurm, with a checker that takes its time."""
+"""What slurmctld's side does of its own accord: job_submit.lua in a Lua without Slurm,
+with a checker that takes its time."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def submissions(folder: Path, users: str, answer: str, *, open_on_failure: bool 
     curl.write_text(CURL.format(folder=folder, answer=answer))
     curl.chmod(0o755)
     values = {"CURL": curl, "SOCKET": "/nowhere", "SECONDS": 2, "OPEN": open_on_failure}
-    (folder / "run.lua").write_text(SLURM + fill("job_submit", values).replace("\nreturn slurm.SUCCESS\n", "\n") + users)
+    (folder / "run.lua").write_text(
+        SLURM + fill("job_submit", values).replace("\nreturn slurm.SUCCESS\n", "\n") + users
+    )
     assert LUA is not None
     ran = subprocess.run([LUA, "run.lua"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr

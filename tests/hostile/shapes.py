@@ -9,4 +9,7 @@ from constructs import Shape
 from shell_shapes import SHELL
 from yaml_shapes import YAML
 
-SHAPES: dict[str, Shape] = {**{f"yaml {name}": shape for name, shape in YAML.items()}, **{f"shell {name}": shape for name, shape in SHELL.items()}}
+SHAPES: dict[str, Shape] = {
+    **{f"yaml {name}": shape for name, shape in YAML.items()},
+    **{f"shell {name}": shape for name, shape in SHELL.items()},
+}

@@ -65,7 +65,9 @@ SHELL: dict[str, Shape] = {
     "assignments": numbered("run.sh", "A%d=1\n", "", LAUNCH),
     "assignments of options": numbered("run.sh", 'A%d_ARGS="--seed 1"\n', "", LAUNCH),
     "groups of options never set": numbered("run.sh", " $A%d_ARGS", COMMAND, "\n"),
-    "groups of options misspelt": numbered("run.sh", 'A%d_ARG="--seed 1"\n', "", f"{COMMAND} {' '.join(f'$B{i}_ARGS' for i in range(50))}\n"),
+    "groups of options misspelt": numbered(
+        "run.sh", 'A%d_ARG="--seed 1"\n', "", f"{COMMAND} {' '.join(f'$B{i}_ARGS' for i in range(50))}\n"
+    ),
     "values never set": numbered("run.sh", " --seed $A%d", COMMAND, "\n"),
     "exports": numbered("run.sh", "export A%d=1\n", "", LAUNCH),
     "exports and launches": numbered("run.sh", "export A%d=1\ntorchrun pretrain_gpt.py\n", "", LAUNCH),
@@ -129,7 +131,9 @@ SHELL: dict[str, Shape] = {
     "carriage returns": repeated("run.sh", "true\r\n", "", LAUNCH),
     "single carriage returns": repeated("run.sh", "\r", "", LAUNCH),
     "functions": numbered("run.sh", "f%d() { a; }\n", "", LAUNCH),
-    "functions that call": numbered("run.sh", "f%d() { g; g; }\n", "g() { h; h; }\nh() { i; i; }\ni() { j; j; }\n", "g\nf1" + LAUNCH),
+    "functions that call": numbered(
+        "run.sh", "f%d() { g; g; }\n", "g() { h; h; }\nh() { i; i; }\ni() { j; j; }\n", "g\nf1" + LAUNCH
+    ),
     "function that calls itself": repeated("run.sh", "f;", "f() { ", " }\nf" + LAUNCH),
     "functions in functions": nested("run.sh", "f() { ", "a", "; }", "", LAUNCH),
     "calls": repeated("run.sh", "f 1\n", "f() { A=$1; B=$A; }\n", LAUNCH),

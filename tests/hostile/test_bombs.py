@@ -15,13 +15,19 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 
 def test_an_alias_bomb_is_refused() -> None:
-    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12)
+    )
     with pytest.raises(InputError, match="aliases counted"):
         check(bomb)
 
 
 def test_a_merge_bomb_is_refused_or_bounded() -> None:
-    check(GRAPH + "m0: &m0 {a: 1}\n" + "".join(f"m{i}: &m{i} {{<<: [*m{i - 1}, *m{i - 1}], b{i}: 1}}\n" for i in range(1, 14)))
+    check(
+        GRAPH
+        + "m0: &m0 {a: 1}\n"
+        + "".join(f"m{i}: &m{i} {{<<: [*m{i - 1}, *m{i - 1}], b{i}: 1}}\n" for i in range(1, 14))
+    )
 
 
 DEEP = {

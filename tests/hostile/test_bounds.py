@@ -1,4 +1,5 @@
-"""Files and streams without an end, and the rows of attacks that took seconds: each ends in time, with one line or a bounded report."""
+"""Files and streams without an end, and the rows of attacks that took seconds: each ends in time,
+with one line or a bounded report."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def duplicates(number: int) -> str:
     return GRAPH + "seed: 1\n" * number
 
 
-@pytest.mark.parametrize("words", [("check", "-f", "sarif"), ("check", "-f", "json"), ("check",), ("fix", "--diff")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("check", "-f", "sarif"), ("check", "-f", "json"), ("check",), ("fix", "--diff")], ids=" ".join
+)
 def test_thousands_of_duplicate_keys(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(duplicates(3000))
     preflight(*words, "run.yaml", cwd=tmp_path).in_bounds()
@@ -34,7 +37,9 @@ def test_a_report_of_many_findings_ends_with_their_number() -> None:
     report = check(duplicates(2001))
     found = [finding for finding in report.findings if finding.rule == "duplicate-key"]
     assert len(found) == MOST_FINDINGS + 1
-    assert found[-1].message.startswith("and at least ") and found[-1].message.endswith("more findings of duplicate-key in this file")
+    assert found[-1].message.startswith("and at least ") and found[-1].message.endswith(
+        "more findings of duplicate-key in this file"
+    )
 
 
 def test_few_findings_are_all_shown() -> None:
@@ -165,7 +170,11 @@ def test_what_the_kernel_makes_up_is_no_file(name: str, tmp_path: Path) -> None:
     preflight("check", str(path), cwd=tmp_path).in_bounds()
 
 
-@pytest.mark.parametrize("words", [("gate", "--script", "/dev/zero"), ("gate", "--manifest", "/dev/zero"), ("gate", "--allocation", "/dev/zero")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [("gate", "--script", "/dev/zero"), ("gate", "--manifest", "/dev/zero"), ("gate", "--allocation", "/dev/zero")],
+    ids=" ".join,
+)
 def test_the_gate_reads_no_more_than_a_file(words: tuple[str, ...], tmp_path: Path) -> None:
     assert preflight(*words, cwd=tmp_path).in_bounds().code == 2
 
@@ -220,5 +229,8 @@ def test_a_place_in_a_long_line_is_shown_with_what_is_around_it(tmp_path: Path) 
 
 
 def test_the_module_reads_no_more_than_it_says() -> None:
-    program = "from preflight.source.text import read_all, InputError\nimport sys\ntry: read_all(open('/dev/zero','rb').read, 'x')\nexcept InputError: sys.exit(7)"
+    program = (
+        "from preflight.source.text import read_all, InputError\nimport sys\n"
+        "try: read_all(open('/dev/zero','rb').read, 'x')\nexcept InputError: sys.exit(7)"
+    )
     assert subprocess.run([sys.executable, "-c", program], timeout=20, check=False).returncode == 7

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 
 def preflight(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "preflight", *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "preflight", *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "fix"])
@@ -32,7 +34,11 @@ def test_what_is_not_a_regular_file(command: str, tmp_path: Path) -> None:
     for name in ("pipe.yaml", "loop.yaml", "gone.yaml", "/dev/zero", "a" * 5000, "nul\\0.yaml", f"{EVIL}.yaml"):
         done = preflight(command, name, cwd=tmp_path)
         assert done.returncode == 2, (name, done)
-        assert done.stderr.startswith("preflight: ") and "Traceback" not in done.stderr and "\x1b" not in done.stderr + done.stdout, name
+        assert (
+            done.stderr.startswith("preflight: ")
+            and "Traceback" not in done.stderr
+            and "\x1b" not in done.stderr + done.stdout
+        ), name
 
 
 def test_a_folder_of_links_and_pipes_is_walked_without_opening_them(tmp_path: Path) -> None:
@@ -63,7 +69,9 @@ NAMING = {
 
 @pytest.mark.parametrize("follow", [False, True])
 @pytest.mark.parametrize("name", NAMING)
-def test_the_gate_opens_nothing_that_a_submission_names(name: str, follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gate_opens_nothing_that_a_submission_names(
+    name: str, follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for other in ("secret.sh", "secret.yaml", "secret.json", "config.json"):
         (tmp_path / other).write_text("HIDDEN=1\n")
     monkeypatch.setenv("PREFLIGHT_CACHE_DIR", "")  # a file of the cache has such a name, too
@@ -75,11 +83,17 @@ def test_the_gate_opens_nothing_that_a_submission_names(name: str, follow: bool,
     watching = True
 
     def watch(event: str, given: tuple[object, ...]) -> None:
-        if watching and event == "open" and ("secret" in str(given[0]) or "config.json" in str(given[0]) or "passwd" in str(given[0])):
+        if (
+            watching
+            and event == "open"
+            and ("secret" in str(given[0]) or "config.json" in str(given[0]) or "passwd" in str(given[0]))
+        ):
             opened.append(str(given[0]))
 
     sys.addaudithook(watch)
-    verdict = judge(Submission(NAMING[name].replace("{folder}", str(tmp_path)).encode(), name), installed(), Policies(follow=follow))
+    verdict = judge(
+        Submission(NAMING[name].replace("{folder}", str(tmp_path)).encode(), name), installed(), Policies(follow=follow)
+    )
     watching = False
     assert verdict.code in (0, 1) and not opened
 
@@ -90,7 +104,13 @@ def test_a_script_sources_only_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "outside.sh").write_text("TP=3\n")
     (inner / "link.sh").symlink_to(tmp_path / "outside.sh")
     for name in ("../outside.sh", str(tmp_path / "outside.sh"), "link.sh"):
-        (document,) = load(Source(f"#!/bin/bash\nsource {name}\n{COMMAND} --tensor-model-parallel-size $TP\n", "run.sh", path=inner / "run.sh"))
+        (document,) = load(
+            Source(
+                f"#!/bin/bash\nsource {name}\n{COMMAND} --tensor-model-parallel-size $TP\n",
+                "run.sh",
+                path=inner / "run.sh",
+            )
+        )
         assert document.also == ()
         assert document.launch is not None and document.launch.words[-1].text != "3"
 

@@ -65,11 +65,15 @@ def test_killed_at_a_step(file: Path, step: str, when: str) -> None:
     assert file.read_text() == (NEW if (step, when) == ("replace", "after") else OLD)
     assert file.stat().st_mode & 0o7777 == 0o640
     left = [name for name in beside(file) if name != file.name]
-    assert all(name.startswith(".run.yaml.") and name.endswith(".preflight") for name in left), "what a kill leaves is hidden, and no config"
+    assert all(name.startswith(".run.yaml.") and name.endswith(".preflight") for name in left), (
+        "what a kill leaves is hidden, and no config"
+    )
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if step not in ("chown", "listxattr")])
-def test_a_step_that_fails_leaves_the_old_file_and_nothing_beside_it(file: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_leaves_the_old_file_and_nothing_beside_it(
+    file: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, new = sources(file)
     real = getattr(os, step)
 
@@ -102,7 +106,9 @@ def test_interrupted_from_the_keyboard(file: Path, monkeypatch: pytest.MonkeyPat
 def test_a_full_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, check=False
+    ).returncode:
         pytest.skip("a small file system cannot be mounted here")
     try:
         path = disk / "run.yaml"
@@ -239,10 +245,14 @@ def test_the_command_killed_while_it_writes_leaves_whole_files(step: str, when: 
     old = example.read_text(encoding="utf-8")
     for name in ("a.yaml", "b.yaml", "whole.yaml"):
         (tmp_path / name).write_text(old, encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "preflight", "fix", "whole.yaml"], cwd=tmp_path, capture_output=True, check=False)
+    subprocess.run(
+        [sys.executable, "-m", "preflight", "fix", "whole.yaml"], cwd=tmp_path, capture_output=True, check=False
+    )
     new = (tmp_path / "whole.yaml").read_text(encoding="utf-8")
     assert new != old
-    done = subprocess.run([sys.executable, "-c", KILLED_FIX, step, when], cwd=tmp_path, capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_FIX, step, when], cwd=tmp_path, capture_output=True, check=False
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == (new if (step, when) == ("replace", "after") else old)
     assert (tmp_path / "b.yaml").read_text(encoding="utf-8") == old

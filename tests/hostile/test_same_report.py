@@ -1,4 +1,5 @@
-"""Same bytes in, same report out: whatever the order of files, the hash seed, the locale, the time zone, the terminal."""
+"""Same bytes in, same report out: whatever the order of files, the hash seed, the locale, the time zone,
+the terminal."""
 
 from __future__ import annotations
 
@@ -42,10 +43,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report(folder: Path, format: str, *words: str, **environment: str) -> bytes:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON", "COLUMNS"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON", "COLUMNS"))
+    }
     base = {**kept, "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": str(folder.parent / "cache")}
     command = [sys.executable, "-m", "preflight", "check", "--world-size", "16", "--output-format", format, *words]
-    done = subprocess.run(command, cwd=folder, env={**base, **environment}, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env={**base, **environment}, capture_output=True, timeout=120, check=False
+    )
     assert done.returncode in (0, 1), done.stderr
     return done.stdout
 
@@ -63,7 +68,11 @@ def test_in_another_environment(name: str, folder: Path, usual: dict[str, bytes]
 
 def test_in_another_order_of_files(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
-    assert report(folder, "concise", *names) == report(folder, "concise", *reversed(names)) == report(folder, "concise", *names, *names)
+    assert (
+        report(folder, "concise", *names)
+        == report(folder, "concise", *reversed(names))
+        == report(folder, "concise", *names, *names)
+    )
 
 
 def test_in_another_folder_and_with_older_files(folder: Path, usual: dict[str, bytes], tmp_path: Path) -> None:
@@ -92,5 +101,7 @@ def test_with_plugins_the_other_way_round() -> None:
 def test_twice_in_one_process() -> None:
     for path in FILES:
         source = Source(path.read_text(encoding="utf-8"), path.name)
-        first, second = (json.render(check_documents(load(source), installed(), Request(world_size=16))) for _ in range(2))
+        first, second = (
+            json.render(check_documents(load(source), installed(), Request(world_size=16))) for _ in range(2)
+        )
         assert first == second

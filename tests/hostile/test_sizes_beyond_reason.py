@@ -16,14 +16,25 @@ HUGE = (10**9, 10**18, -1, 0, 10**400)
 
 @pytest.mark.parametrize("size", HUGE, ids=lambda size: f"{len(str(size))} digits {str(size)[:3]}")
 @pytest.mark.parametrize(
-    "flag", ["num-layers", "hidden-size", "num-attention-heads", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-experts"]
+    "flag",
+    [
+        "num-layers",
+        "hidden-size",
+        "num-attention-heads",
+        "tensor-model-parallel-size",
+        "pipeline-model-parallel-size",
+        "num-experts",
+    ],
 )
 def test_sizes_beyond_reason_in_a_command(flag: str, size: int) -> None:
     check(f"{COMMAND} --{flag} {size}\n", "run.sh")
 
 
 KEYS = ("num_layers: 40", "data_parallel: 2", "pipeline_stage: 4", "micro_batch_num: 4")
-ODD = ("1000000000", str(10**18), ".inf", "-.inf", ".nan", "-1", "0", "null", "[]", "{a: 1}", "'9'", "9" * 4000, "true", "[[1, .inf]]")
+# fmt: off
+ODD = ("1000000000", str(10**18), ".inf", "-.inf", ".nan", "-1", "0", "null", "[]", "{a: 1}", "'9'", "9" * 4000, "true",
+    "[[1, .inf]]")
+# fmt: on
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: value[:12])

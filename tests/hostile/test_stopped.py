@@ -1,4 +1,5 @@
-"""Stops when it is told to: by SIGTERM, by Ctrl-C, and when nobody reads the report any more. No process of it is left."""
+"""Stops when it is told to: by SIGTERM, by Ctrl-C, and when nobody reads the report any more.
+No process of it is left."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     """A call that is at work."""
     command = [sys.executable, "-m", "preflight", *words]
-    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PREFLIGHT_NO_CACHE": "1"})
+    running = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PREFLIGHT_NO_CACHE": "1"},
+    )
     time.sleep(2)
     assert running.poll() is None, running.communicate()
     return running
@@ -59,7 +66,11 @@ def ended(running: subprocess.Popen[bytes], began: float, team: list[int]) -> in
     return code
 
 
-@pytest.mark.parametrize("words", [("check", ".", "-j", "2"), ("check", ".", "-j", "1"), ("check", ".", "-f", "json"), ("fix", ".", "--diff")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [("check", ".", "-j", "2"), ("check", ".", "-j", "1"), ("check", ".", "-f", "json"), ("fix", ".", "--diff")],
+    ids=" ".join,
+)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_with_all_its_processes(words: tuple[str, ...], number: int, code: int, folder: Path) -> None:
     running = start(folder, *words)

@@ -42,7 +42,9 @@ def preflight(*words: str, cwd: Path, stdin: bytes | None = None) -> Done:
         given.write(stdin or b"")
         given.seek(0)
         limited = ["timeout", "-k", "1", "30", sys.executable, "-m", "preflight", *words]
-        running = subprocess.Popen(limited, cwd=cwd, stdin=given, stdout=out, stderr=err, env={**os.environ, "PREFLIGHT_NO_CACHE": "1"})
+        running = subprocess.Popen(
+            limited, cwd=cwd, stdin=given, stdout=out, stderr=err, env={**os.environ, "PREFLIGHT_NO_CACHE": "1"}
+        )
         _, status, usage = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
         texts = []

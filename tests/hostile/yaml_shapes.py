@@ -56,7 +56,9 @@ YAML: dict[str, Shape] = {
     "aliases of a list": repeated("run.yaml", "- *a\n", GRAPH + "seed: &a [1, 2, 3, 4]\nlist:\n"),
     "merge keys": repeated("run.yaml", "<<: *a\n", GRAPH + "x: &a {b: 1}\n"),
     "merge lists": repeated("run.yaml", "*a, ", GRAPH + "x: &a {b: 1}\ny:\n  <<: [", "*a]\n"),
-    "merged mappings": numbered("run.yaml", "y%d: {<<: *a}\n", GRAPH + "x: &a {" + ", ".join(f"b{i}: 1" for i in range(200)) + "}\n"),
+    "merged mappings": numbered(
+        "run.yaml", "y%d: {<<: *a}\n", GRAPH + "x: &a {" + ", ".join(f"b{i}: 1" for i in range(200)) + "}\n"
+    ),
     "chained merges": numbered("run.yaml", "  m%d: &m {<<: *m, b%d: 1}\n", GRAPH + "x: &m {a: 1}\nchain:\n"),
     "documents": repeated("run.yaml", "---\na: 1\n", GRAPH),
     "empty documents": repeated("run.yaml", "---\n", GRAPH),
@@ -71,8 +73,12 @@ YAML: dict[str, Shape] = {
     "numbers in flow": repeated("run.yaml", "1,", GRAPH + "list: [", "1]\n"),
     "known list of numbers": repeated("run.yaml", "1, ", GRAPH + "    offset: [", "1]\n"),
     "recompute list": repeated("run.yaml", "1, ", GRAPH + "recompute_config: {recompute: [", "1]}\n"),
-    "select recompute": repeated("run.yaml", "'a.b', ", GRAPH + "recompute_config: {recompute: False, select_recompute: [", "'x']}\n"),
-    "pipes in a pattern": repeated("run.yaml", "a|", GRAPH + "recompute_config: {recompute: False, select_recompute: ['", "b']}\n"),
+    "select recompute": repeated(
+        "run.yaml", "'a.b', ", GRAPH + "recompute_config: {recompute: False, select_recompute: [", "'x']}\n"
+    ),
+    "pipes in a pattern": repeated(
+        "run.yaml", "a|", GRAPH + "recompute_config: {recompute: False, select_recompute: ['", "b']}\n"
+    ),
     "callbacks": repeated("run.yaml", "  - type: MFLossMoniter\n", GRAPH + "callbacks:\n"),
     "callbacks of many types": numbered("run.yaml", "  - type: MFLossMoniter%d\n", GRAPH + "callbacks:\n"),
     "empty mappings": numbered("run.yaml", "k%d: {}\n", GRAPH),
@@ -94,8 +100,43 @@ YAML: dict[str, Shape] = {
     "broken lines": repeated("run.yaml", "x: [\n", GRAPH),
     "base configs": repeated("run.yaml", "a/", f"base_config: {'x'}", "\n" + GRAPH),
     "manifest documents": repeated("run.yaml", "---\n" + MANIFEST, MANIFEST),
-    "manifest containers": repeated("run.yaml", "        - {name: c, command: [torchrun, pretrain_gpt.py]}\n", MANIFEST + "spec:\n  pytorchReplicaSpecs:\n    Worker:\n      replicas: 1\n      template:\n       spec:\n        containers:\n"),
-    "manifest arguments": repeated("run.yaml", "'--seed', ", MANIFEST + "spec: {pytorchReplicaSpecs: {Worker: {replicas: 1, template: {spec: {containers: [{name: c, command: [torchrun, pretrain_gpt.py, ", "'1']}]}}}}}\n"),
-    "manifest environment": numbered("run.yaml", "{name: e%d, value: x}, ", MANIFEST + "spec: {pytorchReplicaSpecs: {Worker: {replicas: 1, template: {spec: {containers: [{name: c, command: [torchrun, pretrain_gpt.py], env: [", "]}]}}}}}\n"),
-    "manifest script": repeated("run.yaml", "            true\n", MANIFEST + "spec:\n  pytorchReplicaSpecs:\n    Worker:\n      replicas: 1\n      template:\n        spec:\n          containers:\n          - name: c\n            command: [bash, -c]\n            args:\n            - |\n              torchrun pretrain_gpt.py\n"),
+    "manifest containers": repeated(
+        "run.yaml",
+        "        - {name: c, command: [torchrun, pretrain_gpt.py]}\n",
+        MANIFEST
+        + (
+            "spec:\n  pytorchReplicaSpecs:\n    Worker:\n      replicas: 1\n      template:\n       spec:\n"
+            "        containers:\n"
+        ),
+    ),
+    "manifest arguments": repeated(
+        "run.yaml",
+        "'--seed', ",
+        MANIFEST
+        + (
+            "spec: {pytorchReplicaSpecs: {Worker: {replicas: 1, template: {spec: {containers: [{name: c, command: "
+            "[torchrun, pretrain_gpt.py, "
+        ),
+        "'1']}]}}}}}\n",
+    ),
+    "manifest environment": numbered(
+        "run.yaml",
+        "{name: e%d, value: x}, ",
+        MANIFEST
+        + (
+            "spec: {pytorchReplicaSpecs: {Worker: {replicas: 1, template: {spec: {containers: [{name: c, command: "
+            "[torchrun, pretrain_gpt.py], env: ["
+        ),
+        "]}]}}}}}\n",
+    ),
+    "manifest script": repeated(
+        "run.yaml",
+        "            true\n",
+        MANIFEST
+        + (
+            "spec:\n  pytorchReplicaSpecs:\n    Worker:\n      replicas: 1\n      template:\n        spec:\n"
+            "          containers:\n          - name: c\n            command: [bash, -c]\n            args:\n"
+            "            - |\n              torchrun pretrain_gpt.py\n"
+        ),
+    ),
 }

@@ -1,4 +1,5 @@
-"""Where the real consumers are: npm packages installed beside this file (or where PREFLIGHT_NODE_MODULES says), and reports for them."""
+"""Where the real consumers are: npm packages installed beside this file (or where PREFLIGHT_NODE_MODULES says),
+and reports for them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,14 @@ def browse(tmp_path: Path):
         pytest.skip("Chromium is not installed here")
 
     def call(page: Path, *more: str) -> str:
-        words = [chromium, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,2400", *more, page.as_uri()]
+        words = [
+            chromium,
+            *FLAGS,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--window-size=1100,2400",
+            *more,
+            page.as_uri(),
+        ]
         return subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
 
     return call

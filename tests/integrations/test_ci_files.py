@@ -37,7 +37,9 @@ def test_the_file_is_valid(schema: str, path: str) -> None:
 
 
 def test_a_bad_action_would_be_noticed(tmp_path: Path) -> None:
-    (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text().replace("using: composite", "using: nonsense"))
+    (tmp_path / "action.yml").write_text(
+        (ROOT / "action.yml").read_text().replace("using: composite", "using: nonsense")
+    )
     assert valid("vendor.github-actions", tmp_path / "action.yml").returncode == 1
 
 

@@ -19,7 +19,11 @@ pytestmark = pytest.mark.integration
 def multitool(modules: Path) -> Path:
     """Microsoft's validator; the binary, since npx splits words at `;`."""
     name = "arm64" if platform.machine() in ("aarch64", "arm64") else "amd64"
-    found = [p for p in (modules / "@microsoft/sarif-multitool-linux").rglob("Sarif.Multitool") if p.parent.name in (name, "sarif-multitool-linux")]
+    found = [
+        p
+        for p in (modules / "@microsoft/sarif-multitool-linux").rglob("Sarif.Multitool")
+        if p.parent.name in (name, "sarif-multitool-linux")
+    ]
     if sys.platform != "linux" or not found:
         pytest.skip("there is no SARIF multitool for this machine")
     found[0].chmod(0o755)
@@ -28,12 +32,24 @@ def multitool(modules: Path) -> Path:
 
 def verdict(multitool: Path, log: Path, folder: Path) -> Counter[tuple[str, str]]:
     """What the validator says: results by level and rule; its exit code says nothing."""
-    words = [str(multitool), "validate", str(log), "--output", str(folder / "said.sarif"), "--log", "ForceOverwrite", "--rule-kind", "Sarif;Ghas"]
+    words = [
+        str(multitool),
+        "validate",
+        str(log),
+        "--output",
+        str(folder / "said.sarif"),
+        "--log",
+        "ForceOverwrite",
+        "--rule-kind",
+        "Sarif;Ghas",
+    ]
     environment = {**os.environ, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (folder / "said.sarif").is_file(), ran.stdout + ran.stderr
     said = json.loads((folder / "said.sarif").read_text(encoding="utf-8-sig"))
-    return Counter((result.get("level", "warning"), result["ruleId"]) for run in said["runs"] for result in run.get("results", ()))
+    return Counter(
+        (result.get("level", "warning"), result["ruleId"]) for run in said["runs"] for result in run.get("results", ())
+    )
 
 
 def test_the_sarif_validator_finds_no_error(multitool: Path, reports: Path, tmp_path: Path) -> None:
@@ -66,7 +82,10 @@ def test_gitlab_issues_are_those_that_sarif_tools_make(reports: Path, tmp_path: 
     ran = sarif("codeclimate", str(reports / "out.sarif.sarif"), "--output", str(tmp_path / "reference.json"))
     assert ran.returncode == 0, ran.stderr
     ours, theirs = (json.loads(path.read_text()) for path in (reports / "out.gitlab.json", tmp_path / "reference.json"))
-    place = [sorted((issue["location"]["path"], issue["location"]["lines"]["begin"]) for issue in issues) for issues in (ours, theirs)]
+    place = [
+        sorted((issue["location"]["path"], issue["location"]["lines"]["begin"]) for issue in issues)
+        for issues in (ours, theirs)
+    ]
     assert place[0] == place[1]
     prints = [issue["fingerprint"] for issue in ours]
     assert len(set(prints)) == len(prints)
@@ -79,5 +98,9 @@ def test_junitparser_sees_a_case_per_file(reports: Path) -> None:
     faulty = [case.name for case in suite if case.result]
     assert "examples/mindformers/run_llama2_7b.yaml" in faulty
     assert "examples/megatron/sound_8b.yaml" not in faulty
-    ran = subprocess.run([str(Path(sys.executable).with_name("junitparser")), "verify", str(reports / "out.junit.xml")], capture_output=True, check=False)
+    ran = subprocess.run(
+        [str(Path(sys.executable).with_name("junitparser")), "verify", str(reports / "out.junit.xml")],
+        capture_output=True,
+        check=False,
+    )
     assert ran.returncode == 1  # there are failures

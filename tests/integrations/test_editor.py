@@ -25,9 +25,14 @@ class Editor:
 
     def __init__(self, words: list[str], folder: Path) -> None:
         self.folder = folder
-        self.server = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
+        self.server = subprocess.Popen(
+            words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        )
         self.number, self.waiting = 0, b""
-        self.ask("initialize", {"processId": None, "rootUri": folder.as_uri(), "capabilities": {"workspace": {"configuration": True}}})
+        self.ask(
+            "initialize",
+            {"processId": None, "rootUri": folder.as_uri(), "capabilities": {"workspace": {"configuration": True}}},
+        )
         self.tell("initialized", {})
 
     def send(self, message: dict[str, Any]) -> None:
@@ -69,16 +74,29 @@ class Editor:
 
     @staticmethod
     def configuration(message: dict[str, Any]) -> Any:
-        own = {"yaml": {"schemaStore": {"enable": False, "url": ""}, "validate": True, "completion": True, "hover": True}}
-        return [own.get(item.get("section"), {}) for item in message["params"]["items"]] if message["method"] == "workspace/configuration" else None
+        own = {
+            "yaml": {"schemaStore": {"enable": False, "url": ""}, "validate": True, "completion": True, "hover": True}
+        }
+        return (
+            [own.get(item.get("section"), {}) for item in message["params"]["items"]]
+            if message["method"] == "workspace/configuration"
+            else None
+        )
 
     def diagnostics(self, name: str, text: str) -> list[dict[str, Any]]:
         uri = (self.folder / name).as_uri()
-        self.tell("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "yaml", "version": 1, "text": text}})
-        return self.until(lambda m: m.get("method") == "textDocument/publishDiagnostics" and m["params"]["uri"] == uri)["params"]["diagnostics"]
+        self.tell(
+            "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "yaml", "version": 1, "text": text}}
+        )
+        return self.until(lambda m: m.get("method") == "textDocument/publishDiagnostics" and m["params"]["uri"] == uri)[
+            "params"
+        ]["diagnostics"]
 
     def hover(self, name: str, line: int, character: int) -> str:
-        place = {"textDocument": {"uri": (self.folder / name).as_uri()}, "position": {"line": line, "character": character}}
+        place = {
+            "textDocument": {"uri": (self.folder / name).as_uri()},
+            "position": {"line": line, "character": character},
+        }
         return json.dumps(self.ask("textDocument/hover", place))
 
 
@@ -113,7 +131,9 @@ def test_a_misspelt_key_of_a_closed_section_is_shown(editor: Editor) -> None:
 
 
 def test_a_value_of_a_wrong_type_is_shown(editor: Editor) -> None:
-    (found,) = editor.diagnostics("wrong.yaml", MODELINE + EXAMPLE.replace("  pipeline_stage: 2", "  pipeline_stage: two"))
+    (found,) = editor.diagnostics(
+        "wrong.yaml", MODELINE + EXAMPLE.replace("  pipeline_stage: 2", "  pipeline_stage: two")
+    )
     assert "integer" in found["message"]
 
 

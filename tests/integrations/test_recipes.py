@@ -1,4 +1,5 @@
-"""The recipes of the guide, run as a CI system would run them: the action's and the template's commands, hooks, an install without a network."""
+"""The recipes of the guide, run as a CI system would run them: the action's and the template's commands, hooks,
+an install without a network."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ pytestmark = pytest.mark.integration
 
 def bash(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     known = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **environment}
-    return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", command], cwd=folder, env=known, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=known,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_action_annotates_summarises_and_fails(project: Path, tmp_path: Path) -> None:
@@ -32,7 +40,12 @@ def test_the_action_annotates_summarises_and_fails(project: Path, tmp_path: Path
     assert "::error file=examples/megatron/model_config.yaml,line=6,col=17," in ran.stdout
     assert "| examples/megatron/model\\_config.yaml:6 | error |" in summary.read_text()
     assert json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
-    assert bash(steps[-1]["run"], project, PATHS="examples/megatron/sound_8b.yaml", MORE="--world-size 32", **facts).returncode == 0
+    assert (
+        bash(
+            steps[-1]["run"], project, PATHS="examples/megatron/sound_8b.yaml", MORE="--world-size 32", **facts
+        ).returncode
+        == 0
+    )
 
 
 def test_the_template_writes_what_gitlab_reads(project: Path) -> None:
@@ -62,9 +75,13 @@ def hooked(repository: Path, hooks: list[dict[str, object]]) -> subprocess.Compl
     return bash("git add -A && pre-commit run --all-files", repository, PRE_COMMIT_HOME=str(repository / ".cache"))
 
 
-@pytest.mark.parametrize(("hook", "file"), [("preflight-system", "model_config.yaml"), ("preflight-slurm", "train.sbatch")])
+@pytest.mark.parametrize(
+    ("hook", "file"), [("preflight-system", "model_config.yaml"), ("preflight-slurm", "train.sbatch")]
+)
 def test_the_hooks_find_their_files_without_a_network(repository: Path, hook: str, file: str) -> None:
-    published = next(item for item in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()) if item["id"] == hook)
+    published = next(
+        item for item in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()) if item["id"] == hook
+    )
     ran = hooked(repository, [{**published, "language": "system"}])
     assert ran.returncode == 1 and f"{file}:" in ran.stdout, ran.stdout + ran.stderr
 
@@ -82,8 +99,13 @@ def test_a_wheelhouse_installs_without_an_index(tmp_path: Path, project: Path) -
     if ran.returncode:
         pytest.skip(f"no package index is reached: {ran.stderr[-200:]}")
     offline = {"PIP_NO_INDEX": "1", "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
-    install = f"{sys.executable} -m venv {tmp_path}/venv && {tmp_path}/venv/bin/pip install -q --no-index --find-links wheelhouse preflight-llm"
+    install = (
+        f"{sys.executable} -m venv {tmp_path}/venv && {tmp_path}/venv/bin/pip install -q --no-index "
+        "--find-links wheelhouse preflight-llm"
+    )
     ran = bash(install, tmp_path, **offline)
     assert ran.returncode == 0, ran.stderr
-    ran = bash(f"{tmp_path}/venv/bin/preflight check examples/megatron/model_config.yaml --world-size 32", project, **offline)
+    ran = bash(
+        f"{tmp_path}/venv/bin/preflight check examples/megatron/model_config.yaml --world-size 32", project, **offline
+    )
     assert ran.returncode == 1 and "layers-over-stages" in ran.stdout

@@ -43,7 +43,9 @@ def test_a_launch_that_is_retyped_reads_as_its_edited_text(name: str) -> None:
         return {name: str(value.raw) for name, value in job.arguments.effective.items()}  # type: ignore[attr-defined]
 
     assert plain(tried[0]) == plain(proven[0])
-    errors = [sorted((f.rule, f.message) for f in found if f.severity is Severity.ERROR) for _, found in (tried, proven)]
+    errors = [
+        sorted((f.rule, f.message) for f in found if f.severity is Severity.ERROR) for _, found in (tried, proven)
+    ]
     assert errors[0] == errors[1]
 
 

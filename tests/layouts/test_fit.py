@@ -17,12 +17,15 @@ from preflight.run.cluster import Cluster, Device
 
 DEVICE = Device("test", 80e9, 79e9, 300e12, 300e9, 25e9)
 EXPERTS = {
-    "model__experts": 8, "model__top_k": 2, "model__expert_ffn": 4096, "model__expert_layers": (True,) * 32, "model__grouped_gemm": True,
+    "model__experts": 8, "model__top_k": 2, "model__expert_ffn": 4096, "model__expert_layers": (True,) * 32,
+    "model__grouped_gemm": True,
     "optimizer__zero": 1, "optimizer__shards": 8, "model__dispatcher": "alltoall",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", [{}, {"optimizer__zero": 1, "optimizer__shards": 8}, EXPERTS], ids=["plain", "sharded", "experts"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"optimizer__zero": 1, "optimizer__shards": 8}, EXPERTS], ids=["plain", "sharded", "experts"]
+)
 def test_columns_agree_with_the_memory_model(changes):
     s = shape(make(**changes))
     space = Space(s, 16, 8, 64)
@@ -38,9 +41,12 @@ def _exact(s, wanted):
     per_chunk = layers // (wanted.pipeline * wanted.virtual)
     expert_shards = max(1, wanted.data * wanted.tensor * wanted.context // (wanted.expert * wanted.expert_tensor))
     one = replace(
-        s, stages=((per_chunk,) * wanted.pipeline,) * wanted.virtual, tensor=wanted.tensor, pipeline=wanted.pipeline, context=wanted.context,
-        expert=wanted.expert, expert_tensor=wanted.expert_tensor, data=wanted.data, sequence_parallel=wanted.sequence_parallel,
-        micro=wanted.micro, count=wanted.micro_batches, group=wanted.pipeline, recompute=wanted.recompute, method="uniform", recompute_layers=1,
+        s, stages=((per_chunk,) * wanted.pipeline,) * wanted.virtual, tensor=wanted.tensor, pipeline=wanted.pipeline,
+        context=wanted.context,
+        expert=wanted.expert, expert_tensor=wanted.expert_tensor, data=wanted.data,
+        sequence_parallel=wanted.sequence_parallel,
+        micro=wanted.micro, count=wanted.micro_batches, group=wanted.pipeline, recompute=wanted.recompute,
+        method="uniform", recompute_layers=1,
         modules=frozenset(("core_attn",)) if wanted.recompute == "selective" else frozenset(),
         shards=wanted.data * wanted.context if s.zero else 1, expert_shards=expert_shards if s.zero else 1,
     )  # fmt: skip
@@ -65,7 +71,9 @@ def test_recomputation_costs_time_and_bubbles_shrink_with_virtual_stages():
     space = Space(shape(make()), 16, 8, 64, fixed={"tensor": 2, "pipeline": 4, "context": 1, "micro": 1})
     columns, _ = grid(space)
     time = step_time(space, columns, DEVICE)
-    by = {(int(v), int(r)): float(t) for v, r, t in zip(columns["virtual"], columns["recompute"], time.total, strict=True)}
+    by = {
+        (int(v), int(r)): float(t) for v, r, t in zip(columns["virtual"], columns["recompute"], time.total, strict=True)
+    }
     assert by[1, 0] < by[1, 1] < by[1, 2]
     bubble = {int(v): float(b) for v, b in zip(columns["virtual"], time.bubble, strict=True)}
     assert bubble[1] > bubble[2] > bubble[4]
@@ -75,7 +83,8 @@ def test_recomputation_costs_time_and_bubbles_shrink_with_virtual_stages():
 def long_context():
     """Qwen2-7B with 128k tokens on 32 devices of 80 GB, tensor parallel at most 4: a published tuning account."""
     qwen = make(
-        model__hidden=3584, model__heads=28, model__query_groups=4, model__ffn=18944, model__vocab=152064, model__sequence=131072,
+        model__hidden=3584, model__heads=28, model__query_groups=4, model__ffn=18944, model__vocab=152064,
+        model__sequence=131072,
         layout__stages=((28,),), optimizer__zero=1, optimizer__shards=8,
     )  # fmt: skip
     space = Space(shape(qwen), 32, 8, 32, fixed={"micro": 1, "virtual": 1}, most={"tensor": 4})

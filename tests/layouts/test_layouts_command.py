@@ -36,14 +36,28 @@ def test_a_layout_is_written_once_and_known_again(config: Path, capsys: pytest.C
     assert config.read_text() == written
 
 
-@pytest.mark.parametrize("words", [("--apply", "-1"), ("--show", "0"), ("--run", "0"), ("-f", "sarif"), ("-o", "none/out.txt"), ("--fix", "tensor=many")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--apply", "-1"),
+        ("--show", "0"),
+        ("--run", "0"),
+        ("-f", "sarif"),
+        ("-o", "none/out.txt"),
+        ("--fix", "tensor=many"),
+    ],
+)
 def test_wrong_usage_writes_nothing(config: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
-    code, out, err = ran(capsys, "run.yaml", *DEVICES, "--max", "tensor=1", "--max", "pipeline=1", "--max", "context=1", *words)
+    code, out, err = ran(
+        capsys, "run.yaml", *DEVICES, "--max", "tensor=1", "--max", "pipeline=1", "--max", "context=1", *words
+    )
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert config.read_text() == EXAMPLE.read_text()
 
 
-def test_files_of_others_in_a_folder_pass_and_broken_configs_are_told_of(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_others_in_a_folder_pass_and_broken_configs_are_told_of(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     few = ("--show", "1", "--max", "pipeline=1", "--max", "context=1")
     (config.parent / "chart.yaml").write_text("kind: [\n")
     code, out, err = ran(capsys, ".", *DEVICES, *few, "-f", "json")
@@ -54,7 +68,9 @@ def test_files_of_others_in_a_folder_pass_and_broken_configs_are_told_of(config:
     assert ran(capsys, "chart.yaml")[0] == 2
 
 
-def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     few = ("--world-size", "32", "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert "no device is named" in ran(capsys, "run.yaml", *few)[1]
     assert "no device is named" not in ran(capsys, "run.yaml", *few, "--device", "h100")[1]

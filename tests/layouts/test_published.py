@@ -26,6 +26,8 @@ def published() -> ModuleType:
 @pytest.mark.skipif(not (DATA / "corpus").exists(), reason="the published configs are not here")
 def test_published_layouts_are_found_or_the_reason_is_named(published: ModuleType) -> None:
     rows = list(published.configs(DATA))[::6]
-    found = [rank for path, row in rows if (rank := published.rank(path, row["world"], row["tag"].lstrip("v"))) is not None]
+    found = [
+        rank for path, row in rows if (rank := published.rank(path, row["world"], row["tag"].lstrip("v"))) is not None
+    ]
     assert all(rank.rank or rank.why for rank in found)
     assert sum(bool(rank.rank) for rank in found) >= 0.75 * len(found)

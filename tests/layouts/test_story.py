@@ -1,8 +1,10 @@
-"""A published tuning account in its order of merit: Llama2-13B on 16 devices, data parallel 8, two stages, 128 micro-batches.
+"""A published tuning account in its order of merit: Llama2-13B on 16 devices, data parallel 8, two stages,
+128 micro-batches.
 
-Measured, tokens per second and device: all layers recomputed 2136; a list of operators 2189; the list in [20, 8] and [20, 0]
-layers of the stages 2210; [13, 5] layers recomputed and a short list (activation and product) elsewhere 2353; [4, 0] layers 2562,
-with a pool of 57.2 GB. It starts from the published configs/llama2/pretrain_llama2_13b.yaml, whose micro-batches have two samples.
+Measured, tokens per second and device: all layers recomputed 2136; a list of operators 2189; the list in [20, 8] and
+[20, 0] layers of the stages 2210; [13, 5] layers recomputed and a short list (activation and product) elsewhere 2353;
+[4, 0] layers 2562, with a pool of 57.2 GB. It starts from the published configs/llama2/pretrain_llama2_13b.yaml, whose
+micro-batches have two samples.
 """
 
 from __future__ import annotations
@@ -53,8 +55,16 @@ model:
     offset: 0
   arch: {type: LlamaForCausalLM}
 """
-PATTERNS = (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape", r"feed_forward\.w2\.reshape")
-SHORT = r"{'feed_forward\.mul': COUNTS, 'feed_forward\.w1\.activation\.silu': COUNTS, 'feed_forward\.w1\.reshape': COUNTS, 'feed_forward\.w2\.reshape': COUNTS}"
+PATTERNS = (
+    r"feed_forward\.mul",
+    r"feed_forward\.w1\.activation\.silu",
+    r"feed_forward\.w1\.reshape",
+    r"feed_forward\.w2\.reshape",
+)
+SHORT = (
+    r"{'feed_forward\.mul': COUNTS, 'feed_forward\.w1\.activation\.silu': COUNTS, 'feed_forward\.w1\.reshape': "
+    r"COUNTS, 'feed_forward\.w2\.reshape': COUNTS}"
+)
 
 
 def run(recompute: object, operators: str = "False", memory: str = "58GB") -> preflight.Report:
@@ -79,11 +89,13 @@ def short(counts: str) -> str:
 LONG = "{" + ", ".join(
     f"'{path}': {{{counts}}}"
     for counts, paths in {
-        "wide": (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape", r"feed_forward\.w2\.reshape"),
+        "wide": (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape",
+            r"feed_forward\.w2\.reshape"),
         "rest": (
             *(rf"feed_forward\.{name}" for name in (r"w1\.matmul", r"w2\.matmul", r"w3\.matmul", r"w3\.reshape")),
             *(rf"{norm}\.{part}" for norm in ("ffn_norm", "attention_norm") for part in ("norm", "rcast")),
-            *(rf"attention\.{name}" for name in (r"wq\.reshape", r"wk\.reshape", r"wv\.reshape", r"wo\.matmul", r"wo\.reshape")),
+            *(rf"attention\.{name}" for name in (r"wq\.reshape", r"wk\.reshape", r"wv\.reshape", r"wo\.matmul",
+                r"wo\.reshape")),
             r"attention\.flash_attention\.flash_attention",
             "add",
         ),
@@ -133,7 +145,9 @@ def test_a_single_host_needs_full_recomputation() -> None:
     for recompute, operators in (("True", "False"), ("False", short("[40]"))):
         parts = text.split("{}")
         one = parts[0] + recompute + parts[1] + operators + parts[2]
-        report = preflight.check_text(one, name="run.yaml", world_size=8, device="ascend-910b3", target="mindformers@1.5.0")
+        report = preflight.check_text(
+            one, name="run.yaml", world_size=8, device="ascend-910b3", target="mindformers@1.5.0"
+        )
         verdicts[recompute] = report.jobs[0].memory.verdict
     assert verdicts["True"] == "fits" != verdicts["False"]
 
@@ -169,7 +183,8 @@ def found(memory: str) -> Result:
 
 
 def test_the_search_comes_to_the_accounts_end() -> None:
-    """Few layers of the first stage in full, the cheap operators of its others; the last stage needs next to nothing."""
+    """Few layers of the first stage in full, the cheap operators of its others;
+    the last stage needs next to nothing."""
     result = found("57.2GB")
     best = result.layouts[0]
     assert best.sizes.full_layers is not None and best.sizes.listed is not None, result.rejected
@@ -190,7 +205,12 @@ def test_operators_alone_where_they_are_enough() -> None:
 
 
 def test_uneven_virtual_stages_are_written_chunk_by_chunk() -> None:
-    text = BASE.replace("RECOMPUTE", "True").replace("SELECT", "False").replace("MEMORY", "58GB").replace("num_layers: 40", "num_layers: 39")
+    text = (
+        BASE.replace("RECOMPUTE", "True")
+        .replace("SELECT", "False")
+        .replace("MEMORY", "58GB")
+        .replace("num_layers: 40", "num_layers: 39")
+    )
     text = text.replace("offset: 0", "offset: [1, 0]")
     request = Request(world_size=16, device="ascend-910b3", target=Target("mindformers", "1.5.0"))
     workspace = Workspace([Source(text, "run.yaml")], installed(), request)

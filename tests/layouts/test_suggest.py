@@ -15,8 +15,9 @@ from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
 
 MODEL = (
-    "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --bf16 --lr 1e-4 "
-    "--train-iters 10 --vocab-size 32000 --tokenizer-type NullTokenizer --mock-data --global-batch-size 64"
+    "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+    "--max-position-embeddings 4096 --bf16 --lr 1e-4 --train-iters 10 --vocab-size 32000 "
+    "--tokenizer-type NullTokenizer --mock-data --global-batch-size 64"
 )
 
 
@@ -28,7 +29,11 @@ def workspace(options: str, world: int, **more: object) -> Workspace:
 def titles(options: str, world: int, rule: str) -> list[str]:
     here = workspace(options, world, environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
     finding = next(f for f in suggest(here, here.check()).findings if f.rule == rule)
-    return [found.title.removeprefix("change the layout: ") for found in (finding.fix, *finding.alternatives) if found is not None]
+    return [
+        found.title.removeprefix("change the layout: ")
+        for found in (finding.fix, *finding.alternatives)
+        if found is not None
+    ]
 
 
 def test_sizes_that_do_not_divide_the_devices() -> None:
@@ -38,7 +43,11 @@ def test_sizes_that_do_not_divide_the_devices() -> None:
 
 
 def test_an_uneven_split_for_layers_that_do_not_divide() -> None:
-    got = titles("--micro-batch-size 1 --num-layers 31 --pipeline-model-parallel-size 2 --use-distributed-optimizer", 8, "megatron/layers-over-stages")
+    got = titles(
+        "--micro-batch-size 1 --num-layers 31 --pipeline-model-parallel-size 2 --use-distributed-optimizer",
+        8,
+        "megatron/layers-over-stages",
+    )
     assert got[0] == "set --decoder-first-pipeline-num-layers 16"
 
 
@@ -49,7 +58,12 @@ def test_what_costs_no_speed_comes_before_other_layouts() -> None:
 
 @pytest.mark.parametrize(
     "options, world",
-    [("--tensor-model-parallel-size 3", 8), ("--pipeline-model-parallel-size 5", 8), ("--context-parallel-size 3", 8), ("--num-attention-heads 30", 8)],
+    [
+        ("--tensor-model-parallel-size 3", 8),
+        ("--pipeline-model-parallel-size 5", 8),
+        ("--context-parallel-size 3", 8),
+        ("--num-attention-heads 30", 8),
+    ],
 )
 def test_fixed_commands_are_clean_and_keep_the_global_batch(options: str, world: int) -> None:
     here = workspace(f"--micro-batch-size 1 --use-distributed-optimizer {options}", world)

@@ -1,4 +1,5 @@
-"""Layouts of several files and of every run of a script; on an executor, on a dask cluster, and written by the command."""
+"""Layouts of several files and of every run of a script; on an executor, on a dask cluster,
+and written by the command."""
 
 from __future__ import annotations
 
@@ -15,8 +16,10 @@ from preflight.layouts.space import Limits
 from preflight.layouts.sweep import sweep
 
 LAUNCH = (
-    "torchrun --nproc-per-node {devices} pretrain_gpt.py --num-layers {layers} --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 "
-    "--max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 --vocab-size 32000 "
+    "torchrun --nproc-per-node {devices} pretrain_gpt.py --num-layers {layers} --hidden-size 1024 "
+    "--num-attention-heads 16 --seq-length 2048 "
+    "--max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 "
+    "--vocab-size 32000 "
     "--tokenizer-type NullTokenizer --mock-data --use-distributed-optimizer\n"
 )
 HOW = {"device": "h100", "target": "megatron@0.20.0", "limits": Limits(show=2)}
@@ -31,7 +34,12 @@ def scripts(tmp_path: Path) -> list[Path]:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", "from preflight.cli import main; main()", *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", "from preflight.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def best(found: dict[str, tuple[Result, ...]]) -> list[object]:
@@ -54,7 +62,11 @@ def test_a_local_dask_cluster_finds_the_same(scripts: list[Path]) -> None:
 
 def test_every_run_of_a_script_and_writing_one_of_them(tmp_path: Path) -> None:
     path = tmp_path / "two.sh"
-    path.write_text("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH.format(devices=8, layers=12) + LAUNCH.format(devices=16, layers=24))
+    path.write_text(
+        "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+        + LAUNCH.format(devices=8, layers=12)
+        + LAUNCH.format(devices=16, layers=24)
+    )
     options = [str(path), "--device", "h100", "--target", "megatron@0.20.0", "--isolated", "--fix", "tensor=4"]
     shown = json.loads(run("layouts", *options, "-f", "json").stdout)
     assert [entry["run"] for entry in shown["files"]] == [1, 2]

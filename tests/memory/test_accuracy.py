@@ -14,7 +14,9 @@ RECORDED = {"dense": 2.7, "mixture": 2.7, "large": 0.9, "steady": 2.4}
 RECORDED_ASCEND = {"dense": 9.8, "mixture": 1.7, "steady": 0.7}
 """Mean absolute errors in %, as `python benchmarks/memory.py` printed them; lower them with it."""
 
-pytestmark = pytest.mark.skipif(not (DATA / "megatron-measured.jsonl").is_file(), reason="the measured runs are not here")
+pytestmark = pytest.mark.skipif(
+    not (DATA / "megatron-measured.jsonl").is_file(), reason="the measured runs are not here"
+)
 
 
 @pytest.fixture
@@ -36,4 +38,6 @@ def test_no_worse_than_recorded(benchmark_of_memory):
 
 def test_no_worse_than_recorded_on_ascend(benchmark_of_memory):
     found = benchmark_of_memory.figures(benchmark_of_memory.ascend(DATA))
-    assert {name: round(found[name].mape, 1) for name, most in RECORDED_ASCEND.items() if found[name].mape > most + 0.5} == {}
+    assert {
+        name: round(found[name].mape, 1) for name, most in RECORDED_ASCEND.items() if found[name].mape > most + 0.5
+    } == {}

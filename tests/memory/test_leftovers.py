@@ -18,7 +18,9 @@ MIXTURE = {"model__experts": 8, "model__expert_ffn": 1024, "model__expert_layers
 
 
 def placeholder(index=0, **changes):
-    found = [term for term in stage(shape(make(**changes)), index, CLUSTER).terms if term.name.startswith("placeholders")]
+    found = [
+        term for term in stage(shape(make(**changes)), index, CLUSTER).terms if term.name.startswith("placeholders")
+    ]
     return found[0] if found else None
 
 
@@ -39,7 +41,10 @@ def test_a_stage_has_placeholders_of_its_own_linears():
     assert placeholder(1, **PIPELINE).high - placeholder(0, **PIPELINE).high == 2 * 32000 * 4096
 
 
-@pytest.mark.parametrize("changes", [{"optimizer__gradient_fusion": False}, {"model__kernels": "torch-npu"}, {"model__lora_targets": ("qkv",)}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"optimizer__gradient_fusion": False}, {"model__kernels": "torch-npu"}, {"model__lora_targets": ("qkv",)}],
+)
 def test_no_placeholders_where_gradients_are_not_accumulated_in_place(changes):
     assert placeholder(**changes) is None
 
@@ -88,12 +93,18 @@ def test_copies_of_weights_in_eight_bits(changes, architecture, least, most):
 
 
 def test_tables_keep_their_precision_where_weights_have_eight_bits():
-    weights = [next(term.high for term in stage(shape(make(**changes), 9), 0, CLUSTER).terms if term.name == "weights") for changes in ({}, OWN)]
+    weights = [
+        next(term.high for term in stage(shape(make(**changes), 9), 0, CLUSTER).terms if term.name == "weights")
+        for changes in ({}, OWN)
+    ]
     assert weights[1] == weights[0] / 2 + 2 * 32000 * 4096
 
 
 def test_what_linears_keep_has_eight_bits_and_what_attention_keeps_sixteen():
-    kept = {name: activations.layer(shape(make(**EIGHT, model__attention=name)), routed=False) for name in ("flash", "unfused")}
+    kept = {
+        name: activations.layer(shape(make(**EIGHT, model__attention=name)), routed=False)
+        for name in ("flash", "unfused")
+    }
     wide = 4096 * 4096
     assert kept["flash"]["attention output"] + kept["flash"]["attention output, quantized"] == 3 * wide
     assert kept["unfused"]["attention output"] == wide
@@ -108,15 +119,35 @@ def test_norms_of_queries_and_keys_keep_their_inputs():
 
 
 def test_a_plan_remembers_the_device_that_it_was_checked_for():
-    options = "--num-layers 4 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1"
-    command = ["pretrain_gpt.py", *f"{options} --lr 1e-4 --train-iters 10 --bf16 --tokenizer-type NullTokenizer --vocab-size 32000".split()]
-    plans = {name: preflight.check_command(command, world_size=1, device=name, target="megatron").plan for name in ("a100-80gb", "h100", None)}
-    work = {name: term.high for name, plan in plans.items() for term in preflight.estimate_memory(plan).stages[0].terms if term.name == "workspaces"}
+    options = (
+        "--num-layers 4 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+        "--max-position-embeddings 1024 --micro-batch-size 1"
+    )
+    command = [
+        "pretrain_gpt.py",
+        *f"{options} --lr 1e-4 --train-iters 10 --bf16 --tokenizer-type NullTokenizer --vocab-size 32000".split(),
+    ]
+    plans = {
+        name: preflight.check_command(command, world_size=1, device=name, target="megatron").plan
+        for name in ("a100-80gb", "h100", None)
+    }
+    work = {
+        name: term.high
+        for name, plan in plans.items()
+        for term in preflight.estimate_memory(plan).stages[0].terms
+        if term.name == "workspaces"
+    }
     assert work == {"a100-80gb": 72 * 2**20, "h100": 100 * 2**20, None: 100 * 2**20}
 
 
 def test_tensor_parallel_ranks_with_experts_of_their_own_hold_fewer_tokens_each():
-    tensor = {**MIXTURE, "layout__tensor": 4, "layout__expert": 2, "layout__expert_tensor": 4, "layout__sequence_parallel": True}
+    tensor = {
+        **MIXTURE,
+        "layout__tensor": 4,
+        "layout__expert": 2,
+        "layout__expert_tensor": 4,
+        "layout__sequence_parallel": True,
+    }
     parts, own = shape(make(**tensor)), shape(make(**tensor, layout__extended=True))
     assert parameters.stage(parts, 0).expert == parameters.stage(own, 0).expert
     assert activations.dispatched_tokens(parts) == 4 * activations.dispatched_tokens(own)
@@ -126,7 +157,9 @@ GRID = {"layout__tensor": 4, "layout__tensor_x": 2, "model__kernels": "torch-npu
 
 
 def test_two_dimensions_of_tensor_parallelism_divide_what_lies_between_linears_as_sequence_parallelism_does():
-    grid, split = (shape(make(**{**GRID, **more})) for more in ({}, {"layout__tensor_x": None, "layout__sequence_parallel": True}))
+    grid, split = (
+        shape(make(**{**GRID, **more})) for more in ({}, {"layout__tensor_x": None, "layout__sequence_parallel": True})
+    )
     assert activations.layer(grid, routed=False) == activations.layer(split, routed=False)
     assert parameters.stage(grid, 0) == parameters.stage(split, 0)
     assert loss.head_input(grid) == loss.head_input(split) / 2 + 2 * 4096 * 4096, "the output layer's input is gathered"
@@ -146,15 +179,24 @@ def test_a_width_that_is_no_size_is_no_estimate(size):
 
 
 def test_an_exchange_of_heads_for_tokens_keeps_attentions_output_twice():
-    plain, exchanged = (activations.layer(shape(make(layout__context=2, layout__exchanged=ranks)), routed=False) for ranks in (0, 2))
+    plain, exchanged = (
+        activations.layer(shape(make(layout__context=2, layout__exchanged=ranks)), routed=False) for ranks in (0, 2)
+    )
     assert exchanged["attention output, exchanged"] == plain["attention output"] == 2 * 2048 * 4096
     assert sum(exchanged.values()) == sum(plain.values()) + 2 * 2048 * 4096
 
 
-BLOCK = {"recompute__mode": "full", "recompute__method": "block", "layout__pipeline": 2, "layout__stages": ((3, 3), (3, 3))}
+BLOCK = {
+    "recompute__mode": "full",
+    "recompute__method": "block",
+    "layout__pipeline": 2,
+    "layout__stages": ((3, 3), (3, 3)),
+}
 
 
-@pytest.mark.parametrize(("layers", "whole"), [(0, (0, 0)), (1, (1, 0)), (2, (1, 1)), (3, (2, 1)), (6, (3, 3)), (9, (3, 3))])
+@pytest.mark.parametrize(
+    ("layers", "whole"), [(0, (0, 0)), (1, (1, 0)), (2, (1, 1)), (3, (2, 1)), (6, (3, 3)), (9, (3, 3))]
+)
 def test_chunks_share_the_layers_that_a_rank_recomputes(layers, whole):
     s = shape(make(**BLOCK, recompute__layers=layers, recompute__shared=True))
     assert tuple(sum(recomputed(s, v, 0, index) for index in range(3)) for v in (0, 1)) == whole
@@ -163,7 +205,9 @@ def test_chunks_share_the_layers_that_a_rank_recomputes(layers, whole):
 
 
 def test_layers_that_chunks_share_are_repeated_once():
-    shared, apart = (flops.step(shape(make(**BLOCK, recompute__layers=1, recompute__shared=on))) for on in (True, False))
+    shared, apart = (
+        flops.step(shape(make(**BLOCK, recompute__layers=1, recompute__shared=on))) for on in (True, False)
+    )
     assert apart.hardware - apart.model == 2 * (shared.hardware - shared.model)
 
 
@@ -177,10 +221,15 @@ def test_keys_are_repeated_where_more_ranks_exchange_heads_than_there_are(ranks,
 def test_norms_behind_and_a_gate_written_out_keep_more():
     plain, more = (shape(make(model__gate_kept=kept, model__post_norm=bool(kept))) for kept in (0, 4))
     for routed in (False, True):
-        before, after = (activations.layer(shape(make(**MIXTURE, model__post_norm=on)), routed=routed) for on in (False, True))
+        before, after = (
+            activations.layer(shape(make(**MIXTURE, model__post_norm=on)), routed=routed) for on in (False, True)
+        )
         assert sum(after.values()) - sum(before.values()) == 4 * 4096 * 4096
     wide = 2 * 4096 * 11008
-    assert sum(activations.layer(more, routed=False).values()) - sum(activations.layer(plain, routed=False).values()) == 4 * wide + 4 * 4096 * 4096
+    assert (
+        sum(activations.layer(more, routed=False).values()) - sum(activations.layer(plain, routed=False).values())
+        == 4 * wide + 4 * 4096 * 4096
+    )
     assert parameters.stage(more, 0).dense - parameters.stage(plain, 0).dense == 32 * 2 * 4096
 
 
@@ -195,5 +244,8 @@ def test_a_gate_without_a_kernel_keeps_its_parts_in_experts_too_unless_they_are_
     copies = 2 * (2 * 4096) * 1024
     assert sum(apart.values()) - sum(fused.values()) == 3 * copies, "two of the gate, and the product before its weight"
     again = {"recompute__mode": "selective", "recompute__modules": ("moe_act",)}
-    made = [sum(activations.layer(shape(make(**mixture, **again, model__gate_kept=kept)), routed=True).values()) for kept in (0, 2)]
+    made = [
+        sum(activations.layer(shape(make(**mixture, **again, model__gate_kept=kept)), routed=True).values())
+        for kept in (0, 2)
+    ]
     assert made[0] == made[1]

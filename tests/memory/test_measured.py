@@ -18,15 +18,18 @@ from preflight.source.text import InputError, Source
 
 GIB = 2**30
 ARGS = (
-    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
-    "--micro-batch-size 1 --global-batch-size 8 --bf16 --lr 1e-4 --train-iters 10 --tokenizer-type NullTokenizer --vocab-size 32000"
+    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+    "--max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --bf16 --lr 1e-4 --train-iters 10 "
+    "--tokenizer-type NullTokenizer --vocab-size 32000"
 )
 ASCEND = Cluster(device=Device("910", 64e9, 60 * GIB, vendor="ascend"))
 
 
 def test_a_measured_run_shifts_every_estimate(tmp_path):
     (tmp_path / "run.sh").write_text(f"python {ARGS}\n")
-    (tmp_path / "preflight.toml").write_text('device = "h100"\nworld-size = 8\n[measured]\nconfig = "run.sh"\npeak-gib = 20\n')
+    (tmp_path / "preflight.toml").write_text(
+        'device = "h100"\nworld-size = 8\n[measured]\nconfig = "run.sh"\npeak-gib = 20\n'
+    )
     checker = Checker(load_settings(tmp_path / "preflight.toml"), load())
     report = checker.check_source(Source.read(tmp_path / "run.sh"))
     stage = report.jobs[0].memory.worst

@@ -21,7 +21,12 @@ def term(s, name, rank=0):
     return sum(t.high for t in stage(s, rank, CLUSTER).terms if t.name.startswith(name))
 
 
-@given(micro=st.integers(1, 8), pipeline=st.sampled_from([1, 2, 4, 8]), tensor=st.sampled_from([1, 2, 4, 8]), full=st.booleans())
+@given(
+    micro=st.integers(1, 8),
+    pipeline=st.sampled_from([1, 2, 4, 8]),
+    tensor=st.sampled_from([1, 2, 4, 8]),
+    full=st.booleans(),
+)
 def test_terms_sum_to_the_totals(micro, pipeline, tensor, full):
     s = shape(
         make(
@@ -57,7 +62,17 @@ def test_activations_are_linear_in_the_micro_batch(micro):
 
 def test_recomputation_keeps_less():
     kept = [
-        term(shape(make(recompute__mode=mode, recompute__method=method, recompute__modules=("core_attn",), model__attention="unfused")), "activations")
+        term(
+            shape(
+                make(
+                    recompute__mode=mode,
+                    recompute__method=method,
+                    recompute__modules=("core_attn",),
+                    model__attention="unfused",
+                )
+            ),
+            "activations",
+        )
         for mode, method in (("none", None), ("selective", None), ("full", "uniform"))
     ]
     assert kept[0] > kept[1] > kept[2]
@@ -151,10 +166,16 @@ def test_terms_sum_whatever_keeps_the_states(optimizer, zero, owned, swapped, fs
         assert got.steady <= got.allocated_peak * (1 + 1e-9) and got.low <= got.allocated_peak
 
 
-@given(optimizer=st.sampled_from(["adam", "muon"]), zero=st.integers(1, 3), owned=st.sampled_from(["", "either", "all"]), shards=st.sampled_from([2, 8, 64]))
+@given(
+    optimizer=st.sampled_from(["adam", "muon"]),
+    zero=st.integers(1, 3),
+    owned=st.sampled_from(["", "either", "all"]),
+    shards=st.sampled_from([2, 8, 64]),
+)
 def test_more_shards_never_keep_more_states(optimizer, zero, owned, shards):
     few, many = (
-        shape(make(optimizer__name=optimizer, optimizer__zero=zero, optimizer__owned=owned, optimizer__shards=count)) for count in (shards, 2 * shards)
+        shape(make(optimizer__name=optimizer, optimizer__zero=zero, optimizer__owned=owned, optimizer__shards=count))
+        for count in (shards, 2 * shards)
     )
     for name in ("weights", "gradients", "master", "optimizer states"):
         assert term(many, name) <= term(few, name) * (1 + 1e-9)
@@ -162,5 +183,8 @@ def test_more_shards_never_keep_more_states(optimizer, zero, owned, shards):
 
 @given(parts=st.sampled_from([1, 2, 16, 64]))
 def test_more_parts_of_swapped_states_never_need_more(parts):
-    few, many = (shape(make(optimizer__zero=1, optimizer__shards=8, optimizer__swapped=count, model__sequence=64)) for count in (parts, 2 * parts))
+    few, many = (
+        shape(make(optimizer__zero=1, optimizer__shards=8, optimizer__swapped=count, model__sequence=64))
+        for count in (parts, 2 * parts)
+    )
     assert stage(many, 0, CLUSTER).allocated_peak <= stage(few, 0, CLUSTER).allocated_peak

@@ -8,15 +8,18 @@ import preflight
 from preflight.memory import Stage
 
 RUN = (
-    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 4096 --max-position-embeddings 4096 "
-    "--micro-batch-size 1 --global-batch-size {batch} --bf16 --lr 1e-4 --train-iters 10 --vocab-size 128000 --make-vocab-size-divisible-by 1 "
-    "--tokenizer-type NullTokenizer --untie-embeddings-and-output-weights --use-flash-attn --use-mcore-models {more}"
+    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 4096 "
+    "--max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size {batch} --bf16 --lr 1e-4 --train-iters 10 "
+    "--vocab-size 128000 --make-vocab-size-divisible-by 1 --tokenizer-type NullTokenizer "
+    "--untie-embeddings-and-output-weights --use-flash-attn --use-mcore-models {more}"
 )
 VIRTUAL = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
 
 
 def stages(target: str, batch: int = 2, more: str = "") -> tuple[Stage, ...]:
-    report = preflight.check_command(RUN.format(batch=batch, more=more).split(), world_size=2 if more else 1, device="910b", target=target)
+    report = preflight.check_command(
+        RUN.format(batch=batch, more=more).split(), world_size=2 if more else 1, device="910b", target=target
+    )
     memory = report.jobs[0].memory
     assert memory.stages, memory.unknown
     return memory.stages
@@ -33,7 +36,8 @@ def test_the_loss_kept_a_copy_of_the_logits_before_2_2(release, bytes_per_logit)
 
 
 @pytest.mark.parametrize(
-    ("target", "together"), [("mindspeed-llm@2.0.0", True), ("mindspeed-llm@2.2.0", False), ("megatron@0.9", True), ("megatron@0.10", False)]
+    ("target", "together"),
+    [("mindspeed-llm@2.0.0", True), ("mindspeed-llm@2.2.0", False), ("megatron@0.9", True), ("megatron@0.10", False)],
 )
 def test_as_many_micro_batches_as_stages_ran_all_forward_first(target, together):
     last = stages(target, batch=2, more=VIRTUAL)[-1]

@@ -12,14 +12,23 @@ from preflight.memory import estimate
 from preflight.memory.shape import Missing, shape
 from preflight.run.cluster import Cluster, Device
 
-CLUSTERS = (Cluster(device=Device("test", 80e9, 79e9)), Cluster(device=Device("910", 64e9, 60e9, vendor="ascend")), Cluster())
+CLUSTERS = (
+    Cluster(device=Device("test", 80e9, 79e9)),
+    Cluster(device=Device("910", 64e9, 60e9, vendor="ascend")),
+    Cluster(),
+)
 SIZE = st.sampled_from([0, 1, 2, 3, 8, 64, -1, 10**12, 1 << 60, True, 2.5, "4", None])
+# fmt: off
 FIELDS = (
-    *("model__hidden", "model__heads", "model__query_groups", "model__head_dim", "model__ffn", "model__vocab", "model__sequence", "model__experts"),
-    *("model__top_k", "model__expert_ffn", "model__shared_ffn", "model__mtp", "model__positions", "model__lora_rank", "layout__tensor", "layout__context"),
-    *("layout__expert", "layout__expert_tensor", "layout__data", "layout__group", "layout__sequence_splits", "batch__micro", "batch__count"),
+    *("model__hidden", "model__heads", "model__query_groups", "model__head_dim", "model__ffn", "model__vocab",
+        "model__sequence", "model__experts"),
+    *("model__top_k", "model__expert_ffn", "model__shared_ffn", "model__mtp", "model__positions", "model__lora_rank",
+        "layout__tensor", "layout__context"),
+    *("layout__expert", "layout__expert_tensor", "layout__data", "layout__group", "layout__sequence_splits",
+        "batch__micro", "batch__count"),
     *("optimizer__shards", "optimizer__expert_shards", "recompute__layers", "layout__deferred"),
 )
+# fmt: on
 ROW = st.lists(st.integers(-1, 5), min_size=1, max_size=4)
 
 
@@ -29,16 +38,28 @@ def plans(draw):
     rows = draw(st.lists(ROW, max_size=3))
     stages = tuple(map(tuple, rows)) or ((4, 4),)
     changes |= {"layout__stages": stages, "layout__pipeline": draw(st.sampled_from([len(stages[0]), 1, 0]))}
-    changes["layout__schedule"] = draw(st.sampled_from(["1f1b", "interleaved", "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", "seqvpp"]))
+    changes["layout__schedule"] = draw(
+        st.sampled_from(["1f1b", "interleaved", "gpipe", "zero-bubble-v", "dual-pipe-v", "seqpipe", "seqvpp"])
+    )
     changes["recompute__mode"] = draw(st.sampled_from(["none", "full", "selective"]))
     changes["recompute__shared"] = draw(st.booleans())
     changes["recompute__method"] = draw(st.sampled_from([None, "uniform", "block"]))
     changes["model__expert_layers"] = draw(st.sampled_from([(), (True,), (False, True) * 4]))
     changes["model__latent"] = draw(st.booleans())
-    changes |= {"model__kv_lora_rank": draw(SIZE), "model__qk_nope_dim": 64, "model__qk_rope_dim": 64, "model__v_dim": draw(SIZE)}
+    changes |= {
+        "model__kv_lora_rank": draw(SIZE),
+        "model__qk_nope_dim": 64,
+        "model__qk_rope_dim": 64,
+        "model__v_dim": draw(SIZE),
+    }
     changes["optimizer__zero"] = draw(st.integers(0, 3))
     changes["inference__enabled"] = draw(st.booleans())
-    changes |= {"inference__batch": draw(SIZE), "inference__length": draw(SIZE), "inference__block_size": draw(SIZE), "inference__blocks": draw(SIZE)}
+    changes |= {
+        "inference__batch": draw(SIZE),
+        "inference__length": draw(SIZE),
+        "inference__block_size": draw(SIZE),
+        "inference__blocks": draw(SIZE),
+    }
     return make(**changes)
 
 
@@ -50,7 +71,9 @@ def test_never_a_crash_and_never_nonsense(plan, cluster):
     for stage in result.stages:
         assert all(math.isfinite(term.high) and 0 <= term.low <= term.high for term in stage.terms), stage.terms
         assert 0 < stage.allocated_peak <= stage.required
-        assert sum(t.high for t in stage.terms) == stage.required or math.isclose(sum(t.high for t in stage.terms), stage.required, rel_tol=1e-9)
+        assert sum(t.high for t in stage.terms) == stage.required or math.isclose(
+            sum(t.high for t in stage.terms), stage.required, rel_tol=1e-9
+        )
 
 
 def test_a_schedule_of_many_micro_batches_is_counted_not_walked():

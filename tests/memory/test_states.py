@@ -15,7 +15,12 @@ from preflight.run.cluster import Cluster, Device
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 TABLE = 32000 * 4096
 SHARDED = {"optimizer__zero": 1, "optimizer__shards": 8}
-FOLDED = {"layout__pipeline": 4, "layout__stages": ((4,) * 4,) * 2, "layout__schedule": "dual-pipe-v", "batch__count": 16}
+FOLDED = {
+    "layout__pipeline": 4,
+    "layout__stages": ((4,) * 4,) * 2,
+    "layout__schedule": "dual-pipe-v",
+    "batch__count": 16,
+}
 
 
 def rank(index=0, architecture=0, **changes):
@@ -26,7 +31,9 @@ def sizes(index=0, **changes):
     return {term.name: term.high for term in rank(index, **changes).terms}
 
 
-@pytest.mark.parametrize(("first", "second", "both"), [("fp32", None, 8), ("bf16", None, 4), ("bf16", "fp32", 6), ("fp8", "fp16", 3)])
+@pytest.mark.parametrize(
+    ("first", "second", "both"), [("fp32", None, 8), ("bf16", None, 4), ("bf16", "fp32", 6), ("fp8", "fp16", 3)]
+)
 def test_two_moments_may_be_of_two_types(first, second, both):
     kept = rank(precision__states=first, precision__second=second)
     assert sum(term.high for term in kept.terms if term.name == "optimizer states") == both * kept.parameters
@@ -34,7 +41,9 @@ def test_two_moments_may_be_of_two_types(first, second, both):
 
 def test_muon_keeps_one_moment_of_matrices_and_two_of_tables():
     whole, muon = sizes(), sizes(optimizer__name="muon")
-    assert whole["optimizer states"] - muon["optimizer states"] == pytest.approx(4 * (parameters.stage(shape(make()), 0).total - 2 * TABLE))
+    assert whole["optimizer states"] - muon["optimizer states"] == pytest.approx(
+        4 * (parameters.stage(shape(make()), 0).total - 2 * TABLE)
+    )
     assert muon["master weights"] == whole["master weights"]
 
 
@@ -77,7 +86,9 @@ def test_fully_sharded_layers_are_whole_at_work_and_tables_until_the_end():
     assert sizes(optimizer__zero=3, optimizer__shards=8)["gathered weights"] == pytest.approx((2 * 2 + 4) * layer)
     fsdp = {"optimizer__fsdp": "megatron-fsdp", "optimizer__shards": 8}
     assert sizes(optimizer__zero=3, **fsdp)["gathered weights"] == pytest.approx((2 * 2 + 4) * layer + 2 * 2 * TABLE)
-    assert sizes(optimizer__zero=3, optimizer__double_buffer=True, **fsdp)["gathered weights"] == pytest.approx((2 * 2 + 8) * layer + 4 * TABLE)
+    assert sizes(optimizer__zero=3, optimizer__double_buffer=True, **fsdp)["gathered weights"] == pytest.approx(
+        (2 * 2 + 8) * layer + 4 * TABLE
+    )
     assert sizes(optimizer__zero=2, **fsdp)["gathered weights"] == pytest.approx(4 * layer)
     assert "gathered weights" not in sizes(optimizer__zero=1, **fsdp)
 
@@ -98,9 +109,9 @@ def test_deterministic_mode_is_fused_from_hopper_on(architecture, may_fall_back)
 
 
 COMMON = (
-    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
-    "--micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 --tokenizer-type NullTokenizer --vocab-size 32000 "
-    "--position-embedding-type rope --use-distributed-optimizer "
+    "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+    "--max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4 --train-iters 10 "
+    "--tokenizer-type NullTokenizer --vocab-size 32000 --position-embedding-type rope --use-distributed-optimizer "
 )
 
 
@@ -110,21 +121,29 @@ def verdict(options, target):
 
 
 def test_dual_pipe_splits_into_a_v():
-    memory, plan = verdict("--pipeline-model-parallel-size 2 --schedules-method dualpipev --noop-layers 7", "mindspeed-llm")
+    memory, plan = verdict(
+        "--pipeline-model-parallel-size 2 --schedules-method dualpipev --noop-layers 7", "mindspeed-llm"
+    )
     assert plan.layout.stages.raw == ((2, 2), (1, 2))
     assert len(memory.stages) == 2
 
 
 LATENT = (
-    "--multi-latent-attention --q-lora-rank 256 --kv-lora-rank 128 --qk-head-dim 64 --qk-pos-emb-head-dim 32 --v-head-dim 64 --use-flash-attn "
-    "--spec mindspeed_llm.tasks.models.spec.deepseek_spec layer_spec --sequence-parallel "
+    "--multi-latent-attention --q-lora-rank 256 --kv-lora-rank 128 --qk-head-dim 64 --qk-pos-emb-head-dim 32 "
+    "--v-head-dim 64 --use-flash-attn --spec mindspeed_llm.tasks.models.spec.deepseek_spec layer_spec "
+    "--sequence-parallel "
 )
 
 
 def test_what_may_be_gone_at_the_peak_is_in_the_high_end_only():
     plain, _ = verdict(LATENT, "mindspeed-llm")
     swapped, plan = verdict(LATENT + "--recompute-mla-up-proj --mla-swap-core-attn-out", "mindspeed-llm")
-    assert plan.recompute.doubtful.raw == ("query key value", "key value up", "attention output", "attention output, padded")
+    assert plan.recompute.doubtful.raw == (
+        "query key value",
+        "key value up",
+        "attention output",
+        "attention output, padded",
+    )
     low = {term.name: (term.low, term.high) for term in swapped.worst.terms}
     for term in plain.worst.terms:
         if term.kind == "dynamic":
@@ -135,13 +154,17 @@ def test_what_may_be_gone_at_the_peak_is_in_the_high_end_only():
 def test_padded_heads_replace_the_projection_and_are_cut_to_size():
     sizes = {"model__latent": True, "model__q_lora_rank": 256, "model__kv_lora_rank": 128, "model__v_dim": 64}
     sizes |= {"model__qk_nope_dim": 64, "model__qk_rope_dim": 32, "layout__tensor": 2}
-    plain, padded = (activations.attention(shape(make(**sizes, model__padded_dims=dims))) for dims in (None, (128, 128)))
+    plain, padded = (
+        activations.attention(shape(make(**sizes, model__padded_dims=dims))) for dims in (None, (128, 128))
+    )
     heads = 2 * 4096 * 16  # bytes of one number per token and head
     assert (plain["query key value"], plain["key value up"]) == (heads * (96 + 96 + 64), heads * (64 + 64))
     assert (padded["query key value"], padded["attention output, padded"]) == (heads * 3 * 128, heads * 128)
     assert padded["attention output"] == plain["attention output"] == heads * 64
     assert "key value up" not in padded
-    recomputed = shape(make(**sizes, model__padded_dims=(128, 128), recompute__mode="selective", recompute__modules=("core_attn",)))
+    recomputed = shape(
+        make(**sizes, model__padded_dims=(128, 128), recompute__mode="selective", recompute__modules=("core_attn",))
+    )
     assert "attention output, padded" not in activations.layer(recomputed, routed=False)
 
 
@@ -151,7 +174,11 @@ def test_padded_heads_replace_the_projection_and_are_cut_to_size():
         ("--swap-optimizer", "mindspeed-llm", True),
         ("--optimizer muon", "megatron@0.20.0", True),
         ("--optimizer muon --muon-scalar-optimizer lion", "megatron@0.20.0", False),
-        ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor", "megatron@0.20.0", True),
+        (
+            "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor",
+            "megatron@0.20.0",
+            True,
+        ),
         ("--use-torch-fsdp2", "megatron@0.20.0", False),
         ("--swap-attention --use-flash-attn", "mindspeed-llm", False),
         ("--quant-grads", "mindspeed-llm", False),
@@ -177,7 +204,10 @@ def test_experts_have_a_wider_low_bound():
         assert found.low == pytest.approx(share * sum(term.low for term in found.terms if term.kind != "device"))
 
 
-@pytest.mark.parametrize("changes", [{"recompute__modules": ("mlp",)}, {"recompute__operators": ((("fc1 output", "activation output"), ((32,),)),)}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"recompute__modules": ("mlp",)}, {"recompute__operators": ((("fc1 output", "activation output"), ((32,),)),)}],
+)
 def test_what_is_recomputed_is_there_again_in_the_backward_of_its_layer(changes):
     wide = {"model__cross_entropy": "te", "model__vocab": 1024}  # so that the backward of a layer is the worst moment
     plain, again = sizes(**wide), sizes(**wide, recompute__mode="selective", **changes)

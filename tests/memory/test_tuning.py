@@ -1,4 +1,5 @@
-"""Adapters, preference pairs, unpadded samples and recomputed operators change the terms that they should, and no others."""
+"""Adapters, preference pairs, unpadded samples and recomputed operators change the terms that they should,
+and no others."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ def test_a_preference_pair_is_two_sequences_beside_a_frozen_model():
 
 def test_unpadded_samples_make_a_range_and_never_an_error_by_themselves():
     sharded = {"optimizer__zero": 1, "optimizer__shards": 8, "batch__varying": True}
-    assert estimate(make(**sharded, batch__micro=8), CLUSTER).unknown[0].startswith("the length of the samples is not known")
+    assert (
+        estimate(make(**sharded, batch__micro=8), CLUSTER)
+        .unknown[0]
+        .startswith("the length of the samples is not known")
+    )
     little = estimate(make(**sharded, recompute__mode="full", recompute__method="uniform", batch__micro=2), CLUSTER)
     assert little.worst.low < 0.92 * little.worst.allocated_peak
 
@@ -88,14 +93,18 @@ BESIDE = (r"'feed_forward\.w2\.reshape'", r"'feed_forward\.w1\.reshape'")
     ],
 )
 def test_patterns_free_what_their_operators_made(patterns, gone):
-    report = preflight.check_text(YAML.format(patterns=patterns), world_size=8, device="910b", target="mindformers@1.5.0")
+    report = preflight.check_text(
+        YAML.format(patterns=patterns), world_size=8, device="910b", target="mindformers@1.5.0"
+    )
     kept = kept_layers(shape(report.plan), 0)
     assert {"activation output", "gate activation", "norm 2 output"} - set(kept) == gone
 
 
 def test_swapped_activations_may_be_gone():
     result = estimate(make(recompute__offload=True, batch__micro=64, optimizer__zero=1, optimizer__shards=8), CLUSTER)
-    assert result.verdict == "unknown" and result.unknown[0].startswith("how much of the activations is swapped out or made again is not known")
+    assert result.verdict == "unknown" and result.unknown[0].startswith(
+        "how much of the activations is swapped out or made again is not known"
+    )
 
 
 def test_what_does_not_fit_without_a_single_token_does_not_fit():

@@ -21,7 +21,9 @@ def test_llama2_7b_has_its_published_number_of_parameters(plan):
 
 
 def test_llama2_13b_has_its_published_number_of_parameters(plan):
-    thirteen = plan(model__hidden=5120, model__heads=40, model__query_groups=40, model__ffn=13824, layout__stages=((40,),))
+    thirteen = plan(
+        model__hidden=5120, model__heads=40, model__query_groups=40, model__ffn=13824, layout__stages=((40,),)
+    )
     assert parameters.model(shape(thirteen)) == pytest.approx(13_015_864_320)
 
 
@@ -38,7 +40,9 @@ def test_zero_paper_example(plan, zero, expected):
     assert got == pytest.approx(expected, abs=0.001)
 
 
-@pytest.mark.parametrize(("shards", "gradients", "expected"), [(1, "none", 70.0), (8, "none", 8.75), (8, "fp16", 22.75)])
+@pytest.mark.parametrize(
+    ("shards", "gradients", "expected"), [(1, "none", 70.0), (8, "none", 8.75), (8, "fp16", 22.75)]
+)
 def test_mindspore_ten_bytes_a_parameter(plan, shards, gradients, expected):
     """fp16 weights with fp32 moments; optimizer parallel shards both; gradients stay whole with a pipeline."""
     got = steady(
@@ -63,7 +67,15 @@ def test_model_flops_per_token_of_llama2(plan):
     seven = shape(plan(layout__data=1, batch__count=1))
     assert flops.step(seven).model / 4096 == pytest.approx(46.1e9, rel=0.002)
     thirteen = shape(
-        plan(model__hidden=5120, model__heads=40, model__query_groups=40, model__ffn=13824, layout__stages=((40,),), layout__data=1, batch__count=1)
+        plan(
+            model__hidden=5120,
+            model__heads=40,
+            model__query_groups=40,
+            model__ffn=13824,
+            layout__stages=((40,),),
+            layout__data=1,
+            batch__count=1,
+        )
     )
     assert flops.step(thirteen).model / 4096 == pytest.approx(87.2e9, rel=0.002)
 
@@ -103,7 +115,15 @@ GPT = {
 )
 def test_published_bytes_of_a_layer(plan, tensor, sequence_parallel, recompute, factor, scores):
     """sbh(34 + 5as/h) and its forms under tensor and sequence parallelism and selective recomputation."""
-    s = shape(plan(**GPT, layout__tensor=tensor, layout__sequence_parallel=sequence_parallel, recompute__mode=recompute, recompute__modules=("core_attn",)))
+    s = shape(
+        plan(
+            **GPT,
+            layout__tensor=tensor,
+            layout__sequence_parallel=sequence_parallel,
+            recompute__mode=recompute,
+            recompute__modules=("core_attn",),
+        )
+    )
     expected = 4096 * 4096 * factor + scores * 32 * 4096**2
     assert sum(activations.layer(s, False).values()) == pytest.approx(expected)
 
@@ -134,10 +154,19 @@ def test_interleaving_keeps_its_published_share_more(plan):
 
 
 def test_what_the_published_utilisation_implies(plan):
-    """4695 tokens/s at 57 % is a device of 380 TFLOP/s; the 13B run's 55.4 % is one of 403: they contradict each other."""
+    """4695 tokens/s at 57 % is a device of 380 TFLOP/s; the 13B run's 55.4 % is one of 403:
+    they contradict each other."""
     seven = flops.step(shape(plan(layout__data=1, batch__count=1))).model / 4096 * 4695 / 0.57
     thirteen = shape(
-        plan(model__hidden=5120, model__heads=40, model__query_groups=40, model__ffn=13824, layout__stages=((40,),), layout__data=1, batch__count=1)
+        plan(
+            model__hidden=5120,
+            model__heads=40,
+            model__query_groups=40,
+            model__ffn=13824,
+            layout__stages=((40,),),
+            layout__data=1,
+            batch__count=1,
+        )
     )
     other = flops.step(thirteen).model / 4096 * 2562 / 0.554
     assert seven == pytest.approx(380e12, rel=0.005)

@@ -9,13 +9,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "NO_COLOR", "FORCE_COLOR")}
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "NO_COLOR", "FORCE_COLOR")
+}
 
 
 def run(words: Sequence[str | Path], cwd: Path, code: int | None = 0) -> str:
     """Run a program; its output, both streams. Raises AssertionError for another exit code."""
-    done = subprocess.run([str(word) for word in words], cwd=cwd, env=CLEAN, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    assert code is None or done.returncode == code, f"{' '.join(map(str, words))} gave {done.returncode}:\n{done.stdout[-4000:]}"
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=CLEAN,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    assert code is None or done.returncode == code, (
+        f"{' '.join(map(str, words))} gave {done.returncode}:\n{done.stdout[-4000:]}"
+    )
     return done.stdout
 
 

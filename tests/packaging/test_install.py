@@ -35,15 +35,22 @@ def git_url(environment: Environment, checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("install", [from_path, editable, wheel_from_sdist, git_url], ids=lambda f: f.__name__)
-def test_install(install: Callable[[Environment, Path], None], environment: Environment, checkout: Path, tmp_path: Path) -> None:
+def test_install(
+    install: Callable[[Environment, Path], None], environment: Environment, checkout: Path, tmp_path: Path
+) -> None:
     before = environment.packages
     install(environment, checkout)
     assert environment.preflight("--version") == f"preflight {preflight.__version__}\n"
     for name in ("rules", "schemas", "tests"):
         assert "ModuleNotFoundError" in run([environment.bin / "python", "-c", f"import {name}"], tmp_path, 1)
-    ours = {name for name in environment.packages - before if "preflight" in name and not name.startswith("__editable__")}
+    ours = {
+        name for name in environment.packages - before if "preflight" in name and not name.startswith("__editable__")
+    }
     assert ours - {"preflight"} == {f"preflight_llm-{preflight.__version__}.dist-info"}
-    for example, found in (("mindformers/run_llama2_7b.yaml", "run_llama2_7b.yaml:"), ("megatron/model_config.yaml", "model_config.yaml:")):
+    for example, found in (
+        ("mindformers/run_llama2_7b.yaml", "run_llama2_7b.yaml:"),
+        ("megatron/model_config.yaml", "model_config.yaml:"),
+    ):
         assert found in environment.preflight("check", checkout / "examples" / example, cwd=tmp_path, code=1)
     assert "per-file" in environment.preflight("schema", "settings")
     assert "## Why is this bad?" in environment.preflight("explain", "device-count")
@@ -67,7 +74,10 @@ def test_what_is_installed_is_small_and_has_no_extra_in_it(environment: Environm
 def test_without_an_entry_point_there_are_no_rules_and_no_pass(environment: Environment, checkout: Path) -> None:
     environment.pip("install", "-q", checkout)
     environment.pip("uninstall", "-q", "-y", "preflight-llm")
-    program = "import sys; sys.argv = ['preflight', 'check', 'examples/megatron/model_config.yaml']; from preflight.cli import main; main()"
+    program = (
+        "import sys; sys.argv = ['preflight', 'check', 'examples/megatron/model_config.yaml']; "
+        "from preflight.cli import main; main()"
+    )
     told = run([environment.bin / "python", "-c", program], checkout, code=None)
     assert "no rules are loaded" in told or "ModuleNotFoundError" in told or "nothing was checked" in told
     assert "Found nothing" not in told

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.slow
 ACME = ROOT / "tests" / "plugin" / "acme"
 
 
-def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_one_is_fatal(environment: Environment, checkout: Path, tmp_path: Path) -> None:
+def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_one_is_fatal(
+    environment: Environment, checkout: Path, tmp_path: Path
+) -> None:
     acme = shutil.copytree(ACME, tmp_path / "acme")
     environment.pip("install", "-q", f"{checkout}[layouts]", acme)
     run_yaml = tmp_path / "run.yaml"
@@ -21,7 +23,10 @@ def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_o
     def preflight(*words: str, code: int) -> str:
         return environment.preflight(*words, cwd=tmp_path, code=code)
 
-    assert preflight("check", "run.yaml", "-f", "csv", code=0) == "path,line,rule,severity,message\nrun.yaml,1,acme-no-seed,warning,the run has no seed\n"
+    assert (
+        preflight("check", "run.yaml", "-f", "csv", code=0)
+        == "path,line,rule,severity,message\nrun.yaml,1,acme-no-seed,warning,the run has no seed\n"
+    )
     assert "device      acme-one" in preflight("show", "run.yaml", "--device", "A1", code=0)
     assert "DP 8 · TP 1 · PP 1 · CP 1 on 8 devices" in preflight("show", "run.yaml", code=0)
     assert "Acme handbook, section 4" in preflight("explain", "acme-no-seed", code=0)
@@ -33,7 +38,10 @@ def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_o
     source.write_text(source.read_text() + "\nraise RuntimeError('out of order')\n")
     environment.pip("install", "-q", "--force-reinstall", "--no-deps", acme)
     told = preflight("check", "run.yaml", code=3)
-    assert told == "preflight: plugin 'acme' of acme-preflight 1.2.3 (acme_preflight) cannot be loaded: RuntimeError: out of order\n"
+    assert told == (
+        "preflight: plugin 'acme' of acme-preflight 1.2.3 (acme_preflight) cannot be loaded: RuntimeError: "
+        "out of order\n"
+    )
 
     source.write_text("from preflight import hookimpl\n\n\n@hookimpl\ndef preflight_rulez():\n    return []\n")
     environment.pip("install", "-q", "--force-reinstall", "--no-deps", acme)

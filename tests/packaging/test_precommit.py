@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 from environments import run
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("pre-commit") is None, reason="pre-commit is not installed")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("pre-commit") is None, reason="pre-commit is not installed"),
+]
 
-HEAD = "MODEL_ARGS:\n  --num-layers: 32\n  --hidden-size: 4096\n  --num-attention-heads: 32\n  --seq-length: 4096\n  --max-position-embeddings: 4096\n"
+HEAD = (
+    "MODEL_ARGS:\n  --num-layers: 32\n  --hidden-size: 4096\n  --num-attention-heads: 32\n  --seq-length: 4096\n"
+    "  --max-position-embeddings: 4096\n"
+)
 GOOD = HEAD + "  --micro-batch-size: 1\n  --global-batch-size: 64\n  --train-iters: 10\n  --lr: 1.0e-4\n"
 BLOCKED = GOOD + "  --tensor-model-parallel-size: 3\n"
 FIXABLE = GOOD + "  --recompute-granularity: full\n  --recompute-num-layers: 1\n"
@@ -21,7 +27,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "user"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    for words in (["init", "-q", "-b", "main"], ["config", "user.name", "t"], ["config", "user.email", "t@example.com"]):
+    for words in (
+        ["init", "-q", "-b", "main"],
+        ["config", "user.name", "t"],
+        ["config", "user.email", "t@example.com"],
+    ):
         run(["git", *words], folder)
     (folder / "notes.yaml").write_text("title: nothing to do with training\n")
     return folder
@@ -42,7 +52,9 @@ def test_try_repo_finds_the_fault(repository: Path, checkout: Path) -> None:
 
 def test_commits_are_blocked_and_fixed(repository: Path, checkout: Path) -> None:
     revision = run(["git", "rev-parse", "HEAD"], checkout).strip()
-    hooks = f"repos:\n- repo: file://{checkout}\n  rev: {revision}\n  hooks:\n  - id: preflight-fix\n  - id: preflight\n"
+    hooks = (
+        f"repos:\n- repo: file://{checkout}\n  rev: {revision}\n  hooks:\n  - id: preflight-fix\n  - id: preflight\n"
+    )
     (repository / ".pre-commit-config.yaml").write_text(hooks)
     run(["pre-commit", "install"], repository)
     assert "Passed" in commit(repository, "model_config.yaml", GOOD, 0)

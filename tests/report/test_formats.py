@@ -37,24 +37,34 @@ def report(make):
 def test_sarif_names_place_rule_and_fix(report):
     run = json.loads(sarif.render(report))["runs"][0]
     result = run["results"][0]
-    assert result["ruleId"] == "toy-devices" and run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "toy-devices"
+    assert (
+        result["ruleId"] == "toy-devices" and run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "toy-devices"
+    )
     region = result["locations"][0]["physicalLocation"]["region"]
     assert (region["startLine"], region["startColumn"], region["endColumn"]) == (2, 7, 8)
     change = result["fixes"][0]["artifactChanges"][0]
-    assert change["artifactLocation"]["uri"] == "conf/run%2C1.yaml" and change["replacements"][0]["insertedContent"]["text"] == "2"
+    assert (
+        change["artifactLocation"]["uri"] == "conf/run%2C1.yaml"
+        and change["replacements"][0]["insertedContent"]["text"] == "2"
+    )
 
 
 def test_sarif_names_no_home_but_the_one_that_is_installed(report, monkeypatch):
     said = {"Project-URL": "Repository, https://git.example.com/preflight"}
     monkeypatch.setattr(distribution, "metadata", lambda name: message(said))
-    assert json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]["informationUri"] == said["Project-URL"].partition(", ")[2]
+    assert (
+        json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]["informationUri"]
+        == said["Project-URL"].partition(", ")[2]
+    )
     monkeypatch.setattr(distribution, "metadata", lambda name: message({}))
     driver = json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]
     assert "informationUri" not in driver and driver["rules"][0]["help"]["markdown"].startswith("# toy-devices")
 
 
 def test_sarif_describes_the_suppression_that_is_not_needed_as_well(make):
-    run = json.loads(sarif.render(make("toy: true\ndata: 16  # preflight: ignore[toy-name] it is a title\ntensor: 1\n")))["runs"][0]
+    run = json.loads(
+        sarif.render(make("toy: true\ndata: 16  # preflight: ignore[toy-name] it is a title\ntensor: 1\n"))
+    )["runs"][0]
     (result,) = run["results"]
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "unused-suppression"
 

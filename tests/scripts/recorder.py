@@ -12,7 +12,9 @@ RECORDER = """#!/bin/bash
 """
 
 
-def commands(script: Path, folder: Path, arguments: tuple[str, ...] = (), environment: dict[str, str] | None = None) -> list[list[str]]:
+def commands(
+    script: Path, folder: Path, arguments: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> list[list[str]]:
     """The command lines that bash starts for a script, in order."""
     tools, record = folder / "tools", folder / "record"
     tools.mkdir(exist_ok=True)
@@ -20,6 +22,20 @@ def commands(script: Path, folder: Path, arguments: tuple[str, ...] = (), enviro
         (tools / name).write_text(RECORDER)
         (tools / name).chmod(0o755)
     record.write_bytes(b"")
-    known = {"PATH": f"{tools}:/usr/bin:/bin", "RECORD": str(record), "HOME": str(folder), "LC_ALL": "C.UTF-8", **(environment or {})}
-    subprocess.run(["bash", str(script), *arguments], cwd=script.parent, env=known, timeout=20, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    known = {
+        "PATH": f"{tools}:/usr/bin:/bin",
+        "RECORD": str(record),
+        "HOME": str(folder),
+        "LC_ALL": "C.UTF-8",
+        **(environment or {}),
+    }
+    subprocess.run(
+        ["bash", str(script), *arguments],
+        cwd=script.parent,
+        env=known,
+        timeout=20,
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     return [text.split("\0")[:-1] for text in os.fsdecode(record.read_bytes()).split("\1\0")[:-1]]

@@ -56,7 +56,10 @@ CASES = {
     ),
     "a new option in an array": (Edit("set", ("--split-at",), ["a", "b c"]), "+    --split-at a 'b c'"),
     "another name": (Edit("rename", ("--split",), "--splits"), "-    --split 99,1,0 +    --splits 99,1,0"),
-    "a variable of the environment": (Edit("set", ("CUDA_DEVICE_MAX_CONNECTIONS",), "1"), "+export CUDA_DEVICE_MAX_CONNECTIONS=1"),
+    "a variable of the environment": (
+        Edit("set", ("CUDA_DEVICE_MAX_CONNECTIONS",), "1"),
+        "+export CUDA_DEVICE_MAX_CONNECTIONS=1",
+    ),
 }
 
 
@@ -65,7 +68,11 @@ def test_an_edit_lands_where_a_person_would_make_it(name: str) -> None:
     edit, expected = CASES[name]
     before = load_script(Source(SCRIPT, "run.sh"))[0]
     text = splice(SCRIPT, splices(before, (edit,)))
-    changed = [line for line in difflib.unified_diff(SCRIPT.split("\n"), text.split("\n"), lineterm="", n=0) if not line.startswith(("---", "+++", "@@"))]
+    changed = [
+        line
+        for line in difflib.unified_diff(SCRIPT.split("\n"), text.split("\n"), lineterm="", n=0)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
     assert " ".join(changed) == expected
     after = load_script(Source(text, "run.sh"))[0]
     assert _flags(before, str(edit.key[0])) == _flags(after, str(edit.key[0]), str(edit.value))
@@ -86,11 +93,19 @@ def _flags(document: Document, *without: str) -> dict[str, list[str]]:
 
 
 REFUSED = {
-    "a value with blanks in an unquoted group": ('A="--name x"\ntorchrun t.py $A\n', Edit("set", ("--name",), "a b"), "fall apart"),
+    "a value with blanks in an unquoted group": (
+        'A="--name x"\ntorchrun t.py $A\n',
+        Edit("set", ("--name",), "a b"),
+        "fall apart",
+    ),
     "a computed value": ("torchrun t.py --n $((2*3))\n", Edit("set", ("--n",), 4), "put together"),
     "an unknown value": ("torchrun t.py --n $N\n", Edit("set", ("--n",), 4), "put together"),
     "a flag that is not there": ("torchrun t.py --n 1\n", Edit("remove", ("--m",)), "not there"),
-    "a flag of one branch": ('if x; then A="--n 1"; fi\ntorchrun t.py $A --m\n', Edit("remove", ("--n",)), "put together"),
+    "a flag of one branch": (
+        'if x; then A="--n 1"; fi\ntorchrun t.py $A --m\n',
+        Edit("remove", ("--n",)),
+        "put together",
+    ),
 }
 
 

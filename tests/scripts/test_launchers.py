@@ -11,6 +11,7 @@ from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
 from preflight.source.text import Source
 
+# fmt: off
 COMMANDS = {
     "pretrain_gpt.py --num-layers 32": ("", "pretrain_gpt.py", ["--num-layers", "32"], []),
     "python -u train.py --b": ("python", "train.py", ["--b"], [1]),
@@ -18,10 +19,12 @@ COMMANDS = {
     "torchrun --nproc_per_node=8 --nnodes=2 -m pkg.train --a=1": ("torchrun", "pkg.train", ["--a=1"], [16]),
     "torchrun --standalone --nproc-per-node gpu a.py": ("torchrun", "a.py", [], ["gpu"]),
     "torchrun --nnodes 1:4 --nproc-per-node 8 a.py": ("torchrun", "a.py", [], ["1:4"]),
-    "python -m torch.distributed.launch --nproc_per_node 8 a.py": ("python -m torch.distributed.launch", "a.py", [], [8]),
+    "python -m torch.distributed.launch --nproc_per_node 8 a.py":
+        ("python -m torch.distributed.launch", "a.py", [], [8]),
     "nohup env A=1 torchrun --nproc-per-node 2 a.py": ("torchrun", "a.py", [], [2]),
     "srun -N2 --gpus-per-node=8 --ntasks-per-node=8 python -u a.py --x 1": ("srun", "a.py", ["--x", "1"], [16, 16]),
-    "srun -N 2 --gres=gpu:h100:8 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 a.py": ("torchrun", "a.py", [], [16, 16]),
+    "srun -N 2 --gres=gpu:h100:8 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 a.py":
+        ("torchrun", "a.py", [], [16, 16]),
     "srun --gpus=16 -n16 python a.py": ("srun", "a.py", [], [16, 16]),
     "mpirun -np 16 --mca a b -x A=1 python train.py --y": ("mpirun", "train.py", ["--y"], [16]),
     "msrun --worker_num=16 --local_worker_num=8 --join=True a.py --z": ("msrun", "a.py", ["--z"], [16]),
@@ -35,8 +38,10 @@ COMMANDS = {
         ["--config", "a.yaml", "--a.b", "c d"],
         [8],
     ),
-    "bash msrun_launcher.sh 'python run_mindformer.py' 16 8 10.0.0.1 8118 0 log True 300": ("msrun_launcher.sh", "run_mindformer.py", [], [16]),
+    "bash msrun_launcher.sh 'python run_mindformer.py' 16 8 10.0.0.1 8118 0 log True 300":
+        ("msrun_launcher.sh", "run_mindformer.py", [], [16]),
 }
+# fmt: on
 
 
 def world(launch: Launch) -> list[object]:
@@ -48,7 +53,12 @@ def test_a_command_is_taken_apart(command: str) -> None:
     launcher, entry, words, counts = COMMANDS[command]
     launch = load_command(shlex.split(command)).launch
     assert launch is not None
-    assert (launch.launcher, launch.entry.text, [word.text for word in launch.words], world(launch)) == (launcher, entry, words, counts)
+    assert (launch.launcher, launch.entry.text, [word.text for word in launch.words], world(launch)) == (
+        launcher,
+        entry,
+        words,
+        counts,
+    )
 
 
 def launches(text: str) -> list[Launch]:
@@ -66,24 +76,31 @@ def test_a_value_keeps_the_place_where_it_was_typed_and_where_it_went() -> None:
 
 
 def test_a_node_count_in_a_variable_is_a_placeholder() -> None:
-    assert [c.placeholder for c in launches("NNODES=1\ntorchrun --nnodes $NNODES --nproc-per-node 8 t.py\n")[0].world] == [True]
+    assert [
+        c.placeholder for c in launches("NNODES=1\ntorchrun --nnodes $NNODES --nproc-per-node 8 t.py\n")[0].world
+    ] == [True]
     assert [c.placeholder for c in launches("torchrun --nnodes 1 --nproc-per-node 8 t.py\n")[0].world] == [False]
 
 
 def test_slurm_variables_come_from_the_job() -> None:
-    (launch,) = launches("#!/bin/bash\n#SBATCH -N 4\n#SBATCH --gres=npu:8\nsrun torchrun --nnodes $SLURM_NNODES --nproc-per-node $SLURM_GPUS_ON_NODE t.py\n")
+    (launch,) = launches(
+        "#!/bin/bash\n#SBATCH -N 4\n#SBATCH --gres=npu:8\n"
+        "srun torchrun --nnodes $SLURM_NNODES --nproc-per-node $SLURM_GPUS_ON_NODE t.py\n"
+    )
     assert world(launch) == [32, 32]
     assert launch.world[0].span is not None and launch.world[0].span.line == 2
 
 
 def test_what_nobody_knows_opens_the_list() -> None:
     assert launches('torchrun t.py "$@"\n')[0].open
-    assert launches('torchrun t.py --a $(cat more)\n')[0].open is False
-    assert launches('torchrun t.py --a 1 $(cat more)\n')[0].open
+    assert launches("torchrun t.py --a $(cat more)\n")[0].open is False
+    assert launches("torchrun t.py --a 1 $(cat more)\n")[0].open
     assert launches("X_ARGS=$(cat args)\ntorchrun t.py --a 1 $X_ARGS\n")[0].open
 
 
-@pytest.mark.parametrize("word", ['"$@"', "$@", "$*", '"${@:3}"', "$2", "$EXTRA_ARGS", "${EXTRA_OPTS}", "$MORE", "$BASE_ARGS"])
+@pytest.mark.parametrize(
+    "word", ['"$@"', "$@", "$*", '"${@:3}"', "$2", "$EXTRA_ARGS", "${EXTRA_OPTS}", "$MORE", "$BASE_ARGS"]
+)
 def test_what_whoever_starts_it_may_add_is_assumed_to_be_nothing(word: str) -> None:
     (launch,) = launches(f"BASE_ARGS={word if 'BASE' not in word else '$@'}\ntorchrun t.py --a 1 {word}\n")
     assert not launch.open and [w.text for w in launch.words] == ["--a", "1"]
@@ -99,7 +116,12 @@ def test_arguments_in_front_of_those_that_nobody_knows_keep_their_places() -> No
 
 def test_a_flag_on_one_branch_may_be_there() -> None:
     (launch,) = launches('A="--a 1"\nif [ "$1" = x ]; then A="$A --b 2"; fi\ntorchrun t.py $A\n')
-    assert [(word.text, word.maybe) for word in launch.words] == [("--a", False), ("1", False), ("--b", True), ("2", True)]
+    assert [(word.text, word.maybe) for word in launch.words] == [
+        ("--a", False),
+        ("1", False),
+        ("--b", True),
+        ("2", True),
+    ]
     (launch,) = launches('if [ "$1" = x ]; then TP=2; else TP=4; fi\ntorchrun t.py --tp $TP\n')
     assert launch.words[1].text is None
 
@@ -126,7 +148,9 @@ def test_a_parameter_that_is_not_known_keeps_its_place(tmp_path: object) -> None
 
     folder = Path(str(tmp_path))
     (folder / "launch.sh").write_text("torchrun --nnodes $1 t.py --tp $3 --pp $4\n")
-    (folder / "run.sh").write_text("TP=4\nsrun ./launch.sh $SLURM_NNODES $GPUS $TP 2\nbash launch.sh $NO_ARGS 1 8 2 3\nbash launch.sh 1 $@\n")
+    (folder / "run.sh").write_text(
+        "TP=4\nsrun ./launch.sh $SLURM_NNODES $GPUS $TP 2\nbash launch.sh $NO_ARGS 1 8 2 3\nbash launch.sh 1 $@\n"
+    )
     started = [document.launch for document in load_script(Source.read(folder / "run.sh", "run.sh"))]
     assert [[word.text for word in launch.words] for launch in started if launch is not None] == [
         ["--tp", "4", "--pp", "2"],

@@ -38,7 +38,9 @@ def test_bash_starts_what_is_found(name: str, tmp_path: Path) -> None:
     found = resolved(load_script(Source.read(script)))
     real = commands(script, tmp_path)
     assert real, "bash starts nothing"
-    assert len(found) == len(real) and all(same(f, r) for f, r in zip(found, real, strict=False)), f"\nfound {found}\nbash  {real}"
+    assert len(found) == len(real) and all(same(f, r) for f, r in zip(found, real, strict=False)), (
+        f"\nfound {found}\nbash  {real}"
+    )
     if name != "unknown word":
         assert all(word is not None for words in found for word in words)
 
@@ -49,5 +51,7 @@ def test_nothing_is_silently_wrong_in_random_scripts(seed: int, tmp_path: Path) 
     path.write_text(script(seed), encoding="utf-8")
     documents = load_script(Source.read(path))
     for found, real, document in zip(resolved(documents), commands(path, tmp_path), documents, strict=True):
-        unsure = document.launch is not None and (document.launch.open or any(word.maybe for word in document.launch.words))
+        unsure = document.launch is not None and (
+            document.launch.open or any(word.maybe for word in document.launch.words)
+        )
         assert unsure or same(found, real), f"\n{path.read_text()}\nfound {found}\nbash  {real}"

@@ -1,4 +1,5 @@
-"""Launches of run_mindformer.py: the config that is named is read, and what the launch puts over it points at the script."""
+"""Launches of run_mindformer.py: the config that is named is read,
+and what the launch puts over it points at the script."""
 
 from __future__ import annotations
 
@@ -60,7 +61,13 @@ def test_an_option_of_the_launch_wins_and_is_where_the_fault_is(folder: Path) ->
 
 
 def test_a_launch_that_fits_is_silent(folder: Path) -> None:
-    report = check(folder, "msrun --worker_num 4 --local_worker_num 4 run_mindformer.py --config run.yaml --parallel_config.data_parallel=2")
+    report = check(
+        folder,
+        (
+            "msrun --worker_num 4 --local_worker_num 4 run_mindformer.py --config run.yaml "
+            "--parallel_config.data_parallel=2"
+        ),
+    )
     assert found(report, "device-count") == []
 
 

@@ -47,7 +47,9 @@ def test_a_backslash_at_the_end_is_no_open_quote():
 def test_in_a_folder_only_launches_are_told(tmp_path):
     (tmp_path / "train.sh").write_text(f'ARGS="\n--num-layers 8 --hidden-size 64 --seq-length 8\n{RUN}')
     (tmp_path / "other.sh").write_text('echo "begin\n')
-    ran = subprocess.run([sys.executable, "-m", "preflight", "check", "."], cwd=tmp_path, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "preflight", "check", "."], cwd=tmp_path, capture_output=True, text=True
+    )
     assert ran.stderr.startswith("preflight: train.sh:1:6: is no shell script")
     assert "other.sh" not in ran.stderr
     assert ran.returncode == 2

@@ -1,4 +1,5 @@
-"""Launches whose command is put together on several ways: which are found, with which words, and on how many devices."""
+"""Launches whose command is put together on several ways: which are found, with which words,
+and on how many devices."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ def launches(text: str) -> list[Launch]:
 def shown(launch: Launch) -> tuple[str, str, list[str | None], list[object]]:
     """Launcher, entry, words that are certain, and the processes that it starts."""
     words = [word.text for word in launch.words if not word.maybe and (word.text or "").strip()]
-    return launch.launcher, (launch.entry.text or "").rpartition("/")[2], words, [getattr(count.value, "because", count.value) for count in launch.world]
+    return (
+        launch.launcher,
+        (launch.entry.text or "").rpartition("/")[2],
+        words,
+        [getattr(count.value, "because", count.value) for count in launch.world],
+    )
 
 
 RUN = "torchrun --nproc_per_node 8 pretrain_gpt.py --a 1"
@@ -32,12 +38,21 @@ SCRIPTS = {
     ),
     "either command, and more for both": (
         f'if [ "$1" = x ]; then CMD="{RUN}"; else CMD="python pretrain_gpt.py --b 2"; fi\nCMD+=" --c"\neval "$CMD"\n',
-        [("torchrun", "pretrain_gpt.py", ["--a", "1", "--c"], [8]), ("python", "pretrain_gpt.py", ["--b", "2", "--c"], [1])],
+        [
+            ("torchrun", "pretrain_gpt.py", ["--a", "1", "--c"], [8]),
+            ("python", "pretrain_gpt.py", ["--b", "2", "--c"], [1]),
+        ],
     ),
     "an option that may be added": (f'CMD="{RUN}"\nif [ "$1" = x ]; then CMD+=" --profile"; fi\n$CMD\n', [EIGHT]),
-    "a profiler that may stand in front": (f'CMD="{RUN}"\nif [ "$1" = x ]; then CMD="nsys profile $CMD"; fi\n$CMD\n', [EIGHT]),
+    "a profiler that may stand in front": (
+        f'CMD="{RUN}"\nif [ "$1" = x ]; then CMD="nsys profile $CMD"; fi\n$CMD\n',
+        [EIGHT],
+    ),
     "a profiler around either of two": (
-        f'if [ "$1" = x ]; then CMD="{RUN}"; else CMD="python pretrain_gpt.py --b 2"; fi\n[ -n "$P" ] && CMD="nsys profile $CMD"\nbash -c "$CMD"\n',
+        (
+            f'if [ "$1" = x ]; then CMD="{RUN}"; else CMD="python pretrain_gpt.py --b 2"; fi\n'
+            '[ -n "$P" ] && CMD="nsys profile $CMD"\nbash -c "$CMD"\n'
+        ),
         [EIGHT, ("python", "pretrain_gpt.py", ["--b", "2"], [1])],
     ),
     "values that are no commands stay unknown": (
@@ -46,12 +61,18 @@ SCRIPTS = {
     ),
     "on another host": (f'ssh node1 "cd /x && {RUN}" &\n', [EIGHT]),
     "on another host, not a command": ("ssh node1 hostname\n", []),
-    "a script that is sent to another host": (f'for n in a b; do ssh $n "bash -s" <<EOF\ncd /w\n{RUN}\nEOF\ndone\n', [EIGHT, EIGHT]),
+    "a script that is sent to another host": (
+        f'for n in a b; do ssh $n "bash -s" <<EOF\ncd /w\n{RUN}\nEOF\ndone\n',
+        [EIGHT, EIGHT],
+    ),
     "in a container": (f'docker run --gpus all -v /x:/x image bash -c "cd /x; {RUN}"\n', [EIGHT]),
     "in a container, without a shell": (f"docker run --gpus all image {RUN}\n", [EIGHT]),
     "in a container of a job step": (f'srun -N1 docker exec c bash -c "{RUN}"\n', [EIGHT]),
     "a python whose folder is not known, behind srun": (
-        'LAUNCH="$1/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=8"\nsrun -n 2 bash -c "$LAUNCH $1/pretrain_gpt.py --a 1"\n',
+        (
+            'LAUNCH="$1/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=8"\n'
+            'srun -n 2 bash -c "$LAUNCH $1/pretrain_gpt.py --a 1"\n'
+        ),
         [("python -m torch.distributed.run", "pretrain_gpt.py", ["--a", "1"], [16])],
     ),
     "a script that is written to a file": (
@@ -65,14 +86,26 @@ SCRIPTS = {
     ),
     "a text that is written to a file": ("cat > notes.txt <<EOM\ntorchrun pretrain_gpt.py --a 1\nEOM\n", []),
     "in another kind of container": (f"srun -n2 singularity exec -B /x image {RUN}\n", [EIGHT]),
-    "an entry that only the caller knows": ("torchrun --nproc_per_node 8 $2 --a 1\n", [("torchrun", "", ["--a", "1"], [8])]),
+    "an entry that only the caller knows": (
+        "torchrun --nproc_per_node 8 $2 --a 1\n",
+        [("torchrun", "", ["--a", "1"], [8])],
+    ),
     "a name that one branch ends": (
-        'S=""\n[ -n "$A" ] && S="-long"\nARGS="--a 1 --save /x$S/checkpoints"\ntorchrun --nproc_per_node 8 pretrain_gpt.py $ARGS\n',
+        (
+            'S=""\n[ -n "$A" ] && S="-long"\nARGS="--a 1 --save /x$S/checkpoints"\n'
+            "torchrun --nproc_per_node 8 pretrain_gpt.py $ARGS\n"
+        ),
         [("torchrun", "pretrain_gpt.py", ["--a", "1", "--save"], [8])],
     ),
     "python alone": ("python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [1])]),
-    "python behind something unknown": ("$L python pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], ["$L may start several"])]),
-    "python with a stated world": ("export WORLD_SIZE=4\npython pretrain_gpt.py --a 1\n", [("python", "pretrain_gpt.py", ["--a", "1"], [4])]),
+    "python behind something unknown": (
+        "$L python pretrain_gpt.py --a 1\n",
+        [("python", "pretrain_gpt.py", ["--a", "1"], ["$L may start several"])],
+    ),
+    "python with a stated world": (
+        "export WORLD_SIZE=4\npython pretrain_gpt.py --a 1\n",
+        [("python", "pretrain_gpt.py", ["--a", "1"], [4])],
+    ),
     "python with a world that is not known": (
         "export WORLD_SIZE=$SLURM_NTASKS RANK=$SLURM_PROCID\npython pretrain_gpt.py --a 1\n",
         [("python", "pretrain_gpt.py", ["--a", "1"], ["$SLURM_NTASKS"])],
@@ -90,7 +123,10 @@ SCRIPTS = {
         [("python", "pretrain_gpt.py", ["--a", "1"], ["a file that is not read may set WORLD_SIZE"])],
     ),
     "a retry that ends": (
-        'run() {\n  python pretrain_gpt.py --a "$1"\n  if [[ "$?" != 0 ]] && [[ "$NAME" == x ]] && [[ "$1" -gt 1 ]]; then run "$(($1-1))"; fi\n}\nrun 2\n',
+        (
+            'run() {\n  python pretrain_gpt.py --a "$1"\n'
+            '  if [[ "$?" != 0 ]] && [[ "$NAME" == x ]] && [[ "$1" -gt 1 ]]; then run "$(($1-1))"; fi\n}\nrun 2\n'
+        ),
         [("python", "pretrain_gpt.py", ["--a", "2"], [1]), ("python", "pretrain_gpt.py", ["--a", "1"], [1])],
     ),
     "a placeholder that a shell would take for redirections": (

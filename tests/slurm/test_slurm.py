@@ -60,7 +60,10 @@ def test_an_override_without_a_reason_is_refused(gated):
 def test_stdin_and_wrap_are_seen_by_the_controller(gated):
     assert gated.run("sbatch", "--hold", text=BAD).returncode == 1
     words = ("--nnodes", "2", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size", "3")
-    sizes = "--num-layers 4 --hidden-size 64 --num-attention-heads 3 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --lr 1 --train-iters 1"
+    sizes = (
+        "--num-layers 4 --hidden-size 64 --num-attention-heads 3 --seq-length 64 --max-position-embeddings 64 "
+        "--micro-batch-size 1 --lr 1 --train-iters 1"
+    )
     ran = gated.run("sbatch", "--hold", "-N2", "--gpus-per-node=8", "--wrap", f"torchrun {' '.join(words)} {sizes}")
     assert ran.returncode == 1 and "device-count" in ran.stderr
 

@@ -8,7 +8,14 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment, split_by_old_runners
+from preflight.dialects.megatron.command_words import (
+    Inherited,
+    Spelled,
+    has_sizes,
+    spell,
+    spell_environment,
+    split_by_old_runners,
+)
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
@@ -92,9 +99,17 @@ class MegatronDialect:
             certainty=_certainty(run, document, target, typed),
         )
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
+        return Reading(
+            files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster
+        )
 
-    def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
+    def read_yaml(
+        self,
+        document: Document,
+        documents: tuple[Document, ...],
+        surroundings: Surroundings,
+        environment: Mapping[str, Value],
+    ) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
         wanted = surroundings.request.target
         target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
@@ -107,7 +122,11 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     run.derive("entry", spelled.entry)
     run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
-    known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
+    known = (
+        Value(device.architecture, Origin.DERIVED, note=device.name)
+        if device is not None
+        else unknown("the device is not given")
+    )
     run.effective["device_architecture"] = known
     if run.written.get("yaml_cfg") is not None:
         for name in run.table.defaults:
@@ -190,7 +209,13 @@ def _stated(request: Request, launch: Launch | None) -> int | None:
     if request.devices is not None or launch is None:
         return request.devices
     nodes = request.nodes if request.nodes is not None else launch.nodes.value if launch.nodes is not None else None
-    each = request.devices_per_node if request.devices_per_node is not None else launch.per_node.value if launch.per_node is not None else None
+    each = (
+        request.devices_per_node
+        if request.devices_per_node is not None
+        else launch.per_node.value
+        if launch.per_node is not None
+        else None
+    )
     said = request.nodes is not None or request.devices_per_node is not None
     return nodes * each if said and isinstance(nodes, int) and isinstance(each, int) else None
 

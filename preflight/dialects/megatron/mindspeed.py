@@ -17,7 +17,8 @@ OWN = ">=2.1"
 
 
 class Change(NamedTuple):
-    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of its `versions`."""
+    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of
+    its `versions`."""
 
     name: str
     after: object
@@ -29,7 +30,8 @@ class Change(NamedTuple):
 
 
 def inflates(run: Run) -> bool:
-    """Whether MindSpeed-LLM counts as many ranks as one copy of the model needs: disaggregated training, since 26.1 (vtp_feature.py:39)."""
+    """Whether MindSpeed-LLM counts as many ranks as one copy of the model needs: disaggregated training,
+    since 26.1 (vtp_feature.py:39)."""
     return bool(run.layerwise_disaggregated_training) and not before(run, "26.1")
 
 
@@ -48,6 +50,7 @@ def _general_mask(run: Run) -> bool:
     return bool(general or alibi or run.tokenizer_padding_side == "left")
 
 
+# fmt: off
 CHANGES = (
     Change(
         "use_flash_attn",
@@ -56,7 +59,8 @@ CHANGES = (
         "context parallelism needs it",
         CORE + "context_parallel/context_parallel_feature.py:51",
     ),
-    Change("use_flash_attn", True, lambda r: _context(r, ULYSSES), "context parallelism needs it", CORE + "context_parallel/ulysses_context_parallel.py:34"),
+    Change("use_flash_attn", True, lambda r: _context(r, ULYSSES), "context parallelism needs it",
+        CORE + "context_parallel/ulysses_context_parallel.py:34"),
     Change(
         "context_parallel_algo",
         ULYSSES,
@@ -82,10 +86,12 @@ CHANGES = (
         versions=OWN,
     ),
     Change(
-        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given", CORE + "fusions/fused_moe_permute.py:41", versions=OWN
+        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given",
+        CORE + "fusions/fused_moe_permute.py:41", versions=OWN
     ),
     Change(
-        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given", CORE + "fusions/fused_moe_permute.py:43", versions=OWN
+        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given",
+        CORE + "fusions/fused_moe_permute.py:43", versions=OWN
     ),
     Change(
         "recompute_granularity",
@@ -117,9 +123,11 @@ CHANGES = (
         CORE + "transformer/flash_attention/generate_mask_feature.py:31",
     ),
     Change(
-        "create_attention_mask_in_dataloader", True, _general_mask, "the mask is general", LLM + "megatron_basic/training_basic.py:33", "mindspeed-llm", ">=26"
+        "create_attention_mask_in_dataloader", True, _general_mask, "the mask is general",
+        LLM + "megatron_basic/training_basic.py:33", "mindspeed-llm", ">=26"
     ),
-    Change("log_throughput", False, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths", LLM + "finetune/finetune.py:34", "mindspeed-llm"),
+    Change("log_throughput", False, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths",
+        LLM + "finetune/finetune.py:34", "mindspeed-llm"),
     Change(
         "kv_head_repeat_before_uly_alltoall",
         False,
@@ -128,12 +136,16 @@ CHANGES = (
         LLM + "context_parallel/ulysses_context_parallel.py:24",
         "mindspeed-llm",
     ),
-    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
+    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it",
+        "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
     Change(
-        "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
+        "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask",
+        LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
     ),
-    Change("shape_order", "TND", lambda r: r.reset_position_ids, "--reset-position-ids", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", "<2.3"),
-    Change("variable_seq_lengths", True, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths", LLM + "finetune/finetune.py:43", "mindspeed-llm"),
+    Change("shape_order", "TND", lambda r: r.reset_position_ids, "--reset-position-ids",
+        LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", "<2.3"),
+    Change("variable_seq_lengths", True, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths",
+        LLM + "finetune/finetune.py:43", "mindspeed-llm"),
     Change(
         "variable_seq_lengths",
         True,
@@ -144,6 +156,7 @@ CHANGES = (
         ">=2.3",
     ),
 )
+# fmt: on
 
 RENAMED = {
     "deprecated_use_deter_comp": ("npu_deterministic", 60),
@@ -168,14 +181,21 @@ def older_names(run: Run) -> None:
     for old, (name, line) in RENAMED.items():
         if run.written.get(old) is not None and run.written.get(name) is None:
             source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old
-            run.derive(name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old)
+            run.derive(
+                name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
+            )
 
 
 @derives("attention_mask_type")
 def context_mask(run: Run) -> None:
     """Before 2.2 MindSpeed-LLM takes the mask of context parallelism for all."""
     if before(run, "2.2"):
-        run.switch("attention_mask_type", run.cp_attention_mask_type, "--cp-attention-mask-type wins", "mindspeed_llm/training/arguments.py:1324")
+        run.switch(
+            "attention_mask_type",
+            run.cp_attention_mask_type,
+            "--cp-attention-mask-type wins",
+            "mindspeed_llm/training/arguments.py:1324",
+        )
 
 
 @derives("moe_shared_expert_intermediate_size")
@@ -183,7 +203,12 @@ def shared_experts(run: Run) -> None:
     """A number of shared experts is a size."""
     if run.n_shared_experts and run.moe_shared_expert_intermediate_size is None:
         size = run.moe_ffn_hidden_size if run.moe_ffn_hidden_size is not None else run.ffn_hidden_size
-        run.derive("moe_shared_expert_intermediate_size", run.n_shared_experts * size, "shared experts x their size", of="n_shared_experts")
+        run.derive(
+            "moe_shared_expert_intermediate_size",
+            run.n_shared_experts * size,
+            "shared experts x their size",
+            of="n_shared_experts",
+        )
 
 
 @derives("variable_seq_lengths")
@@ -215,7 +240,11 @@ def single_virtual_stage(run: Run) -> None:
 def bubble(run: Run) -> None:
     """Recomputing in bubbles recomputes every layer of a chunk."""
     if run.recompute_in_bubble:
-        each = run.num_layers // run.pipeline_model_parallel_size if run.enable_recompute_layers_per_pp_rank else run.num_layers_per_virtual_pipeline_stage
+        each = (
+            run.num_layers // run.pipeline_model_parallel_size
+            if run.enable_recompute_layers_per_pp_rank
+            else run.num_layers_per_virtual_pipeline_stage
+        )
         run.derive("recompute_num_layers", each, "--recompute-in-bubble")
 
 
@@ -225,7 +254,12 @@ def muon(run: Run) -> None:
     if run.optimizer in ("muon", "dist_muon"):
         layer_wise = run.optimizer == "dist_muon" or bool(run.use_distributed_optimizer)
         run.switch("optimizer", "muon", "dist_muon is its older name", CORE + "optimizer/muon_optimizer_feature.py:113")
-        run.switch("use_distributed_optimizer", False, "states are sharded layer by layer", CORE + "optimizer/muon_optimizer_feature.py:118")
+        run.switch(
+            "use_distributed_optimizer",
+            False,
+            "states are sharded layer by layer",
+            CORE + "optimizer/muon_optimizer_feature.py:118",
+        )
         run.derive("use_layer_wise_distributed_optimizer", layer_wise, of="optimizer")
 
 
@@ -243,4 +277,13 @@ def _step(change: Change) -> tuple[Step, tuple[str, ...]]:
 
 
 BEFORE = (older_names,)
-AFTER = (context_mask, shared_experts, variable_lengths, single_virtual_stage, bubble, muon, *(_step(change) for change in CHANGES), loader_mask)
+AFTER = (
+    context_mask,
+    shared_experts,
+    variable_lengths,
+    single_virtual_stage,
+    bubble,
+    muon,
+    *(_step(change) for change in CHANGES),
+    loader_mask,
+)

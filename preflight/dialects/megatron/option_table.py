@@ -54,7 +54,9 @@ class Table:
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
         """Destination → default; of several options for one destination the first that has a default says it."""
-        return {dest: next((f.default for f in flags if f.default is not None), None) for dest, flags in self._dests.items()}
+        return {
+            dest: next((f.default for f in flags if f.default is not None), None) for dest, flags in self._dests.items()
+        }
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
@@ -93,7 +95,8 @@ MEGATRON = (
     *("0.20.0", "0.19.0", "0.18.0", "0.17.0", "0.16.0", "0.15.0", "0.14.0", "0.13.0", "0.12.1", "0.11.0", "0.10.0"),
     *("0.9.0", "0.8.0", "0.7.0", "0.6.0"),
 )
-"""The releases of Megatron-LM that are described, the newest first; 0.20.0 is main at the commit that releases.json names."""
+"""The releases of Megatron-LM that are described, the newest first;
+0.20.0 is main at the commit that releases.json names."""
 
 MINDSPEED = ("master", "26.1.0", "26.0.0", "2.3.0", "2.2.0", "2.1.0", "2.0.0", "1.0.0")
 """The releases of MindSpeed that are described, the newest first; master is the commit that releases.json names."""
@@ -114,7 +117,8 @@ ASKED = (
 
 @cache
 def _options(framework: str) -> dict[str, Any]:
-    """The options of a framework: of one that is built on another what differs, in each release from the first in `on`."""
+    """The options of a framework: of one that is built on another what differs,
+    in each release from the first in `on`."""
     path = Path(str(import_module("preflight.schemas").__file__)).parent / framework / "options.json"
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return data
@@ -174,10 +178,7 @@ def _rows(framework: str, version: str) -> dict[str, Any]:
     number = list(data["commits"]).index(version)
     below = _rows("megatron", built_on(framework, version)) if "on" in data else {}
     own = {
-        option: row
-        for option, rows in data["options"].items()
-        for first, last, row in rows
-        if first <= number <= last
+        option: row for option, rows in data["options"].items() for first, last, row in rows if first <= number <= last
     }
     return {option: row for option, row in {**below, **own}.items() if row is not None}
 

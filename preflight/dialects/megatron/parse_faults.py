@@ -87,13 +87,14 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     message = Message("{parser} has no option {option}{hint}", parser=options.label, option=text, hint=hint)
     close = text in REMOVED or _close(text.replace("_", "-").lower(), near.lower())
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
-    return Problem(UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use, unknown_option=True), options.options.get(
-        near
-    )
+    return Problem(
+        UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use, unknown_option=True
+    ), options.options.get(near)
 
 
 def of_another_script(options: Table, problem: Problem) -> bool:
-    """Whether an option is no slip, and none that a pretraining script of any release could have: another entry script has it."""
+    """Whether an option is no slip, and none that a pretraining script of any release could have:
+    another entry script has it."""
     text = problem.span.text
     if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
         return False
@@ -118,7 +119,8 @@ def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
 
 
 def _close(typed: str, near: str) -> bool:
-    """Whether a name is a slip of another one, and not that name with another short word in it: gpu is no slip of cpu."""
+    """Whether a name is a slip of another one, and not that name with another short word in it:
+    gpu is no slip of cpu."""
     from difflib import SequenceMatcher
 
     words, others = typed.split("-"), near.split("-")
@@ -129,7 +131,8 @@ def _close(typed: str, near: str) -> bool:
 
 
 def _opposite(options: Table, text: str) -> Flag | None:
-    """The switch that says the contrary of an option of which only one of the two spellings exists: the nearest name means the opposite."""
+    """The switch that says the contrary of an option of which only one of the two spellings exists:
+    the nearest name means the opposite."""
     positive = text.startswith("--no-")
     flag = options.options.get(f"--{text[5:]}" if positive else f"--no-{text[2:]}")
     return flag if flag is not None and flag.kind == ("true" if positive else "false") and text not in REMOVED else None
@@ -212,12 +215,21 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
     """A quoted element of an array that falls apart where the array is expanded without quotes."""
     use = word.uses[-1] if word.uses else None
     source, start = previous.span.source, previous.span.start
-    if use is None or previous.uses != word.uses or not _WHOLE_ARRAY.fullmatch(use.text) or word.span.source is not source:
+    if (
+        use is None
+        or previous.uses != word.uses
+        or not _WHOLE_ARRAY.fullmatch(use.text)
+        or word.span.source is not source
+    ):
         return None
     quote = source.text[start - 1 : start]
     end = source.text.find(quote, word.span.end) if quote in ("'", '"') and quote else -1
     text = source.text[start:end] if end >= 0 else ""
-    if not 0 < word.span.start - previous.span.end < len(text) or "\n" in text or use.source.text[use.start - 1 : use.start] == '"':
+    if (
+        not 0 < word.span.start - previous.span.end < len(text)
+        or "\n" in text
+        or use.source.text[use.start - 1 : use.start] == '"'
+    ):
         return None
     template = "{text!r} of {option} falls into {count} words, because {array} stands without quotes"
     given = option.text if option is not None else ""

@@ -14,7 +14,14 @@ from typing import Any
 
 from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.option_table import Flag, Table
-from preflight.dialects.megatron.parse_faults import bad_value, missing_value, split_element, stray_word, unknown_flag, unwanted_value
+from preflight.dialects.megatron.parse_faults import (
+    bad_value,
+    missing_value,
+    split_element,
+    stray_word,
+    unknown_flag,
+    unwanted_value,
+)
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
@@ -186,10 +193,18 @@ class _Parser:
         apart = option is not None and option.uses != word.uses
         if previous is not None and (fault := split_element(option, previous, word)) is not None:
             self.fault(word, _as_it_is, fault)
-            while self.at < len(self.words) and self.words[self.at].span.end <= fault.span.end and self.words[self.at].uses == word.uses:
+            while (
+                self.at < len(self.words)
+                and self.words[self.at].span.end <= fault.span.end
+                and self.words[self.at].uses == word.uses
+            ):
                 self.at += 1
             return
-        if previous is not None and _same_placeholder(previous, word) and (apart or (_is_prose(previous) and _is_prose(word))):
+        if (
+            previous is not None
+            and _same_placeholder(previous, word)
+            and (apart or (_is_prose(previous) and _is_prose(word)))
+        ):
             self.blank(previous)
             return
         self.fault(word, stray_word, word, previous)
@@ -212,7 +227,9 @@ class _Parser:
     def store(self, flag: Flag, name: Word, raw: Any, span: Span, word: Word, maybe: bool = False) -> None:
         assert name.text is not None
         maybe = maybe or name.maybe
-        setting = Setting(self.key(name.text), raw, span, name.span, word.uses, word.editable and not flag.switch, maybe, self.run)
+        setting = Setting(
+            self.key(name.text), raw, span, name.span, word.uses, word.editable and not flag.switch, maybe, self.run
+        )
         seen = Unknown(f"{name.text} is set on one branch of a condition only") if maybe else raw
         origin = Origin.UNKNOWN if isinstance(seen, Unknown) else Origin.WRITTEN
         note = seen.because if isinstance(seen, Unknown) else ""
@@ -245,4 +262,6 @@ def _same_placeholder(previous: Word, word: Word) -> bool:
     if not word.uses or previous.uses != word.uses or previous.span.source is not word.span.source:
         return False
     between = word.span.source.text[previous.span.end : word.span.start]
-    return previous.span.end < word.span.start and not between.strip(" \t") and not (previous.text or "-").startswith("-")
+    return (
+        previous.span.end < word.span.start and not between.strip(" \t") and not (previous.text or "-").startswith("-")
+    )

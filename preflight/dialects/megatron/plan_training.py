@@ -31,7 +31,14 @@ def recompute(source: Source) -> Recompute:
 
 
 OFFLOADS = (
-    *("cpu_offloading", "fine_grained_activation_offloading", "swap_attention", "swap_layer_input", "smart_swap", "moe_unperm2_mem_optim_swap"),
+    *(
+        "cpu_offloading",
+        "fine_grained_activation_offloading",
+        "swap_attention",
+        "swap_layer_input",
+        "smart_swap",
+        "moe_unperm2_mem_optim_swap",
+    ),
     *("compress_activation", "loss_chunk_size", "recompute_module_list"),
 )
 """Options by which activations leave the device, or are made again, in ways that no formula counts."""
@@ -44,14 +51,20 @@ def _on(run: Run, name: str) -> bool:
 
 
 _ATTENDED = ("attention output", "attention output, padded")
+# fmt: off
 _DOUBTFUL: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recompute_mla_up_proj", ("query key value", "key value up")),
-    ("mla_zero_memory", ("compressed query", "compressed key value", "query key value", "key value up", *_ATTENDED, "softmax statistics")),
+    ("mla_zero_memory",
+        ("compressed query", "compressed key value", "query key value", "key value up", *_ATTENDED,
+            "softmax statistics")),
     ("mla_swap_core_attn_out", _ATTENDED),
-    ("moe_zero_memory", ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
+    ("moe_zero_memory",
+        ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
 )
-"""What MindSpeed makes again or swaps out inside a layer while other layers are at work, so that some of it is there at the peak (MindSpeed
-028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded run had almost all of it."""
+# fmt: on
+"""What MindSpeed makes again or swaps out inside a layer while other layers are at work, so that some of it is there at
+the peak (MindSpeed 028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded
+run had almost all of it."""
 
 
 def _doubtful(run: Run) -> tuple[str, ...]:
@@ -60,37 +73,52 @@ def _doubtful(run: Run) -> tuple[str, ...]:
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
-    """What MindSpeed recomputes beside Megatron's modules: norms and activation functions, in the first layers of every rank."""
+    """What MindSpeed recomputes beside Megatron's modules: norms and activation functions,
+    in the first layers of every rank."""
     wanted = [
         (names, limit)
         for on, names, limit in (
             (run.recompute_norm, ("norm 1 output", "norm 2 output"), run.recompute_norm_num_layers),
-            (run.recompute_activation_function, ("gate activation", "activation output", "weighted activation"), run.recompute_activation_function_num_layers),
+            (
+                run.recompute_activation_function,
+                ("gate activation", "activation output", "weighted activation"),
+                run.recompute_activation_function_num_layers,
+            ),
         )
         if on
     ]
     if not wanted:
         return ()
     held = held_layers(run)
-    whole = (run.recompute_num_layers or 0) if run.recompute_granularity == "full" and run.recompute_method == "block" else 0
+    whole = (
+        (run.recompute_num_layers or 0)
+        if run.recompute_granularity == "full" and run.recompute_method == "block"
+        else 0
+    )
     chunks = len(held) if _shared(run) else 1
 
     def dealt(limit: int | None, v: int, most: int) -> int:
-        """Of a chunk's layers, those that are recomputed, whole ones among them: they come first (recompute_common.py:127-146)."""
+        """Of a chunk's layers, those that are recomputed, whole ones among them:
+        they come first (recompute_common.py:127-146)."""
         return most if limit is None else min(most, max(0, -(-(whole + limit - (v if chunks > 1 else 0)) // chunks)))
 
-    return tuple((names, tuple(tuple(dealt(limit, v, most) for most in row) for v, row in enumerate(held))) for names, limit in wanted)
+    return tuple(
+        (names, tuple(tuple(dealt(limit, v, most) for most in row) for v, row in enumerate(held)))
+        for names, limit in wanted
+    )
 
 
 def _shared(run: Run) -> bool:
-    """MindSpeed deals the number out over a rank's virtual stages (028de58, mindspeed/core/memory/common.py:165-187)."""
+    """MindSpeed deals the number out over a rank's virtual stages (028de58,
+    mindspeed/core/memory/common.py:165-187)."""
     return bool(_on(run, "enable_recompute_layers_per_pp_rank"))
 
 
 def _modules(run: Run) -> tuple[str, ...]:
     if run.recompute_granularity != "selective":
         return ()
-    modules = " ".join(run.recompute_modules).strip("[]").split()  # in brackets as Megatron-LM's functional tests write lists
+    # in brackets as Megatron-LM's functional tests write lists
+    modules = " ".join(run.recompute_modules).strip("[]").split()
     if run.moe_layer_recompute and "moe" not in modules:
         modules.append("moe")
     return tuple(modules)
@@ -104,11 +132,23 @@ def precision(source: Source) -> Precision:
         compute=source.run.value("params_dtype"),
         gradients=compute(_gradients, "accumulate_allreduce_grads_in_fp32"),
         master=compute(_master, "main_params_dtype"),
-        states=compute(lambda r: "bf16" if _on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32", "exp_avg_dtype"),
-        second=compute(lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not _on(r, "o2_optimizer") else None, "exp_avg_sq_dtype"),
+        states=compute(
+            lambda r: (
+                "bf16" if _on(r, "o2_optimizer") else r.exp_avg_dtype if r.use_precision_aware_optimizer else "fp32"
+            ),
+            "exp_avg_dtype",
+        ),
+        second=compute(
+            lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not _on(r, "o2_optimizer") else None,
+            "exp_avg_sq_dtype",
+        ),
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
-        gather_buffer=compute(lambda r: bool(r.fp8 and r.fp8_param_gather and r.fp8_recipe == "mxfp8" and not r.reuse_grad_buf_for_mxfp8_param_ag)),
+        gather_buffer=compute(
+            lambda r: bool(
+                r.fp8 and r.fp8_param_gather and r.fp8_recipe == "mxfp8" and not r.reuse_grad_buf_for_mxfp8_param_ag
+            )
+        ),
     )
 
 
@@ -130,11 +170,17 @@ def optimizer(source: Source) -> Optimizer:
     return Optimizer(
         name=take("optimizer"),
         zero=compute(_zero, "use_distributed_optimizer"),
-        shards=compute(lambda r: r.data_parallel_size * r.context_parallel_size // (r.num_distributed_optimizer_instances or 1)),
-        expert_shards=compute(lambda r: max(1, r.expert_data_parallel_size // (r.num_distributed_optimizer_instances or 1))),
+        shards=compute(
+            lambda r: r.data_parallel_size * r.context_parallel_size // (r.num_distributed_optimizer_instances or 1)
+        ),
+        expert_shards=compute(
+            lambda r: max(1, r.expert_data_parallel_size // (r.num_distributed_optimizer_instances or 1))
+        ),
         weights_sharded=default(False),
         gradient_fusion=take("gradient_accumulation_fusion"),
-        offload=compute(lambda r: r.optimizer_offload_fraction if r.optimizer_cpu_offload else 0.0, "optimizer_offload_fraction"),
+        offload=compute(
+            lambda r: r.optimizer_offload_fraction if r.optimizer_cpu_offload else 0.0, "optimizer_offload_fraction"
+        ),
         fsdp=compute(_fsdp),
         double_buffer=compute(lambda r: bool(r.fsdp_double_buffer)),
         owned=compute(_owned),
@@ -144,7 +190,8 @@ def optimizer(source: Source) -> Optimizer:
 
 
 def _owned(run: Run) -> str:
-    """Layer-wise optimizers deal out whole parameters: Muon's matrices, before its buffers got a layout of their own also tables."""
+    """Layer-wise optimizers deal out whole parameters: Muon's matrices,
+    before its buffers got a layout of their own also tables."""
     if not run.use_layer_wise_distributed_optimizer:
         return ""
     return "either" if run.use_layer_wise_param_layout else "all"
@@ -159,20 +206,29 @@ def _zero(run: Run) -> int:
 
 
 def _fsdp(run: Run) -> str | None:
-    return "torch-fsdp2" if run.use_torch_fsdp2 else "megatron-fsdp" if run.use_megatron_fsdp or run.use_custom_fsdp else None
+    return (
+        "torch-fsdp2"
+        if run.use_torch_fsdp2
+        else "megatron-fsdp"
+        if run.use_megatron_fsdp or run.use_custom_fsdp
+        else None
+    )
 
 
 ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+# fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
     ("a model of another family", lambda r: r.entry in FAMILIES),
     ("inference", lambda r: r.entry == "inference"),
     ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
     ("a run without training", lambda r: r.skip_train),
-    ("a network with layers of different sizes", lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
+    ("a network with layers of different sizes",
+        lambda r: r.heterogeneous_layers_config_path or r.heterogeneous_layers_config_encoded_json),
     ("retrieval", lambda r: r.retro_add_retriever),
     ("a distillation teacher", lambda r: r.export_kd_teacher_load),
-    ("another kind of attention", lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress or r.full_attention_interval),
+    ("another kind of attention",
+        lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress or r.full_attention_interval),
     ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
     ("experts that compute nothing", lambda r: r.num_zero_experts),
     ("hyper-connections", lambda r: _on(r, "enable_mhc_connections") or _on(r, "enable_mhc")),
@@ -181,14 +237,19 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
     ("FP4", lambda r: r.fp4),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
-    ("offloaded activations", lambda r: any(_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
+    ("offloaded activations",
+        lambda r: any(_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
-    ("a compressed or low-precision optimizer", lambda r: any(_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
+    ("a compressed or low-precision optimizer",
+        lambda r: any(_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
     ("LayerZero", lambda r: _on(r, "layerzero")),
-    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd", "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
+    ("this optimizer", lambda r: r.optimizer not in ("adam", "sgd",
+        "muon") or (r.optimizer == "muon" and r.muon_scalar_optimizer != "adam")),
     ("adapters of this kind", lambda r: any(name not in ADAPTED for name in r.lora_target_modules or ())),
-    ("weights in more shards than tensor parallelism", lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
+    ("weights in more shards than tensor parallelism",
+        lambda r: r.gtp_weight_remat_size > 1 or r.expert_gtp_weight_remat_size > 1),
 )
+# fmt: on
 
 
 def unmodelled(source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:

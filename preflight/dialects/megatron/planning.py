@@ -40,9 +40,12 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
 
 
 def _varying(run: Run) -> bool:
-    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless told not to (data_samplers.py:70); until 2.2 it was
-    told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an older release may be meant, or what MindSpore makes of it."""
-    return bool(run.no_pad_to_seq_lengths or run.variable_seq_lengths or ("mindspeed-llm" in run.versions and _asked(run)))
+    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless told not to
+    (data_samplers.py:70); until 2.2 it was told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an
+    older release may be meant, or what MindSpore makes of it."""
+    return bool(
+        run.no_pad_to_seq_lengths or run.variable_seq_lengths or ("mindspeed-llm" in run.versions and _asked(run))
+    )
 
 
 def _asked(run: Run) -> bool:
@@ -59,7 +62,9 @@ def layout(source: Source) -> Layout:
     """How the run is spread."""
     take, compute, run = source.take, source.compute, source.run
     return Layout(
-        world=compute(_world) if source.run.value("layerwise_disaggregated_training").raw not in (None, False) else source.run.value("world_size"),
+        world=compute(_world)
+        if source.run.value("layerwise_disaggregated_training").raw not in (None, False)
+        else source.run.value("world_size"),
         data=source.run.value("data_parallel_size"),
         tensor=take("tensor_model_parallel_size"),
         pipeline=take("pipeline_model_parallel_size"),
@@ -73,7 +78,10 @@ def layout(source: Source) -> Layout:
         tensor_x=compute(lambda r: r.tp_x if r.tp_2d else None, "tp_x"),
         stages=compute(held_layers, note="layers by virtual stage and pipeline rank"),
         schedule=compute(_schedule),
-        group=compute(lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size, "microbatch_group_size_per_vp_stage"),
+        group=compute(
+            lambda r: r.microbatch_group_size_per_vp_stage or r.pipeline_model_parallel_size,
+            "microbatch_group_size_per_vp_stage",
+        ),
         sequence_splits=default(1),
         deferred=compute(_deferred, "defer_embedding_wgrad_compute"),
         split="ends",
@@ -92,8 +100,8 @@ def _deferred(run: Run) -> int:
 
 
 def _exchanged(run: Run) -> int:
-    """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166); Transformer Engine
-    keeps one alone and exchanges it again."""
+    """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166);
+    Transformer Engine keeps one alone and exchanges it again."""
     ranks: int = run.context_parallel_size * (run.tp_y if run.tp_2d else 1)
     if run.context_parallel_algo in ("hybrid_cp_algo", "hybrid_adaptive_cp_algo"):
         ranks = run.ulysses_degree_in_cp or 1
@@ -105,7 +113,10 @@ def _exchanged(run: Run) -> int:
 def _total(source: Source) -> Value:
     """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that really runs."""
     if source.run.value("decrease_batch_size_if_needed").raw not in (None, False):
-        return source.compute(lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size * r.gtp_weight_remat_size, "global_batch_size")
+        return source.compute(
+            lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size * r.gtp_weight_remat_size,
+            "global_batch_size",
+        )
     return source.take("global_batch_size")
 
 

@@ -12,15 +12,20 @@ from preflight.run.request import Request, Target
 from preflight.run.versions import matches, numbers
 from preflight.source.pattern import lazy_pattern
 
-UNASKED = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "master"), Target("mindspeed", "master"))
+UNASKED = (
+    Target("megatron", "0.20.0"),
+    Target("megatron", "0.12.1"),
+    Target("mindspeed-llm", "master"),
+    Target("mindspeed", "master"),
+)
 """What a run is read as where nobody says its release, and its options fit the newest."""
 
 TARGETS = (*UNASKED, *(Target(*known) for known in ASKED))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
 BUILT_ON_MEGATRON = ("mindspeed", "mindspeed-llm")
 MINDSPEED_OF = {"1.0.RC2": "1.0.0", "1.0.0": "1.0.0", "2.0.0": "2.0.0-llm", "2.1.0": "2.0.0-llm"}
-"""MindSpeed under a release of MindSpeed-LLM, where it is not called the same. Before 2.2 MindSpeed-LLM makes the checks itself,
-and calls those of a few features of MindSpeed only (`2.0.0-llm`)."""
+"""MindSpeed under a release of MindSpeed-LLM, where it is not called the same. Before 2.2 MindSpeed-LLM makes the
+checks itself, and calls those of a few features of MindSpeed only (`2.0.0-llm`)."""
 
 ENTRIES = {
     "pretrain_gpt.py": "",
@@ -55,7 +60,8 @@ UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
 
 OTHER_PARSERS = lazy_pattern(
-    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|\w*estimat\w*|report_\w+)\.py$"
+    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|"
+    r"\w*estimat\w*|report_\w+)\.py$"
 )
 
 
@@ -66,19 +72,26 @@ def claims(document: Document, request: Request) -> bool:
     if document.launch is not None:
         if request.target is None and (is_deepspeed(document.launch) or is_underscored(document.launch)):
             return False
-        return claims_entry(document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None)
+        return claims_entry(
+            document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None
+        )
     return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
 
 
 def is_deepspeed(launch: Launch) -> bool:
-    """Whether a launch is one of Megatron-DeepSpeed, a fork whose scripts and options are called like Megatron's and mean other things."""
+    """Whether a launch is one of Megatron-DeepSpeed,
+    a fork whose scripts and options are called like Megatron's and mean other things."""
     return launch.launcher == "deepspeed" or any((word.text or "").startswith("--deepspeed") for word in launch.words)
 
 
 def is_underscored(launch: Launch) -> bool:
-    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does; one is a slip, all are a parser of its own."""
+    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does;
+    one is a slip, all are a parser of its own."""
     options = {(word.text or "").partition("=")[0] for word in launch.words}
-    return not options & TELLING and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
+    return (
+        not options & TELLING
+        and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
+    )
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
@@ -89,7 +102,9 @@ def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) ->
     if name in ENTRIES:
         return True
     told = sum((word or "").partition("=")[0] in TELLING for word in words)
-    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4)
+    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (
+        1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4
+    )
 
 
 def is_model_args(tree: Node) -> bool:
@@ -109,8 +124,8 @@ def is_core_config(tree: Node) -> bool:
 def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -> Target:
     """The target that was asked for, else the newest whose parser knows the most of the options.
 
-    typed: options with the first word of their value. A version that is not known is read as the nearest one; between two,
-    as the one that knows more of the options.
+    typed: options with the first word of their value. A version that is not known is read as the nearest one; between
+    two, as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
     framework = wanted.framework if wanted is not None else named
@@ -154,9 +169,15 @@ def _distance(ours: str, wanted: str) -> tuple[int, ...]:
 
 
 def old_runner(request: Request) -> bool:
-    """Whether the caller asks for a release of Megatron whose test runner split every value at its spaces (before 0.13)."""
+    """Whether the caller asks for a release of Megatron whose test runner split every value at its spaces (before
+    0.13)."""
     target = request.target
-    return target is not None and target.framework == "megatron" and target.version != "" and matches(target.version, "<0.13")
+    return (
+        target is not None
+        and target.framework == "megatron"
+        and target.version != ""
+        and matches(target.version, "<0.13")
+    )
 
 
 def options_of(target: Target) -> Table:
@@ -184,5 +205,11 @@ def core_release(target: Target, asked: Target | None) -> str:
 
 
 def updates_in_place(asked: Target | None) -> bool:
-    """Whether Adam is sure to be MindSpeed's of 2025-04-22 (cbe4363) or later: all its branches on Megatron 0.12.1, none on 0.8 has that."""
-    return asked is not None and asked.framework in BUILT_ON_MEGATRON and asked.version != "" and matches(asked.version, ">=2.2")
+    """Whether Adam is sure to be MindSpeed's of 2025-04-22 (cbe4363) or later:
+    all its branches on Megatron 0.12.1, none on 0.8 has that."""
+    return (
+        asked is not None
+        and asked.framework in BUILT_ON_MEGATRON
+        and asked.version != ""
+        and matches(asked.version, ">=2.2")
+    )

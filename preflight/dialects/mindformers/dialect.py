@@ -35,7 +35,8 @@ class MindFormersDialect:
         return _NO_MAPPING if empty and target.framework == self.name else None
 
     def claims(self, document: Document, request: Request) -> bool:
-        """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said, one section is enough."""
+        """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said,
+        one section is enough."""
         if document.launch is not None:
             entry = (document.launch.entry.text or "").rpartition("/")[2]
             return entry == ENTRY and (request.target is None or request.target.framework == self.name)

@@ -85,7 +85,8 @@ def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certai
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:
-    """The number of micro-batches, with the edits that set it where nobody has: the key depends on whether there is a pipeline."""
+    """The number of micro-batches, with the edits that set it where nobody has:
+    the key depends on whether there is a pipeline."""
     stages = run.number("parallel_config.pipeline_stage")
     if count.edits is not None or stages is None:
         return count
@@ -120,9 +121,21 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
     """The machine: devices as the caller says, and the memory limit that the config sets."""
     request = surroundings.request
-    count = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
-    per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")
+    count = (
+        derived(request.devices, "given")
+        if request.devices is not None
+        else unknown("the number of devices is not given")
+    )
+    per_node = (
+        derived(request.devices_per_node, "given")
+        if request.devices_per_node
+        else unknown("the devices per node are not given")
+    )
     limit = run.value("context.max_device_memory")
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)GB", limit.raw) if isinstance(limit.raw, str) else None
-    memory = limit.derived(float(amount[1]) * 2**30, "max_device_memory") if amount else unknown("max_device_memory is not usable")
+    memory = (
+        limit.derived(float(amount[1]) * 2**30, "max_device_memory")
+        if amount
+        else unknown("max_device_memory is not usable")
+    )
     return Cluster(surroundings.device(request.device) if request.device else None, count, per_node, memory)

@@ -36,7 +36,11 @@ _BATCH = ("runner_config.batch_size", "parallel_config.data_parallel", "micro_ba
 def derive_parallel(run: Run, world: int | None) -> None:
     """Mode, resets, pipeline switches and batch."""
     run.derive("kind", run.kind)
-    run.derive("training", run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is not known"), of="run_mode")
+    run.derive(
+        "training",
+        run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is not known"),
+        of="run_mode",
+    )
     run.derive("parallel_mode", _mode(run), of="parallel.parallel_mode" if run.true("use_parallel") else "use_parallel")
     run.derive("world_size", Unknown("the number of devices is not given") if world is None else world)
     mode = run.raw("parallel_mode")
@@ -53,7 +57,11 @@ def derive_parallel(run: Run, world: int | None) -> None:
         for name in _DEGREES:
             run.switch(f"parallel_config.{name}", 1, cause, where)
         if new:
-            later = _LATER if matches(run.table.version, ">=1.8") else {name: 1 for name in ("context_parallel", "expert_parallel")}
+            later = (
+                _LATER
+                if matches(run.table.version, ">=1.8")
+                else {name: 1 for name in ("context_parallel", "expert_parallel")}
+            )
             for name, after in later.items():
                 run.switch(f"parallel_config.{name}", after, cause, where)
     _pipeline(run, mode)
@@ -67,7 +75,12 @@ def _lose(run: Run, because: Unknown) -> None:
     for name in (*_DEGREES, *_LATER):
         if run.raw(f"parallel_config.{name}") != _LATER.get(name, 1):
             run.lose(f"parallel_config.{name}", because.because)
-    for name in ("pipeline_interleave", "ulysses_degree", "global_batch_size", *((_STEPS,) if run.raw(_STEPS) != 1 else ())):
+    for name in (
+        "pipeline_interleave",
+        "ulysses_degree",
+        "global_batch_size",
+        *((_STEPS,) if run.raw(_STEPS) != 1 else ()),
+    ):
         run.lose(name, because.because)
     if _VOCABULARY in run.written:
         run.lose(_VOCABULARY, because.because)
@@ -82,13 +95,21 @@ def _mode(run: Run) -> str | Unknown:
     raw = run.raw("parallel.parallel_mode")
     if raw is None and "parallel.parallel_mode" not in run.written:
         return MODES[0]
-    return MODES.get(raw, Unknown("parallel_mode is not one of the modes")) if isinstance(raw, (str, int)) else Unknown("parallel_mode is not one of the modes")
+    return (
+        MODES.get(raw, Unknown("parallel_mode is not one of the modes"))
+        if isinstance(raw, (str, int))
+        else Unknown("parallel_mode is not one of the modes")
+    )
 
 
 def _pipeline(run: Run, mode: str) -> None:
     """Interleaving has two switches: one alone does nothing."""
     asked = run.raw("parallel.pipeline_config.pipeline_interleave")
-    on = bool(asked) and mode != "stand_alone" if not isinstance(asked, Unknown) else Unknown("pipeline_interleave is not known")
+    on = (
+        bool(asked) and mode != "stand_alone"
+        if not isinstance(asked, Unknown)
+        else Unknown("pipeline_interleave is not known")
+    )
     run.derive("pipeline_interleave", on, of="parallel.pipeline_config.pipeline_interleave")
     pipeline = run.number("parallel_config.pipeline_stage")
     if not run.value("parallel_config.pipeline_stage").known and _VOCABULARY in run.written:

@@ -50,9 +50,12 @@ def _kernels(run: Run) -> dict[str, Value]:
 
 
 def switched_off(run: Run) -> tuple[str, ...]:
-    """A layout for many devices under use_parallel: False is usually switched on by the command line: say nothing about memory."""
+    """A layout for many devices under use_parallel: False is usually switched on by the command line:
+    say nothing about memory."""
     off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
-    sizes = [run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")]
+    sizes = [
+        run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")
+    ]
     many = any(size is not None and isinstance(size.raw, int) and size.raw > 1 for size in sizes)
     return ("a layout for many devices under use_parallel: False",) if off and many else ()
 
@@ -72,7 +75,9 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
     if isinstance(mode, Unknown):
         data = tensor = pipeline = context = unknown(mode.because)
     elif mode in AUTOMATIC:
-        data, tensor, pipeline, context = (degree(run, n) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"))
+        data, tensor, pipeline, context = (
+            degree(run, n) for n in ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel")
+        )
         if mode == "auto_parallel":
             data = unknown("auto_parallel finds the sharding itself")
     elif run.true("use_parallel") and run.raw("run_mode") == "predict":
@@ -80,7 +85,10 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         tensor, pipeline, context = (degree(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
     else:
         count = derived(1, "every process runs alone") if mode == "stand_alone" else count
-        data, tensor, pipeline, context = count, *(_alone(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel"))
+        data, tensor, pipeline, context = (
+            count,
+            *(_alone(run, n) for n in ("model_parallel", "pipeline_stage", "context_parallel")),
+        )
     expert = degree(run, "expert_parallel")
     experts = model.experts
     if mode not in AUTOMATIC or (run.kind == "legacy" and experts.known and not experts.raw):
@@ -94,9 +102,13 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         context=context,
         expert=expert,
         expert_tensor=derived(1) if run.kind == "mcore" else tensor,
-        virtual=unknown("pp_interleave_num is not usable") if chunks is None else derived(chunks if chunks > 1 else None),
+        virtual=unknown("pp_interleave_num is not usable")
+        if chunks is None
+        else derived(chunks if chunks > 1 else None),
         sequence_parallel=run.value("parallel_config.use_seq_parallel"),
-        stages=derived(laid.stages, "layers over stages, plus offset") if laid and laid.stages else unknown("the layers per stage are not known"),
+        stages=derived(laid.stages, "layers over stages, plus offset")
+        if laid and laid.stages
+        else unknown("the layers per stage are not known"),
         schedule=_schedule(run),
         sequence_splits=shape.whole(run.value("parallel_config.seq_split_num")),
         deferred=derived(0),
@@ -123,21 +135,34 @@ def _batch(run: Run) -> Batch:
     if pipeline is None or isinstance(mode, Unknown):
         count = unknown("the pipeline stages are not known")
     else:
-        count = run.value("parallel_config.micro_batch_num" if pipeline > 1 else "runner_config.gradient_accumulation_steps")
+        count = run.value(
+            "parallel_config.micro_batch_num" if pipeline > 1 else "runner_config.gradient_accumulation_steps"
+        )
         if isinstance(count.raw, bool) or not isinstance(count.raw, int) or count.raw < 1:
             count = unknown("the number of micro-batches is not usable")
-    return Batch(micro=shape.whole(run.value("runner_config.batch_size")), count=count, total=run.value("global_batch_size"), mask_from_loader=derived(False))
+    return Batch(
+        micro=shape.whole(run.value("runner_config.batch_size")),
+        count=count,
+        total=run.value("global_batch_size"),
+        mask_from_loader=derived(False),
+    )
 
 
 def _recompute(run: Run, laid: Spread | None) -> Recompute:
     full, selected = run.value("recompute_config.recompute"), run.value("recompute_config.select_recompute")
     swap = run.value("swap_config.swap")
     if run.value("training").raw is False:
-        return Recompute(mode=derived("none"), method=derived(None), layers=derived(None), full_layers=derived(None), offload=swap)
+        return Recompute(
+            mode=derived("none"), method=derived(None), layers=derived(None), full_layers=derived(None), offload=swap
+        )
     known = laid is not None and laid.stages is not None and full.known and swap.known
     counts = full_layers(full.raw, laid.stages, ids=bool(swap.raw)) if known and laid and laid.stages else None
     whole = bool(full.raw) if full.known else None
-    mode = unknown(full.because) if whole is None else derived("full" if whole else "selective" if selected.known and selected.raw else "none")
+    mode = (
+        unknown(full.because)
+        if whole is None
+        else derived("full" if whole else "selective" if selected.known and selected.raw else "none")
+    )
     return Recompute(
         mode=mode,
         method=derived(None),
@@ -178,7 +203,9 @@ def _optimizer(run: Run, experts: Value) -> Optimizer:
     shard, same = run.number("parallel.parallel_optimizer_config.optimizer_weight_shard_size"), _same(run)
     ranks = 1 if not zero else shard if shard is not None and shard > 0 else same
     return Optimizer(
-        name=derived("adam") if not name.known or name.raw is None or "adam" in str(name.raw).lower() else name.derived(str(name.raw).lower(), ""),
+        name=derived("adam")
+        if not name.known or name.raw is None or "adam" in str(name.raw).lower()
+        else name.derived(str(name.raw).lower(), ""),
         zero=derived(zero) if on.known else on,
         shards=derived(ranks) if ranks is not None else unknown("data_parallel is not known"),
         expert_shards=_expert_shards(run, experts, ranks),
@@ -190,13 +217,15 @@ def _optimizer(run: Run, experts: Value) -> Optimizer:
 
 
 def _same(run: Run) -> int | None:
-    """Ranks of a stage that hold the same slice of a dense weight, which optimizer parallelism shares out: data x context parallel."""
+    """Ranks of a stage that hold the same slice of a dense weight, which optimizer parallelism shares out:
+    data x context parallel."""
     data, context = run.number("parallel_config.data_parallel"), run.number("parallel_config.context_parallel")
     return data * context if data and context else data
 
 
 def _expert_shards(run: Run, experts: Value, ranks: int | None) -> Value:
-    """Ranks that share the same experts split them further, where each gets whole ones: optimizer parallelism splits the first dimension."""
+    """Ranks that share the same experts split them further, where each gets whole ones:
+    optimizer parallelism splits the first dimension."""
     expert, same = run.number("parallel_config.expert_parallel"), _same(run)
     if not isinstance(experts.raw, int) or not expert or not same or not ranks or expert < 1:
         return derived(1)

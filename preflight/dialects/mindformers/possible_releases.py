@@ -1,4 +1,5 @@
-"""Which releases a graph-mode config may be of, where nobody says: those that know as many of its keys as the one that it is read as."""
+"""Which releases a graph-mode config may be of, where nobody says:
+those that know as many of its keys as the one that it is read as."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def _keys(tree: Node) -> Iterator[tuple[str, str]]:
     named = model.get("type") if model is not None else None
     name = named.value if named is not None and isinstance(named.value, str) else ""
     yield from (("", str(entry.key.value)) for entry in tree.entries)
-    yield from ((str(section.key.value), str(entry.key.value)) for section in tree.entries for entry in section.value.entries)
+    yield from (
+        (str(section.key.value), str(entry.key.value)) for section in tree.entries for entry in section.value.entries
+    )
     yield from ((f"class {name}", str(entry.key.value)) for entry in (model.entries if model is not None else ()))
     yield from ((f"class {name}", "") for _ in (name,) if name)
 
@@ -47,6 +50,11 @@ def _knows(t: Table, kind: str, section: str, key: str) -> bool:
 
 
 def _sections(t: Table) -> tuple[str, ...]:
-    """The sections that a release knows; before there were templates, those of the first template but the strict ones that came with it."""
+    """The sections that a release knows; before there were templates,
+    those of the first template but the strict ones that came with it."""
     first = table(FIRST_TEMPLATE)
-    return tuple(t.sections) if t.templated else tuple(name for name in first.sections if name not in first.strict or name in (*t.strict, "runner_config"))
+    return (
+        tuple(t.sections)
+        if t.templated
+        else tuple(name for name in first.sections if name not in first.strict or name in (*t.strict, "runner_config"))
+    )

@@ -14,10 +14,26 @@ _LEGACY = "model.model_config."
 _NAMES: dict[str, dict[str, str]] = {
     "": dict(layers="num_layers", hidden="hidden_size", heads="num_heads", query_groups="n_kv_heads")
     | dict(ffn="intermediate_size", vocab="vocab_size", sequence="seq_length"),
-    "ChatGLM2Config": {"heads": "num_attention_heads", "query_groups": "multi_query_group_num", "ffn": "ffn_hidden_size", "vocab": "padded_vocab_size"},
+    "ChatGLM2Config": {
+        "heads": "num_attention_heads",
+        "query_groups": "multi_query_group_num",
+        "ffn": "ffn_hidden_size",
+        "vocab": "padded_vocab_size",
+    },
 }
 _FAMILY = {
-    **dict.fromkeys(("LlamaConfig", "InternLM2Config", "InternLMConfig", "QwenConfig", "YiZhaoConfig", "TelechatConfig", "MllamaConfig"), "llama"),
+    **dict.fromkeys(
+        (
+            "LlamaConfig",
+            "InternLM2Config",
+            "InternLMConfig",
+            "QwenConfig",
+            "YiZhaoConfig",
+            "TelechatConfig",
+            "MllamaConfig",
+        ),
+        "llama",
+    ),
     **dict.fromkeys(("ChatGLM2Config", "ChatGLM32kConfig", "GLMConfig"), "glm"),
     **dict.fromkeys(("DeepseekV2Config", "DeepseekV3Config"), "deepseek"),
     "GPT2Config": "gpt2",
@@ -36,14 +52,17 @@ def legacy(run: Run) -> Model:
     def get(part: str) -> Value:
         name = own[part]
         if known is not None and name not in known and f"{_LEGACY}{name}" not in run.written:
-            return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")  # these have usual values then
+            # these have usual values then
+            return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{_LEGACY}{name}")
         return whole(value, 1) if known is not None or value.written else unknown("the model's type is not known")
 
     heads, groups, experts = get("heads"), get("query_groups"), run.value("moe_config.expert_num")
     if groups.known and groups.raw is None:
         groups = heads
-    family = _FAMILY.get(run.model, "") or next((f for prefix, f in _PREFIXES if run.model.startswith(prefix)), run.model.removesuffix("Config").lower())
+    family = _FAMILY.get(run.model, "") or next(
+        (f for prefix, f in _PREFIXES if run.model.startswith(prefix)), run.model.removesuffix("Config").lower()
+    )
     if run.model == "ChatGLM2Config" and run.raw(f"{_LEGACY}multi_query_attention") is False:
         groups = heads
     latent = family == "deepseek"
@@ -55,7 +74,10 @@ def legacy(run: Run) -> Model:
         query_groups=groups,
         head_dim=_quotient(get("hidden"), heads),
         ffn=_ffn(run, get("hidden")) if family == "llama" else get("ffn"),
-        gated=derived(family in ("llama", "glm", "deepseek") and (run.model != "GLMConfig" or run.raw(f"{_LEGACY}activation_func") == "GEGLU")),
+        gated=derived(
+            family in ("llama", "glm", "deepseek")
+            and (run.model != "GLMConfig" or run.raw(f"{_LEGACY}activation_func") == "GEGLU")
+        ),
         vocab=get("vocab"),
         sequence=get("sequence"),
         **_plain_layer(run, family),
@@ -96,7 +118,12 @@ def mcore(run: Run, family: str) -> Model:
         value = run.value(f"mcore.{name}")
         return whole(value, int(name not in _MAY_BE_0)) if name in _NUMBERS else value
 
-    heads, hidden, groups, channels = get("num_attention_heads"), get("hidden_size"), get("num_query_groups"), get("kv_channels")
+    heads, hidden, groups, channels = (
+        get("num_attention_heads"),
+        get("hidden_size"),
+        get("num_query_groups"),
+        get("kv_channels"),
+    )
     experts, layers, act = get("num_moe_experts"), get("num_layers"), get("hidden_act")
     latent = get("multi_latent_attention")
     is_latent = latent.known and bool(latent.raw)
@@ -133,7 +160,17 @@ def mcore(run: Run, family: str) -> Model:
 
 _MAY_BE_0 = ("num_moe_experts", "mtp_num_layers")
 _NUMBERS = (
-    *("num_attention_heads", "hidden_size", "num_query_groups", "kv_channels", "num_moe_experts", "num_layers", "ffn_hidden_size", "vocab_size", "seq_length"),
+    *(
+        "num_attention_heads",
+        "hidden_size",
+        "num_query_groups",
+        "kv_channels",
+        "num_moe_experts",
+        "num_layers",
+        "ffn_hidden_size",
+        "vocab_size",
+        "seq_length",
+    ),
     *("moe_router_topk", "moe_ffn_hidden_size", "mtp_num_layers"),
 )
 
@@ -149,15 +186,25 @@ def whole(value: Value, least: int = 0) -> Value:
 def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, Value]:
     """The mixture of a legacy model; moe_config.expert_num 1 is no mixture."""
     if not experts.known or not isinstance(experts.raw, int) or experts.raw <= 1:
-        return {"experts": derived(None) if experts.known else experts, **_none("top_k", "expert_ffn", "shared_ffn", "capacity"), "expert_layers": derived(())}
-    size = run.value("moe_config.moe_intermediate_size") if "moe_config.moe_intermediate_size" in run.written or run.model.startswith("Deepseek") else ffn
+        return {
+            "experts": derived(None) if experts.known else experts,
+            **_none("top_k", "expert_ffn", "shared_ffn", "capacity"),
+            "expert_layers": derived(()),
+        }
+    size = (
+        run.value("moe_config.moe_intermediate_size")
+        if "moe_config.moe_intermediate_size" in run.written or run.model.startswith("Deepseek")
+        else ffn
+    )
     shared, dense = run.raw("moe_config.shared_expert_num"), run.value("moe_config.first_k_dense_replace")
     shared_size = shared * size.raw if isinstance(shared, int) and isinstance(size.raw, int) else None
     return {
         "experts": experts,
         "top_k": run.value("moe_config.num_experts_chosen"),
         "expert_ffn": size,
-        "shared_ffn": derived(shared_size) if shared_size is not None else unknown("the size of the shared experts is not known"),
+        "shared_ffn": derived(shared_size)
+        if shared_size is not None
+        else unknown("the size of the shared experts is not known"),
         "capacity": run.value("moe_config.capacity_factor"),
         "expert_layers": _expert_layers(layers, experts, dense if run.model.startswith("Deepseek") else derived(0)),
     }
@@ -178,7 +225,9 @@ def _core_experts(run: Run, layers: Value, experts: Value) -> dict[str, Value]:
 def _expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
     """Which layers hold experts: all but the first dense ones."""
     if not (layers.known and experts.known and dense.known) or not isinstance(layers.raw, int):
-        return unknown(next((v.because for v in (layers, experts, dense) if not v.known), "the number of layers is not usable"))
+        return unknown(
+            next((v.because for v in (layers, experts, dense) if not v.known), "the number of layers is not usable")
+        )
     if not experts.raw or (experts.raw == 1 and experts.origin != "written"):
         return derived(())
     first = int(dense.raw) if isinstance(dense.raw, int) else 0
@@ -194,7 +243,8 @@ def _ffn(run: Run, hidden: Value) -> Value:
     if not isinstance(size, int) or not isinstance(unit, int) or unit < 1 or isinstance(factor, Unknown):
         return unknown("the hidden size or multiple_of is not usable")
     wide = 4 * size
-    if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1000):  # TeleChat's own 1.1 layer takes it as the size itself
+    # TeleChat's own 1.1 layer takes it as the size itself
+    if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1000):
         return unknown("the hidden size or ffn_dim_multiplier is beyond any model")
     if isinstance(factor, (int, float)):
         wide = int((factor + 0.01) * wide)
@@ -203,7 +253,13 @@ def _ffn(run: Run, hidden: Value) -> Value:
 
 
 def _latent(run: Run, prefix: str, nope: str, rope: str) -> dict[str, Value]:
-    names = {"q_lora_rank": "q_lora_rank", "kv_lora_rank": "kv_lora_rank", "qk_nope_dim": nope, "qk_rope_dim": rope, "v_dim": "v_head_dim"}
+    names = {
+        "q_lora_rank": "q_lora_rank",
+        "kv_lora_rank": "kv_lora_rank",
+        "qk_nope_dim": nope,
+        "qk_rope_dim": rope,
+        "v_dim": "v_head_dim",
+    }
     return {part: run.value(f"{prefix}{name}") for part, name in names.items()}
 
 
@@ -212,7 +268,10 @@ def _none(*parts: str) -> dict[str, Value]:
 
 
 def _shared(run: Run) -> Value:
-    size, number, each = (run.value(f"mcore.{n}") for n in ("moe_shared_expert_intermediate_size", "shared_expert_num", "moe_ffn_hidden_size"))
+    size, number, each = (
+        run.value(f"mcore.{n}")
+        for n in ("moe_shared_expert_intermediate_size", "shared_expert_num", "moe_ffn_hidden_size")
+    )
     if not size.known or size.raw is not None:
         return size
     if isinstance(number.raw, int) and isinstance(each.raw, int):

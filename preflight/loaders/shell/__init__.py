@@ -53,7 +53,18 @@ def load_script(
     if not found:
         return (Document(source, "script", comments=said, problems=problems, also=also, looked=looked),)
     return tuple(
-        Document(source, "script", None, f.taken.launch, said, _problems(f, commands, problems), run, len(found), also, looked)
+        Document(
+            source,
+            "script",
+            None,
+            f.taken.launch,
+            said,
+            _problems(f, commands, problems),
+            run,
+            len(found),
+            also,
+            looked,
+        )
         for run, f in enumerate(found)
     )
 

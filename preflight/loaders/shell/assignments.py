@@ -38,20 +38,31 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False) -
         before = (old.items if old is not None else unread) if appends else ()
         expander.state.put(name, Variable((*before, *items), True, place, exported, keys, sometimes))
     else:
-        made = expander.value(tree, value) if value is not None else (Piece("", place._replace(start=place.end + 1, end=place.end + 1)),)
+        made = (
+            expander.value(tree, value)
+            if value is not None
+            else (Piece("", place._replace(start=place.end + 1, end=place.end + 1)),)
+        )
         if appends and old is not None and old.array:
             expander.state.put(name, old._replace(items=(old.scalar + made, *old.items[1:])))
             return
         before_value = (old.scalar if old is not None else expander.unset(name, place)) if appends else ()
         others = _others(expander, tree, value, old.others if appends and old is not None else (), made)
-        expander.state.put(name, Variable((bounded((*before_value, *made)),), False, place, exported, (), sometimes, others))
+        expander.state.put(
+            name, Variable((bounded((*before_value, *made)),), False, place, exported, (), sometimes, others)
+        )
 
 
-def _others(expander: Expander, tree: Tree, node: Node | None, before: tuple[Value, ...], made: Value) -> tuple[Value, ...]:
-    """The commands that a variable may hold after an assignment: to those before it the new text is added; else those that the text is made of."""
+def _others(
+    expander: Expander, tree: Tree, node: Node | None, before: tuple[Value, ...], made: Value
+) -> tuple[Value, ...]:
+    """The commands that a variable may hold after an assignment: to those before it the new text is added;
+    else those that the text is made of."""
     if before or node is None:
         return tuple(bounded((*value, *made)) for value in before)
-    return tuple(bounded(value) for value in in_each(expander.state, tree.text(node), lambda: expander.value(tree, node)))
+    return tuple(
+        bounded(value) for value in in_each(expander.state, tree.text(node), lambda: expander.value(tree, node))
+    )
 
 
 def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...], tuple[str, ...]]:
@@ -63,11 +74,17 @@ def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...
         if (key := _KEY.match(tree.text(child))) is not None:
             keys.append(key[1].strip("\"'"))
             place = Span(tree.source, child.start_byte + key.end(), child.end_byte)
-            nodes = [c for c in child.named_children if (c.type in EXPANSIONS or c.type in QUOTES) and c.start_byte >= place.start]
+            nodes = [
+                c
+                for c in child.named_children
+                if (c.type in EXPANSIONS or c.type in QUOTES) and c.start_byte >= place.start
+            ]
             items.append(merged(joined(expander.mixed(tree, place, nodes, BARE, True), place)))
             continue
         for field in words_at(expander, tree, child):
-            items.append(tuple(field.pieces) if not field.loose else tuple(p._replace(exact=False) for p in field.pieces))
+            items.append(
+                tuple(field.pieces) if not field.loose else tuple(p._replace(exact=False) for p in field.pieces)
+            )
     return tuple(items), tuple(keys)
 
 
@@ -82,7 +99,9 @@ def declare(expander: Expander, tree: Tree, node: Node) -> None:
     keyword = tree.text(node.children[0])
     if keyword in ("local", "declare", "typeset") and expander.locals:
         _shadow(expander, tree, node)
-    exported = keyword == "export" or any(c.type == "word" and re.match(r"-\w*x", tree.text(c)) for c in node.named_children)
+    exported = keyword == "export" or any(
+        c.type == "word" and re.match(r"-\w*x", tree.text(c)) for c in node.named_children
+    )
     for child in node.named_children:
         if child.type == "variable_assignment":
             assign(expander, tree, child, exported)

@@ -57,7 +57,9 @@ def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
         follower.block(tree, possible[0])
     else:
         because = f"case {tree.text(subject)}" if subject is not None else "case"
-        default = possible[-1] if subject is not None and by_default and _ARGUMENT.fullmatch(tree.text(subject)) else None
+        default = (
+            possible[-1] if subject is not None and by_default and _ARGUMENT.fullmatch(tree.text(subject)) else None
+        )
         follower.either(tree, possible, because, default=default)
 
 

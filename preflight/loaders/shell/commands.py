@@ -26,7 +26,12 @@ from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import InputError, Source, Span
 
 MAX_CALLS = 12
-_QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
+_QUIET = frozenset(
+    (
+        "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk "
+        "touch tail head kill wait"
+    ).split()
+)
 _SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
@@ -34,7 +39,9 @@ _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 class Commands:
     """Single commands of a script, its sourced files and the scripts it calls."""
 
-    def __init__(self, source: Source, environment: Mapping[str, str], asked: Allocation, given: Mapping[str, Word]) -> None:
+    def __init__(
+        self, source: Source, environment: Mapping[str, str], asked: Allocation, given: Mapping[str, Word]
+    ) -> None:
         self.files, self.asked, self.given, self.environment = Files(source), asked, given, environment
         self.expander = Expander(State(), self._unset, self._substituted)
         self.state = self.expander.state
@@ -87,7 +94,9 @@ class Commands:
             read(self.expander, tree, node, document)
             return
         own: dict[str, Variable | None] = {}
-        for words in [*in_each(self.state, tree.text(node), lambda: words_of(self.expander, tree, node))] or [words_of(self.expander, tree, node)]:
+        for words in [*in_each(self.state, tree.text(node), lambda: words_of(self.expander, tree, node))] or [
+            words_of(self.expander, tree, node)
+        ]:
             if before and words and not own:
                 with self.state.frame() as changes:
                     for child in before:
@@ -126,7 +135,8 @@ class Commands:
             self._launch(tree, node, words, own)
 
     def _submit(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
-        """`sbatch --wrap "…"` and `sbatch run.sh`: a job of its own; what the command asks for counts before what the script asks for."""
+        """`sbatch --wrap "…"` and `sbatch run.sh`: a job of its own;
+        what the command asks for counts before what the script asks for."""
         options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
         wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
         inner = self.files.open(options.rest[0].text) if options.rest else None
@@ -145,7 +155,8 @@ class Commands:
             self.launches.note(Met(tree.span(node), words, own), Front(self.prefix, self.asked), self._follow_script)
 
     def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
-        """`bash other.sh args`: its launches, where the file lies beside this one. A word that is not known is taken for one parameter."""
+        """`bash other.sh args`: its launches, where the file lies beside this one.
+        A word that is not known is taken for one parameter."""
         entry = taken.launch.entry
         inner = self.files.open(entry.text)
         if inner is None or self.calls >= MAX_CALLS:
@@ -175,7 +186,9 @@ class Commands:
         known = text if text is not None else pieces[-1].text if pieces else None
         inner = self.files.open(known if text is not None else (known or "").lstrip("/"))
         if inner is None or self.calls >= MAX_CALLS:
-            self.state.foreign = self.state.foreign or not re.search(r"(set_?env\w*|activate|bashrc|profile|conda|vars|setvars|env)(\.sh)?$", known or "")
+            self.state.foreign = self.state.foreign or not re.search(
+                r"(set_?env\w*|activate|bashrc|profile|conda|vars|setvars|env)(\.sh)?$", known or ""
+            )
             return
         self.calls += 1
         self.follower.statement(tree := self._parsed(inner), tree.root)
@@ -207,7 +220,11 @@ class Commands:
         """A command line that is itself a text: eval "…", bash -c "…"."""
         if text is None or self.calls >= MAX_CALLS:
             return
-        outer, self.prefix, self.calls = self.prefix, self.prefix + tuple(word(f, f.pieces[0].span) for f in prefix or []), self.calls + 1
+        outer, self.prefix, self.calls = (
+            self.prefix,
+            self.prefix + tuple(word(f, f.pieces[0].span) for f in prefix or []),
+            self.calls + 1,
+        )
         self.texts.add(text)
         with self.state.frame() as changes:
             tree = self._parsed(text.source)
@@ -218,7 +235,8 @@ class Commands:
         self.prefix, self.calls = outer, self.calls - 1
 
     def _script_text(self, tree: Tree, document: Node, name: str) -> None:
-        """A script given as a here-document, or written to a file that is meant to run; sbatch reads #SBATCH lines in it."""
+        """A script given as a here-document, or written to a file that is meant to run;
+        sbatch reads #SBATCH lines in it."""
         body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
         if body is None:
             return
@@ -237,7 +255,11 @@ class Commands:
         """A launch with every place in a file."""
         groups = tuple((name, self.texts.span(span)) for name, span in found.settled.groups)
         unset = tuple((name, flag, self.texts.span(span)) for name, flag, span in found.settled.unset)
-        return Found(self.texts.taken(found.taken), self.texts.span(found.statement), found.settled._replace(groups=groups, unset=unset))
+        return Found(
+            self.texts.taken(found.taken),
+            self.texts.span(found.statement),
+            found.settled._replace(groups=groups, unset=unset),
+        )
 
 
 def _value(given: Word) -> Value:

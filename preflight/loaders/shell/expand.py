@@ -45,9 +45,12 @@ class Exhausted(Exception):
 
 
 class Expander:
-    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None when not known."""
+    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None when not
+    known."""
 
-    def __init__(self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]) -> None:
+    def __init__(
+        self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]
+    ) -> None:
         self.state, self.unset, self.substitute = state, unset, substitute
         self.arguments: list[Value] | None = None
         self.locals: list[Changes] = []
@@ -69,7 +72,13 @@ class Expander:
             return [bit for child in node.named_children for bit in self.bits(tree, child, quoted)]
         if kind in EXPANSIONS:
             return self._bounded(tree, node, quoted)
-        return self.mixed(tree, tree.span(node), [c for c in node.named_children if c.type in EXPANSIONS or c.type in QUOTES], BARE, quoted)
+        return self.mixed(
+            tree,
+            tree.span(node),
+            [c for c in node.named_children if c.type in EXPANSIONS or c.type in QUOTES],
+            BARE,
+            quoted,
+        )
 
     def spend(self, work: int) -> None:
         """Count work. Raises Exhausted."""
@@ -84,7 +93,9 @@ class Expander:
     def text(self, tree: Tree, node: Node) -> str | None:
         return text_of(self.value(tree, node))
 
-    def mixed(self, tree: Tree, span: Span, nodes: Sequence[Node], escape: re.Pattern[str], quoted: bool, loose: bool = False) -> Bits:
+    def mixed(
+        self, tree: Tree, span: Span, nodes: Sequence[Node], escape: re.Pattern[str], quoted: bool, loose: bool = False
+    ) -> Bits:
         """Literal text with expansions in it. loose: blanks in the literal text end a word."""
         found: Bits = []
         at = span.start
@@ -162,11 +173,17 @@ class Expander:
         return listed(chosen, span, quoted, form.whole) if chosen is not None else [unknown(span, shown(span), quoted)]
 
     def lookup(self, form: Form, span: Span) -> list[Value]:
-        """The values of a parameter: several for arrays and "$@", none for empty ones; unknown ones for what is not set."""
+        """The values of a parameter: several for arrays and "$@", none for empty ones;
+        unknown ones for what is not set."""
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
-        if name.isdecimal() and name != "0" and self.arguments is not None and not any_number(self.arguments[: int(name[:6])]):
+        if (
+            name.isdecimal()
+            and name != "0"
+            and self.arguments is not None
+            and not any_number(self.arguments[: int(name[:6])])
+        ):
             return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
         if name == "#" and self.arguments is not None and not any_number(self.arguments):
             return [(Piece(str(len(self.arguments)), span, exact=False),)]
@@ -191,7 +208,11 @@ class Expander:
         if operator == "+":
             if is_set:
                 return self._operand(tree, node, form, span, quoted)
-            return [] if self.state.get(name) is not None else [perhaps(bit) for bit in self._operand(tree, node, form, span, quoted)]
+            return (
+                []
+                if self.state.get(name) is not None
+                else [perhaps(bit) for bit in self._operand(tree, node, form, span, quoted)]
+            )
         if is_set:
             return listed(found, span, quoted, form.whole)
         if operator == "?":
@@ -211,8 +232,18 @@ class Expander:
 
     def _operand(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         place = Span(span.source, span.start + 2 + form.start, span.end - 1)
-        nodes = [c for c in node.named_children if (c.type in EXPANSIONS or (c.type in QUOTES and not quoted)) and tree.span(c).start >= place.start]
-        nodes += [c for w in node.named_children if w.type == "concatenation" for c in w.named_children if c.type in EXPANSIONS or c.type in QUOTES]
+        nodes = [
+            c
+            for c in node.named_children
+            if (c.type in EXPANSIONS or (c.type in QUOTES and not quoted)) and tree.span(c).start >= place.start
+        ]
+        nodes += [
+            c
+            for w in node.named_children
+            if w.type == "concatenation"
+            for c in w.named_children
+            if c.type in EXPANSIONS or c.type in QUOTES
+        ]
         nodes.sort(key=lambda c: int(c.start_byte))
         strings = quoted and bool(nodes == []) and place.text[:1] == '"' == place.text[-1:] and len(place.text) > 1
         if strings:
@@ -234,7 +265,10 @@ class Expander:
         other = self.state.get(text)
         value = other.scalar if other is not None else ()
         known_text = text_of(value) if other is not None else None
-        return Bit(Piece(known_text, span, exact=False, because="" if known_text is not None else f"${{!{form.name}}}"), not quoted)
+        return Bit(
+            Piece(known_text, span, exact=False, because="" if known_text is not None else f"${{!{form.name}}}"),
+            not quoted,
+        )
 
     def _transformed(self, tree: Tree, node: Node, form: Form, span: Span, value: Value) -> Piece:
         text = text_of(value)

@@ -62,7 +62,8 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 
 def _carriage_returns(tree: Tree) -> Iterator[Problem]:
-    """Line ends that change what is run: on an empty line or in a comment they do nothing, behind an echo they are printed."""
+    """Line ends that change what is run: on an empty line or in a comment they do nothing,
+    behind an echo they are printed."""
     text = tree.source.text
     strict = _STOPS.search(text) is not None
     first = (_CRLF_STRICT if strict else _CRLF).search(text) if "\r\n" in text else None

@@ -52,7 +52,11 @@ def follow_while(follower: Follows, tree: Tree, node: Node) -> None:
     start = node.child_by_field_name("initializer")
     for name in start.named_children[:1] if start is not None else []:
         forget(follower.expander, tree, name)
-    value = follower.status(tree, test) if test is not None and node.type == "while_statement" and test.type == "command" else None
+    value = (
+        follower.status(tree, test)
+        if test is not None and node.type == "while_statement" and test.type == "command"
+        else None
+    )
     until = tree.text(node).startswith("until")
     if value is not None and tree.text(test).strip() in ("true", "false", ":") and value is until:
         return
@@ -64,7 +68,8 @@ def _is_arguments(text: str) -> bool:
 
 
 def _leave_out(follower: Follows, tree: Tree, body: Node) -> None:
-    """A loop over the arguments of the script, which are assumed to be none: what it alone sets is for the caller to say."""
+    """A loop over the arguments of the script, which are assumed to be none:
+    what it alone sets is for the caller to say."""
     known = set(follower.state.ever)
     follower.dry += 1
     with follower.state.frame() as changes:

@@ -24,8 +24,8 @@ _COSTLY = 50
 def without_padding(text: str, most: int) -> str | None:
     """A text of the same length with blanks in place of comments; None where more than so many characters are left.
 
-    A run of blanks counts as one. Comments that speak to preflight stay where there is room for them. Where a quotation or
-    a here-document does not end nothing behind it is taken for a comment.
+    A run of blanks counts as one. Comments that speak to preflight stay where there is room for them. Where a quotation
+    or a here-document does not end nothing behind it is taken for a comment.
     """
     for keep in (MARK, None) if MARK in text else (None,):
         if (bare := _without_comments(text, most, keep)) is not None and len(_BLANKS.sub(" ", bare)) <= most:

@@ -22,8 +22,8 @@ _SECONDS = 0.8
 _FOREIGN = lazy_pattern(r"[^\x00-\x7f]")
 _INNER = lazy_pattern(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
 _PLAIN = lazy_pattern(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
-"""A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is shown
-a plain letter; the expansion reads the real text. Arithmetic is left alone."""
+"""A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is
+shown a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 
 _COMMENT = lazy_pattern(r"`#[^`\n]*`")
 """A comment between continued lines: to the grammar it would go on to the end of the line."""
@@ -35,7 +35,8 @@ _UNFILLED = lazy_pattern(
     r"|(?<=[=/])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"'/._;&|)-]|\Z)",
     re.MULTILINE,
 )
-"""A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar, which would take the next line with it."""
+"""A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar,
+which would take the next line with it."""
 
 
 _LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
@@ -52,7 +53,11 @@ class Tree(NamedTuple):
         """Where a node stands, without the blanks and continuations that the grammar puts in front of some."""
         start: int = node.start_byte
         text = self.source.text
-        while start < node.end_byte and text[start] in " \t\n\r\\" and not (text[start] == "\\" and text[start + 1 : start + 2] not in ("\n", "\r")):
+        while (
+            start < node.end_byte
+            and text[start] in " \t\n\r\\"
+            and not (text[start] == "\\" and text[start + 1 : start + 2] not in ("\n", "\r"))
+        ):
             start += 1
         return Span(self.source, start, node.end_byte)
 
@@ -68,7 +73,8 @@ def _parser() -> Any:
 
 
 def _grammar() -> Any:
-    """The compiled part of tree_sitter_bash alone, where it can be found: the package imports a tenth of a check for what nobody asks here."""
+    """The compiled part of tree_sitter_bash alone, where it can be found:
+    the package imports a tenth of a check for what nobody asks here."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
@@ -85,7 +91,8 @@ def _grammar() -> Any:
 
 
 def _masked(text: str) -> str:
-    """The text with a letter for each variable inside a word. Arithmetic is only looked for where it ends on the line, so that the search does too."""
+    """The text with a letter for each variable inside a word.
+    Arithmetic is only looked for where it ends on the line, so that the search does too."""
     if "`#" in text:
         text = _COMMENT.sub(lambda m: f"`:{' ' * (len(m[0]) - 3)}`", text)
     if "\\\n--" in text or "\\\r\n--" in text:
@@ -130,7 +137,8 @@ def _tried(data: bytes) -> Any:
 
 
 def parse(source: Source, most: int = MAX_SCRIPT) -> Tree:
-    """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters.
+    """The tree of a script. Every character outside ASCII counts as one byte of a plain word,
+    so offsets are characters.
 
     Raises InputError where it is too much for the grammar, or has more characters, comments included.
     """

@@ -21,7 +21,8 @@ _POSITIONAL = lazy_pattern(r"\$(?:[@*]|\d+)")
 
 
 class Settled(NamedTuple):
-    """The words; which of them may be several or none (loose); undefined groups and unset values; whether any flag may be added.
+    """The words; which of them may be several or none (loose); undefined groups and unset values;
+    whether any flag may be added.
 
     assumed: of the loose ones those that add nothing unless whoever starts the script says so: "$@", $1, $EXTRA_ARGS.
     """
@@ -38,7 +39,9 @@ def is_group(field: Field) -> bool:
     """Whether a word that is not known can only be options: "$@", or a variable with the name of a list of them."""
     piece = field.pieces[0]
     name = _NAME.fullmatch(piece.because)
-    return field.loose and (piece.because in ("$@", "$*") or (name is not None and bool(_GROUP.fullmatch(name[1].upper()))))
+    return field.loose and (
+        piece.because in ("$@", "$*") or (name is not None and bool(_GROUP.fullmatch(name[1].upper())))
+    )
 
 
 def settle(

@@ -201,7 +201,8 @@ class Follower:
         defaults: frozenset[str] = frozenset(),
         default: Sequence[Node] | None = None,
     ) -> None:
-        """Follow each of several branches of which one is taken. default: the one that is assumed to be, if it has an end."""
+        """Follow each of several branches of which one is taken. default: the one that is assumed to be, if it has an
+        end."""
         unset = frozenset(name for name in defaults if name not in self.state.variables)
         ended: list[Changes] = []
         stops = []

@@ -30,11 +30,15 @@ class AcmeDialect:
         for entry in document.tree.entries if document.tree else ():
             name = str(entry.key.value)
             setting = Setting((name,), entry.value.plain(), entry.value.span, entry.key.span)
-            written[name] = Value(setting.value, Origin.WRITTEN, setting, edits=lambda new, name=name: (Edit("set", (name,), new),))
+            written[name] = Value(
+                setting.value, Origin.WRITTEN, setting, edits=lambda new, name=name: (Edit("set", (name,), new),)
+            )
         one = default(1, "acme 2")
         ranks = written.get("ranks", one)
         layout = Layout(world=ranks, data=ranks, tensor=one, pipeline=one, context=one)
         request = surroundings.request
         device = surroundings.device(request.device) if request.device else None
-        arguments = Arguments(TARGET, written, {}, put=lambda name, value: (Edit("set", (name,), value),), versions={"acme": "2"})
+        arguments = Arguments(
+            TARGET, written, {}, put=lambda name, value: (Edit("set", (name,), value),), versions={"acme": "2"}
+        )
         return Reading((document,), TARGET, arguments, Plan(target=TARGET, layout=layout), Cluster(device, ranks))
