@@ -9,7 +9,11 @@ from collections.abc import Sequence
 
 from preflight.lint.rule import Checkable, RulePack
 
-_FRAMEWORKS = {"megatron": ("megatron",), "mindspeed": ("mindspeed", "mindspeed-llm"), "mindformers": ("mindformers", "pynative")}
+_FRAMEWORKS = {
+    "megatron": ("megatron",),
+    "mindspeed": ("mindspeed", "mindspeed-llm"),
+    "mindformers": ("mindformers", "pynative"),
+}
 
 
 def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
@@ -32,4 +36,7 @@ def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
 
 def packs() -> Sequence[RulePack]:
     """The neutral rules, and a pack per framework."""
-    return [_pack("preflight.rules", ()), *(_pack(f"preflight.rules.{folder}", frameworks) for folder, frameworks in _FRAMEWORKS.items())]
+    return [
+        _pack("preflight.rules", ()),
+        *(_pack(f"preflight.rules.{folder}", frameworks) for folder, frameworks in _FRAMEWORKS.items()),
+    ]

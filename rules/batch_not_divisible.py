@@ -22,9 +22,11 @@ Use instead:
 Unsafe: another global batch is another training run.
 
 ## References
-Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args, and megatron/core/num_microbatches_calculator.py:381
+Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args, and
+megatron/core/num_microbatches_calculator.py:381
 Megatron-LM core_v0.12.1, megatron/core/num_microbatches_calculator.py:340
-MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596; again in mindformers/pynative/trainer/dynamic_batch.py:141
+MindFormers 2.1.0, mindformers/pynative/trainer/trainer.py:596; again in
+mindformers/pynative/trainer/dynamic_batch.py:141
 """
 
 from collections.abc import Iterator
@@ -42,7 +44,10 @@ CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
 """Where Megatron 0.20 refuses a global batch whose evaluation, with a size of its own, divides."""
 
 _PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
-_SHARDED = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} = {unit}"
+_SHARDED = (
+    "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} "
+    "= {unit}"
+)
 
 
 @rule(severity=Severity.ERROR, after=("device-count",))

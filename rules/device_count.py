@@ -24,7 +24,8 @@ Unsafe: another data-parallel size is another global batch size, unless the micr
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:432, validate_args; core_v0.12.1 :315
 MindFormers v1.5.0, mindformers/tools/check_rules.py:159, _check_parallel
-MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127, ParallelDims, and mindformers/pynative/trainer/trainer.py:575
+MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:127, ParallelDims, and
+mindformers/pynative/trainer/trainer.py:575
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,12 @@
 """A key stands twice in one mapping; only the last counts.
 
 ## What it does
-Reports keys that somebody typed twice in the same mapping. With equal values it is a note, with different ones a warning.
+Reports keys that somebody typed twice in the same mapping. With equal values it is a note, with different ones a
+warning.
 
 ## Why is this bad?
-PyYAML, and so the framework, silently takes the last one. A second `parallel_config:` replaces the first completely: what
-only the first one says is gone.
+PyYAML, and so the framework, silently takes the last one. A second `parallel_config:` replaces the first completely:
+what only the first one says is gone.
 
 ## Example
     runner_config: {batch_size: 1}

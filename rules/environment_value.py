@@ -2,11 +2,13 @@
 
 ## What it does
 Looks at `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
-`PYTORCH_NPU_ALLOC_CONF`: numbers that are none, options that the allocator does not know, options that exclude each other.
+`PYTORCH_NPU_ALLOC_CONF`: numbers that are none, options that the allocator does not know, options that exclude each
+other.
 
 ## Why is this bad?
 PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
-`expandable_segments` beside `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is no number.
+`expandable_segments` beside `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is
+no number.
 
 ## Example
     export PYTORCH_NPU_ALLOC_CONF=expandable_segment:True
@@ -27,9 +29,12 @@ from preflight.source.spelling import nearest
 SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 OPTIONS = (
-    "max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments", "backend",
-    "release_lock_on_cudamalloc", "release_lock_on_hipmalloc", "pinned_use_cuda_host_register", "pinned_use_hip_host_register", "base_addr_aligned_kb",
-    "pinned_num_register_threads", "pinned_use_background_threads", "pinned_reserve_segment_size_mb", "graph_capture_record_stream_reuse",
+    "max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions",
+    "expandable_segments", "backend",
+    "release_lock_on_cudamalloc", "release_lock_on_hipmalloc", "pinned_use_cuda_host_register",
+    "pinned_use_hip_host_register", "base_addr_aligned_kb",
+    "pinned_num_register_threads", "pinned_use_background_threads", "pinned_reserve_segment_size_mb",
+    "graph_capture_record_stream_reuse",
     "per_process_memory_fraction", "page_size", "segment_size_mb", "multi_stream_lazy_reclaim",
 )  # fmt: skip
 

@@ -5,8 +5,8 @@ Finds `torchrun --nnodes` above 1 in a batch script whose `#SBATCH` lines ask fo
 on the others: no srun, mpirun, ssh, pdsh or the like, and no rank of a node in the script.
 
 ## Why is this bad?
-Slurm runs a single copy of the batch script, on one of the nodes, typically the first. torchrun has to be started on every node;
-the one that is waits for the others at the rendezvous until that times out, while all nodes are paid for.
+Slurm runs a single copy of the batch script, on one of the nodes, typically the first. torchrun has to be started on
+every node; the one that is waits for the others at the rendezvous until that times out, while all nodes are paid for.
 
 It is a warning: the script may be started once on each node by something else.
 

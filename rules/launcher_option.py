@@ -1,8 +1,9 @@
 """A launcher is given an option that it does not have.
 
 ## What it does
-Compares the options in front of the script with those of torchrun (`torch.distributed.run`, `torch.distributed.launch`) and msrun. Only
-what is nearly one of them is told: another name may be an option of a newer release. Both take the beginning of a name for the name.
+Compares the options in front of the script with those of torchrun (`torch.distributed.run`, `torch.distributed.launch`)
+and msrun. Only what is nearly one of them is told: another name may be an option of a newer release. Both take the
+beginning of a name for the name.
 
 ## Why is this bad?
 The launcher refuses its command line on every node and starts nothing.

@@ -1,8 +1,8 @@
 """A text stands where True or False is meant, and counts as true.
 
 ## What it does
-Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and `"True"` or `"False"` in quotes
-where the setting is a switch: by its name, or because its default is one.
+Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and `"True"` or `"False"` in
+quotes where the setting is a switch: by its name, or because its default is one.
 
 ## Why is this bad?
 Any text that is not empty is true to Python. `use_parallel: Flase` starts distributed training; `"False"` switches on.

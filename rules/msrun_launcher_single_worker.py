@@ -4,7 +4,8 @@
 Finds `msrun_launcher.sh` with a worker number of 1.
 
 ## Why is this bad?
-The launcher prints a hint to run the script without it and exits 0: the job ends at once and looks as if it had succeeded.
+The launcher prints a hint to run the script without it and exits 0: the job ends at once and looks as if it had
+succeeded.
 
 ## Example
     bash scripts/msrun_launcher.sh "run_mindformer.py --config run.yaml" 1

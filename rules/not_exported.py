@@ -26,7 +26,10 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
 
-PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_", "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
+# fmt: off
+PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
+    "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
+# fmt: on
 
 
 @rule(severity=Severity.WARNING, noticed=True)

@@ -25,9 +25,7 @@ from preflight.loaders.document import Word
 @rule(severity=Severity.WARNING)
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
-    foreign = {
-        (problem.span.path, problem.span.start) for problem in job.arguments.problems if problem.unknown_option
-    }
+    foreign = {(problem.span.path, problem.span.start) for problem in job.arguments.problems if problem.unknown_option}
     first: dict[str, tuple[Word, Sequence[Word]]] = {}
     for flag, values in _given(launch.words if launch is not None else ()):
         name = flag.text or ""

@@ -3,8 +3,8 @@
 ## What it does
 Compares the keys of a graph-mode MindFormers config with those of its release: in strict sections (`parallel_config`,
 `recompute_config`, `swap_config`, `moe_config`, `runner_config`, `monitor_config` since 1.5; those handed to a class
-before), in `trainer`, in the sections handed to MindSpore (`parallel`, `context`), in `model_config`, and, where a known key is very
-near, in the datasets and at the top level.
+before), in `trainer`, in the sections handed to MindSpore (`parallel`, `context`), in `model_config`, and, where a
+known key is very near, in the datasets and at the top level.
 
 ## Why is this bad?
 A strict section refuses the file at load. Elsewhere the key is silently ignored and the default trains instead of the

@@ -1,4 +1,5 @@
-"""Releases that nobody described: only what both neighbours refuse is an error, and the summary says how a config was read."""
+"""Releases that nobody described: only what both neighbours refuse is an error,
+and the summary says how a config was read."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ from upstream.options import FIELDS, Row, intervals
 from upstream.repositories import Repositories
 from upstream.sites import Site
 
+TEXT = "text"
+"""A line of documentation: where it is reworded or moves, the framework stays as it is."""
 Document = dict[str, Any]
 Same = Mapping[str, Sequence[str]]
 
@@ -51,7 +53,9 @@ def options_document(
     framework: Framework, repositories: Repositories, tables: Sequence[Mapping[str, Row | None]]
 ) -> Document:
     """Every option with the first and the last release, by number, in which it is so."""
-    return {**head(framework, repositories), "fields": list(FIELDS), "options": intervals(tables)}
+    on = {release.name: dict(release.on[:1]) for release in framework.releases if release.on}
+    built = {"on": Inline(on)} if on else {}
+    return {**head(framework, repositories), **built, "fields": list(FIELDS), "options": intervals(tables)}
 
 
 def evidence_document(checks: Checks, repositories: Repositories, same: Same) -> Document:
@@ -60,10 +64,22 @@ def evidence_document(checks: Checks, repositories: Repositories, same: Same) ->
     wanted = checks.wanted()
     files = sorted({site.file for line in wanted for site in line.places.values()})
     functions = sorted({site.function for line in wanted for site in line.places.values()})
-    numbers = {name: number for number, name in enumerate(files)}, {name: number for number, name in enumerate(functions)}
-    sites = {line.id: [line.last.kind, _runs(line, *numbers, checks.number), *_assigned(line)] for line in sorted(wanted, key=_order)}
+    numbers = (
+        {name: number for number, name in enumerate(files)},
+        {name: number for number, name in enumerate(functions)},
+    )
+    sites = {
+        line.id: [line.last.kind, _runs(line, *numbers, checks.number), *_assigned(line)]
+        for line in sorted(wanted, key=_order)
+    }
     rules = {rule: [_read(checks, found), sorted(found.mentioned)] for rule, found in checks.mapped.rules.items()}
-    return {**head(checks.framework, repositories), "files": files, "functions": functions, "sites": sites, "rules": rules}
+    return {
+        **head(checks.framework, repositories),
+        "files": files,
+        "functions": functions,
+        "sites": sites,
+        "rules": rules,
+    }
 
 
 def _read(checks: Checks, found: Evidence) -> dict[str, list[str]]:
@@ -100,8 +116,11 @@ def _stands(site: Site) -> tuple[str, str, str]:
     return site.file, site.function, site.hash
 
 
-def holds_document(checks: Checks, repositories: Repositories, same: Same, within: Mapping[str, Sequence[str]]) -> Document:
-    """Rule → the releases, as first and last, in which all that it stands for is as it was read; and where it is only alike.
+def holds_document(
+    checks: Checks, repositories: Repositories, same: Same, within: Mapping[str, Sequence[str]]
+) -> Document:
+    """Rule → the releases, as first and last, in which all that it stands for is as it was read;
+    and where it is only alike.
 
     within: rule → the first and the last release that somebody keeps it to, and why.
     """
@@ -109,9 +128,11 @@ def holds_document(checks: Checks, repositories: Repositories, same: Same, withi
     sure: Document = {}
     alike: Document = {}
     for rule, evidence in checks.mapped.rules.items():
-        if evidence.sites:
+        if any(lines[id].last.kind != TEXT for id in evidence.sites):
             certain, reworded = held(evidence, lines, same)
-            ends = [checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]]
+            ends = [
+                checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]
+            ]
             numbers = set(map(checks.number, certain))
             sure[rule] = spans(numbers & set(range(ends[0], ends[1] + 1)) if ends else numbers)
             alike |= {rule: spans(checks.number(number) for number in reworded)} if reworded else {}

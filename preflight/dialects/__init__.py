@@ -1,4 +1,5 @@
-"""Dialects: one per family of frameworks. Each tells whether a document is its own, and reads it into arguments and a plan."""
+"""Dialects: one per family of frameworks. Each tells whether a document is its own,
+and reads it into arguments and a plan."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class Surroundings(NamedTuple):
     """What a dialect may look at beside the document.
 
     read: opens another file that the config names (a path relative to the document), or None when it is missing or
-    must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same of
-    a word that a job uses for what it asks of its cluster.
+    must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same
+    of a word that a job uses for what it asks of its cluster.
     """
 
     request: Request
@@ -67,13 +68,16 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
     """The one dialect that claims a document, or None. Raises Ambiguous."""
     claiming = [dialect for dialect in dialects if dialect.claims(document, request)]
     if len(claiming) > 1:
-        raise Ambiguous(f"is claimed by {' and '.join(sorted(d.name for d in claiming))}; say --target", document.source.name)
+        raise Ambiguous(
+            f"is claimed by {' and '.join(sorted(d.name for d in claiming))}; say --target", document.source.name
+        )
     return claiming[0] if claiming else None
 
 
 def folders(document: Document) -> tuple[Path, ...]:
-    """Where files lie that a document names: a config means its own folder, a command the one it is typed in; a script may be started
-    from its own folder or, as from the root of a repository, from the one that preflight is called in."""
+    """Where files lie that a document names: a config means its own folder, a command the one it is typed in; a script
+    may be started from its own folder or, as from the root of a repository, from the one that preflight is called
+    in."""
     own = (document.source.path.parent,) if document.source.path is not None else ()
     if document.kind == "command" or (document.kind in ("script", "manifest") and own):
         return (*own, Path.cwd())

@@ -16,4 +16,9 @@ def which(document: Document, surroundings: Surroundings) -> tuple[Device | None
     device = surroundings.likely(word.text) if word is not None and word.text is not None else None
     if device is None or word is None:
         return None, unknown("the device is not named")
-    return device, Value(device.name, Origin.DERIVED, Setting((), word.text, word.span, word.span, editable=False), "what the job asks for")
+    return device, Value(
+        device.name,
+        Origin.DERIVED,
+        Setting((), word.text, word.span, word.span, editable=False),
+        "what the job asks for",
+    )

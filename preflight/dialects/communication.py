@@ -1,4 +1,5 @@
-"""What the job's environment says about communication buffers: HCCL_BUFFSIZE, in MB; every communicator takes two of them."""
+"""What the job's environment says about communication buffers: HCCL_BUFFSIZE, in MB;
+every communicator takes two of them."""
 
 from __future__ import annotations
 
@@ -25,4 +26,8 @@ def completed(cluster: Cluster, document: Document, request: Request) -> Cluster
 
 def _size(text: str) -> Value:
     """A whole number of megabytes; anything else is for other rules to say."""
-    return derived(int(text) * _MB, VARIABLE) if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20 else unknown(f"{VARIABLE} is {text!r}")
+    return (
+        derived(int(text) * _MB, VARIABLE)
+        if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20
+        else unknown(f"{VARIABLE} is {text!r}")
+    )

@@ -1,1 +1,2 @@
-"""What a rule is: rule functions, declared constraints and their evaluation, certainty, suppression, the table of rules."""
+"""What a rule is: rule functions, declared constraints and their evaluation, certainty, suppression,
+the table of rules."""

@@ -1,4 +1,5 @@
-"""What is not certain: errors of one release only, where another between two was asked for; errors of a script's default number of nodes only."""
+"""What is not certain: errors of one release only, where another between two was asked for;
+errors of a script's default number of nodes only."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ def missed(asked: Target | None, read_as: Target) -> Target | None:
 
 
 def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
-    """The described releases just below and just above the one that was asked for; the two oldest, or the only one, where it is older than all.
+    """The described releases just below and just above the one that was asked for; the two oldest,
+    or the only one, where it is older than all.
 
-    () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases count as one where
-    their first two numbers are the same; a first number alone means all that begin with it.
+    () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases
+    count as one where their first two numbers are the same; a first number alone means all that begin with it.
     """
     if asked is None or not (wanted := numbers(asked.version)[:2]):
         return ()
@@ -52,12 +54,14 @@ def older(asked: Target, near: Sequence[Target]) -> bool:
 
 
 def beneath(versions: Mapping[str, str], target: Target) -> dict[str, str]:
-    """The releases of other frameworks that one is built on. Where two releases are built on the same, they do not tell what an older one was built on."""
+    """The releases of other frameworks that one is built on. Where two releases are built on the same,
+    they do not tell what an older one was built on."""
     return {name: version for name, version in versions.items() if version != target.version}
 
 
 def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
-    """What was found as one of the releases around; where the other one has no error at the place of an error, it is a warning."""
+    """What was found as one of the releases around; where the other one has no error at the place of an error,
+    it is a warning."""
     places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
     because = Message(
         "read as {there} it is no error, and {version} is not described", there=str(there), version=asked.version
@@ -69,7 +73,8 @@ def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, t
 
 
 def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
-    """What was found as the release that alone tells of an older one: what its own rules and options refuse is a warning."""
+    """What was found as the release that alone tells of an older one:
+    what its own rules and options refuse is a warning."""
     because = Message("so it is in {there}, and {version} is not described", there=str(there), version=asked.version)
     return [
         lowered(f, because) if f.severity is Severity.ERROR and (f.kind.parses or f.kind.of_release) else f
@@ -78,8 +83,8 @@ def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Findin
 
 
 def strange(job: Job) -> tuple[str, bool]:
-    """An option or a choice which shows that the parser is none of those that are described, where nobody said the target; "" where all are known
-    or slips. And whether an earlier release has it.
+    """An option or a choice which shows that the parser is none of those that are described, where nobody said the
+    target; "" where all are known or slips. And whether an earlier release has it.
 
     An entry script may have options of its own; only what an earlier release has tells there.
     """
@@ -87,17 +92,15 @@ def strange(job: Job) -> tuple[str, bool]:
         return "", False
     known = job.arguments.certainty.entry_known
     told = [
-        p
-        for p in job.arguments.problems
-        if p.in_use or (p.unknown_option and p.fix is None and (known or p.before))
+        p for p in job.arguments.problems if p.in_use or (p.unknown_option and p.fix is None and (known or p.before))
     ]
     named = [(p.span.text.partition("=")[0], bool(p.before)) for p in sorted(told, key=lambda p: not p.before)]
     return next((one for one in named if one[1] or OPTION.fullmatch(one[0])), ("", False))
 
 
 def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, option: str) -> list[Finding]:
-    """What was found as a described release in a command for another one, or for a fork: what its options refuse is a warning, and what
-    its own rules refuse, where the oldest release that is described does not refuse it there, too."""
+    """What was found as a described release in a command for another one, or for a fork: what its options refuse is a
+    warning, and what its own rules refuse, where the oldest release that is described does not refuse it there, too."""
     because = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
     everywhere = {
         (f.rule, f.path, f.span.start)
@@ -105,8 +108,7 @@ def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, optio
         if f.severity is Severity.ERROR and not f.kind.parses and f.kind is not Kind.ABSENCE
     }
     return [
-        lowered(f, because) if _of_release(f) and (f.rule, f.path, f.span.start) not in everywhere else f
-        for f in found
+        lowered(f, because) if _of_release(f) and (f.rule, f.path, f.span.start) not in everywhere else f for f in found
     ]
 
 
@@ -126,7 +128,8 @@ def split(found: Sequence[Finding], job: Job) -> list[Finding]:
 
 
 def assumed(document: Document, request: Request) -> str:
-    """The variable that gives the number of nodes which a script has only a default for; "" where nothing is assumed."""
+    """The variable that gives the number of nodes which a script has only a default for;
+    "" where nothing is assumed."""
     world = document.launch.world if document.launch is not None else ()
     return world[0].assumed if world and request.devices is None and request.nodes is None else ""
 
@@ -140,7 +143,8 @@ def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
 
 
 def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name: str) -> list[Finding]:
-    """What was found with a script's default; what another number of nodes cures is a warning, and hides no error that none does."""
+    """What was found with a script's default; what another number of nodes cures is a warning,
+    and hides no error that none does."""
     always = {(f.rule, f.path, f.span.start, f.message): f for f in next(others, ()) if f.severity is Severity.ERROR}
     said = {(f.rule, f.path, f.span.start, f.message): f for f in found}
     left = {key[:3] for key, f in said.items() if f.severity is Severity.ERROR and key not in always}

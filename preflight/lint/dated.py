@@ -1,4 +1,5 @@
-"""Checks that a release brought which is newer than most that are in use: certain only where somebody says the release."""
+"""Checks that a release brought which is newer than most that are in use:
+certain only where somebody says the release."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from preflight.source.message import Message
 def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Severity | None]:
     """What is said of a run, and the severity where it is not the rule's own.
 
-    since: the first release that refuses it, "" for all of them; of another framework on top of this one as `mindspeed-llm@2.2`.
+    since: the first release that refuses it, "" for all of them; of another framework on top of this one as
+    `mindspeed-llm@2.2`.
     """
     name, _, release = (since if "@" in since else f"{framework}@{since}").partition("@")
     if not release or name not in job.versions or job.arguments.certainty.stated:

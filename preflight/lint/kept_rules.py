@@ -110,8 +110,8 @@ class KeptRule:
         if self._versions is None:
             return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
         wanted, unless = self._versions
-        version = versions.get(self.frameworks[0])
-        return version is not None and unless not in versions and holds(self.id, self.frameworks[0], version, wanted)
+        own = self.frameworks[0]
+        return own in versions and unless not in versions and holds(self.id, own, versions, wanted)
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:
@@ -184,7 +184,8 @@ def _gate(rule: Checkable) -> tuple[Any, ...] | None:
 
 
 def plain(node: object) -> object:
-    """An expression as lists: [operator, parts…], a handle as {name: view}. Raises TypeError for what JSON would change."""
+    """An expression as lists: [operator, parts…], a handle as {name: view}.
+    Raises TypeError for what JSON would change."""
     if isinstance(node, Handle):
         return {node.name: node.view}
     if isinstance(node, Expression):

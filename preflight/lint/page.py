@@ -112,7 +112,9 @@ def _references(constraint: Declared) -> Iterator[str]:
     yield from (f"* {constraint.framework}: `{place}`" for place in constraint.also)
     found = found_places(constraint.framework, constraint.id)
     declared = {*places.values(), *constraint.also}
-    yield from (f"* {constraint.framework} {release}: `{place}`" for place, release in found.items() if place not in declared)
+    yield from (
+        f"* {constraint.framework} {release}: `{place}`" for place, release in found.items() if place not in declared
+    )
     if not any(places.values()) and not constraint.also and not found:
         yield f"* {constraint.framework} itself does not check it"
 

@@ -39,7 +39,9 @@ class Nearest(NamedTuple):
         words = tuple(choice for choice in self.choices if isinstance(choice, str))
         if not isinstance(typed, str):
             return None
-        return next((word for word in words if word.lower() == typed.strip().lower()), None) or nearest(typed, words, 0.7)
+        return next((word for word in words if word.lower() == typed.strip().lower()), None) or nearest(
+            typed, words, 0.7
+        )
 
 
 def near(handle: Handle, choices: tuple[object, ...]) -> Repair:
@@ -72,10 +74,20 @@ def _written(repair: Repair, job: Job) -> Fix | None:
     titles = []
     for handle, wanted, optional in repair.changes:
         given = job.arguments.given(handle.name)
-        value = REMOVE if wanted is REMOVE else wanted.of(given.raw if given else None) if isinstance(wanted, Nearest) else evaluate(wanted, read)
+        value = (
+            REMOVE
+            if wanted is REMOVE
+            else wanted.of(given.raw if given else None)
+            if isinstance(wanted, Nearest)
+            else evaluate(wanted, read)
+        )
         if optional and job.arguments.given(handle.name) is None:
             continue
-        if isinstance(value, Unknown) or (value is None and isinstance(wanted, Nearest)) or (wanted is REMOVE and job.arguments.given(handle.name) is None):
+        if (
+            isinstance(value, Unknown)
+            or (value is None and isinstance(wanted, Nearest))
+            or (wanted is REMOVE and job.arguments.given(handle.name) is None)
+        ):
             return None
         made, title = _change(job, handle, value)
         if not made:
@@ -86,9 +98,12 @@ def _written(repair: Repair, job: Job) -> Fix | None:
 
 
 def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], str]:
-    """The edits that give an argument or an environment variable a value (REMOVE takes it away), and how to call that."""
+    """The edits that give an argument or an environment variable a value (REMOVE takes it away),
+    and how to call that."""
     if handle.view == "environment":
         return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
     flag = job.arguments.spell(handle.name)
     gone = value is REMOVE or value is False
-    return job.arguments.put(handle.name, value), f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"
+    return job.arguments.put(
+        handle.name, value
+    ), f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"

@@ -57,7 +57,8 @@ class RuleTable:
         self._selections: dict[tuple[tuple[str, str], ...], Selection] = {}
 
     def rules(self, frameworks: Iterable[str] | None = None) -> tuple[Checkable, ...]:
-        """Rules for runs in which these frameworks take part, as cheap to load as may be; None: every rule, loaded whole.
+        """Rules for runs in which these frameworks take part, as cheap to load as may be; None: every rule,
+        loaded whole.
 
         They are sorted by id. Raises RuleTableError.
         """

@@ -66,7 +66,8 @@ def suppressions(document: Document) -> tuple[Suppression, ...]:
 
 
 class _Index:
-    """Comments by rule and source in the order of what they cover, each with the furthest end of those up to it: most findings meet one or two."""
+    """Comments by rule and source in the order of what they cover, each with the furthest end of those up to it:
+    most findings meet one or two."""
 
     def __init__(self, comments: Sequence[Suppression]) -> None:
         self._found: dict[tuple[str, int], list[Suppression]] = {}
@@ -100,8 +101,8 @@ def unsuppressed(
     unsure: Set[tuple[str, str]],
     rules: Callable[[], Set[str]],
 ) -> list[Finding]:
-    """The findings that no comment covers, and those about comments. chosen: whether a rule runs on a path; unsure: rules and paths
-    where something could not be verified; rules: every id there is."""
+    """The findings that no comment covers, and those about comments. chosen: whether a rule runs on a path;
+    unsure: rules and paths where something could not be verified; rules: every id there is."""
     used: set[tuple[str, int, str]] = set()
     kept = []
     index = _Index(comments)

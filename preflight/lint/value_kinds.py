@@ -28,7 +28,8 @@ class ValueKind:
 
     @property
     def schema(self) -> Schema:
-        """The form in JSON Schema, {} where it has none. What only Python lets pass, such as True for 1, is left out."""
+        """The form in JSON Schema, {} where it has none. What only Python lets pass, such as True for 1,
+        is left out."""
         return {}
 
     @property

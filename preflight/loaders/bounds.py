@@ -1,6 +1,8 @@
-"""How much text is read: cheap limits before a grammar sees it, and a trial in a process of its own where a script is long.
+"""How much text is read: cheap limits before a grammar sees it,
+and a trial in a process of its own where a script is long.
 
-Neither tree-sitter nor libyaml can be interrupted, and both can use up the stack or the memory; a child that does harms nobody.
+Neither tree-sitter nor libyaml can be interrupted, and both can use up the stack or the memory; a child that does harms
+nobody.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from preflight.source.text import InputError, Source
 MAX_TEXT = 1_000_000
 """Characters of a config or script: the largest published one has 17,000."""
 MAX_SCRIPT = 200_000
-"""Characters of a launch script."""
+"""Characters of a launch script without its comments and blanks."""
+MAX_PADDED = 4 * 1024 * 1024
+"""Characters of a script with them: what Slurm takes."""
 SMALL = 32_000
 """Characters of a script that no construct makes expensive: it is parsed at once."""
 SECONDS = 0.8
@@ -28,11 +32,14 @@ WAIT = 20.0
 def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
     """Raises InputError for a text that is longer than any config or script."""
     if len(source.text) > most:
-        raise InputError(f"has {len(source.text):,} characters; more than {most:,} of a config or script are not read", source.name)
+        raise InputError(
+            f"has {len(source.text):,} characters; more than {most:,} of a config or script are not read", source.name
+        )
 
 
 class _Process:
-    """Whether this process is one that its parent limits and kills: then it parses itself, and all of it is its time."""
+    """Whether this process is one that its parent limits and kills: then it parses itself,
+    and all of it is its time."""
 
     confined = False
 
@@ -43,7 +50,8 @@ def parse_in_this_process() -> None:
 
 
 def refuse_involved(data: bytes, parse: Callable[[bytes], object], name: str) -> None:
-    """Raises InputError where parsing a long script takes more time or memory than a check may take; a short one takes less."""
+    """Raises InputError where parsing a long script takes more time or memory than a check may take;
+    a short one takes less."""
     if len(data) > SMALL and not _Process.confined and not _harmless(data, parse):
         raise InputError("is too involved: parsing it takes too much time or memory", name)
 

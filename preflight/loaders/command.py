@@ -12,7 +12,8 @@ from preflight.source.text import InputError, Source, Span
 
 
 def load_command(argv: Sequence[str], name: str = "command line") -> Document:
-    """A Document of one command; its source is the command as a shell would take it. Raises InputError when it is empty."""
+    """A Document of one command; its source is the command as a shell would take it.
+    Raises InputError when it is empty."""
     if not argv:
         raise InputError("no command is given after --", name)
     quoted = [shlex.quote(word) for word in argv]
@@ -20,7 +21,13 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
     words, at = [], 0
     for word, text in zip(argv, quoted, strict=True):
         inner = int(text == f"'{word}'")
-        words.append(Word(word, Span(source, at + inner, at + len(text) - inner), editable=text == "'" * inner + word + "'" * inner))
+        words.append(
+            Word(
+                word,
+                Span(source, at + inner, at + len(text) - inner),
+                editable=text == "'" * inner + word + "'" * inner,
+            )
+        )
         at += len(text) + 1
     taken = take_apart(words)
     if taken is None:
@@ -29,7 +36,8 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
 
 
 def load_commands(source: Source) -> tuple[Document, ...]:
-    """The launches of a command as a shell would take it: its own, or those of the script that it runs. Raises InputError when the quoting is broken."""
+    """The launches of a command as a shell would take it: its own, or those of the script that it runs.
+    Raises InputError when the quoting is broken."""
     try:
         document = load_command(shlex.split(source.text), source.name)
     except ValueError as error:
@@ -38,7 +46,11 @@ def load_commands(source: Source) -> tuple[Document, ...]:
         return (document,)
     from preflight.loaders.shell import load_script
 
-    launches = [one for one in load_script(Source(source.text, source.name, path=Path.cwd() / source.name)) if one.launch is not None]
+    launches = [
+        one
+        for one in load_script(Source(source.text, source.name, path=Path.cwd() / source.name))
+        if one.launch is not None
+    ]
     followed = [one for one in launches if one.launch is not None and one.launch.launcher != "bash"]
     return tuple(followed) if len(followed) > 1 or (followed and _elsewhere(followed[0], document)) else (document,)
 

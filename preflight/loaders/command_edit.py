@@ -44,7 +44,9 @@ def _variable(document: Document, name: str, edit: Edit) -> Splice:
     if word is not None:
         return _text_span(document, word), shlex.quote(str(edit.value))
     written = f"{name}={shlex.quote(str(edit.value))} "
-    return (document.source.span(4), written) if text.startswith("env ") else (document.source.span(0), f"env {written}")
+    return (
+        (document.source.span(4), written) if text.startswith("env ") else (document.source.span(0), f"env {written}")
+    )
 
 
 def occurrences(words: tuple[Word, ...], flag: str) -> list[tuple[Word, ...]]:

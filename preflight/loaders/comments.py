@@ -13,7 +13,8 @@ _HASH = lazy_pattern(r"(?:(?<=[ \t\r\n])|^)#[^\r\n]*", re.MULTILINE)
 
 
 def yaml_comments(source: Source, tree: Node | None, begin: int = 0, stop: int | None = None) -> tuple[Comment, ...]:
-    """Every comment that begins in a stretch, in order. A `#` inside a scalar is none: the tree has all scalars of the stretch."""
+    """Every comment that begins in a stretch, in order. A `#` inside a scalar is none:
+    the tree has all scalars of the stretch."""
     if source.text.find("#", begin, stop) < 0:
         return ()
     scalars = _scalars(tree)

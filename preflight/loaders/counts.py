@@ -148,7 +148,8 @@ def over(own: Allocation, outer: Allocation) -> Allocation:
 
 
 def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
-    """More tasks than nodes, where each task runs a launcher that starts all the processes of its node; a script may let one task of a node do so."""
+    """More tasks than nodes, where each task runs a launcher that starts all the processes of its node;
+    a script may let one task of a node do so."""
     if (
         tasks is None
         or isinstance(tasks.value, Unknown)

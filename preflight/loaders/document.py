@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,6 +18,10 @@ from preflight.source.word import word_of as word_of
 
 MARK = "preflight:"
 """What every suppression has in it; a text without it has no comment that counts."""
+
+
+LONG = 1000
+"""Entries of a mapping through which a look-up takes long."""
 
 
 class Node(NamedTuple):
@@ -53,12 +58,7 @@ class Node(NamedTuple):
             if node is None:
                 return None
             if node.kind == "mapping":
-                for entry in reversed(node.entries):
-                    if entry.key.value == part and not entry.shadowed:
-                        node = entry.value
-                        break
-                else:
-                    return None
+                node = _looked_up(node.entries, part)
             elif node.kind == "sequence" and isinstance(part, int) and part < len(node.items):
                 node = node.items[part]
             else:
@@ -74,6 +74,41 @@ class Node(NamedTuple):
 
 def _hashable(key: Node) -> object:
     return key.value if key.kind == "scalar" else repr(key.plain())
+
+
+def _looked_up(entries: tuple[Entry, ...], part: str | int) -> Node | None:
+    """The value of a key, of the last entry that has it and counts.
+    Of a long mapping the texts are kept in an index."""
+    if len(entries) > LONG and type(part) is str:
+        return _index(_Same(entries)).get(part)
+    for entry in reversed(entries):
+        if entry.key.value == part and not entry.shadowed:
+            return entry.value
+    return None
+
+
+class _Same:
+    """Entries that are looked up by which they are, not by what is in them."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: tuple[Entry, ...]) -> None:
+        self.entries = entries
+
+    def __hash__(self) -> int:
+        return id(self.entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.entries is other.entries
+
+
+@lru_cache(maxsize=4)
+def _index(same: _Same) -> dict[str, Node]:
+    return {
+        entry.key.value: entry.value
+        for entry in same.entries
+        if not entry.shadowed and isinstance(entry.key.value, str)
+    }
 
 
 class Entry(NamedTuple):
@@ -103,7 +138,8 @@ class Setting(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be overridden.
+    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be
+    overridden.
 
     assumed: the variable of the environment that says it at launch, where a script has a default for that.
     """
@@ -120,8 +156,12 @@ class Launch(NamedTuple):
 
     launcher: "" when only the entry is given, else "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
     world: every source that states the total number of processes or devices, the one to believe first;
-    nodes, per_node: the same for nodes and devices per node, where somebody says them; device: the word for the accelerator.
-    open: positional parameters such as "$@" may add any flag, so the absence of a flag is not known.
+    nodes, per_node: the same for nodes and devices per node, where somebody says them; device: the word for the
+    accelerator.
+    open: any flag may be added, so the absence of a flag is not known.
+    assumed: "$@", $1, $EXTRA_ARGS and the like, where whoever starts the script may add flags. They are no words,
+    unless they may be the value of the flag in front of them. lost: how many of the last words bash does not hand over,
+    because a continuation is lost; more than there are where not even the entry is reached.
     """
 
     launcher: str
@@ -134,13 +174,17 @@ class Launch(NamedTuple):
     nodes: Count | None = None
     per_node: Count | None = None
     device: Word | None = None
+    assumed: tuple[Word, ...] = ()
+    lost: int = 0
 
 
 class Problem(NamedTuple):
     """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back.
 
-    crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or "pattern".
-    before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of them.
+    crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or
+    "pattern".
+    before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of
+    them.
     harmless: the run is the same without it.
     unknown_option: the parser has no such option.
     """
@@ -168,7 +212,8 @@ class Comment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One config as typed: a YAML tree, or one launch of a script, a command line or a Kubernetes manifest (`run` counts them in a file).
+    """One config as typed: a YAML tree, or one launch of a script,
+    a command line or a Kubernetes manifest (`run` counts them in a file).
 
     also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
     texts: every text among the keys and scalars of the tree, once.
@@ -193,7 +238,8 @@ class Document:
 
 
 def walk(node: Node, key: Key = ()) -> Iterator[tuple[Key, Node, Entry | None]]:
-    """Every node below a node with its key path, in reading order; shadowed entries are left out. Depth is bounded by the loader."""
+    """Every node below a node with its key path, in reading order; shadowed entries are left out.
+    Depth is bounded by the loader."""
     stack: list[tuple[Key, Node, Entry | None]] = [(key, node, None)]
     while stack:
         here, current, entry = stack.pop()

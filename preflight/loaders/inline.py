@@ -1,4 +1,5 @@
-"""A script or a command line that stands in a YAML scalar: read by itself, its words traced back to where they were typed."""
+"""A script or a command line that stands in a YAML scalar: read by itself,
+its words traced back to where they were typed."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ def outer(text: Nested, span: Span) -> Span | None:
     """The stretch of the file that is this stretch of the text; None where they are not spelled alike."""
     first, last = (text.origins(Piece("", Span(span.source, at, at)))[0].span for at in (span.start, span.end))
     whole = Span(first.source, first.start, last.end)
-    return whole if [line.strip() for line in whole.text.splitlines()] == [line.strip() for line in span.text.splitlines()] else None
+    return (
+        whole
+        if [line.strip() for line in whole.text.splitlines()] == [line.strip() for line in span.text.splitlines()]
+        else None
+    )
 
 
 def _problem(text: Nested, texts: Texts, problem: Problem) -> Problem:
@@ -98,7 +103,8 @@ def without(placeholder: re.Pattern[str], piece: Piece) -> Iterator[Piece]:
 
 
 def _pieces(node: Node) -> list[Piece]:
-    """The value of a scalar as stretches that are spelled as they read, line by line; one inexact piece where that cannot be told."""
+    """The value of a scalar as stretches that are spelled as they read, line by line;
+    one inexact piece where that cannot be told."""
     value, raw, style = str(node.value), node.span.text, node.style
     begin = raw.find("\n") + 1 if style in ("|", ">") else int(style in ("'", '"'))
     end = len(raw) - int(style in ("'", '"'))
@@ -140,7 +146,12 @@ def _pieces(node: Node) -> list[Piece]:
 def _alike(value: str, at: int, raw: str, here: int, end: int, style: str) -> int:
     """How many characters are the same, up to the end of the line or what may be an escape."""
     size, stops = 0, "\\" if style == '"' else "'" if style == "'" else ""
-    while at + size < len(value) and here + size < end and value[at + size] == raw[here + size] and (not size or value[at + size] not in stops):
+    while (
+        at + size < len(value)
+        and here + size < end
+        and value[at + size] == raw[here + size]
+        and (not size or value[at + size] not in stops)
+    ):
         size += 1
         if value[at + size - 1] == "\n":
             break

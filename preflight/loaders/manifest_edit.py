@@ -1,4 +1,5 @@
-"""Edits of the launches in a Kubernetes manifest as splices: in the script that a scalar holds, or among the items of a command."""
+"""Edits of the launches in a Kubernetes manifest as splices: in the script that a scalar holds,
+or among the items of a command."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
     assert document.launch is not None
     _, script, inner = part_of(document)
     if script is not None and inner is not None:
-        return [_placed(script, span, text) for span, text in shell_edit.splices(inner, (edit._replace(run=inner.run),))]
+        return [
+            _placed(script, span, text) for span, text in shell_edit.splices(inner, (edit._replace(run=inner.run),))
+        ]
     flag = str(edit.key[0])
     if not flag.startswith("-"):
         return [_variable(document, flag, edit)]
@@ -61,7 +64,11 @@ def _items(document: Document, flag: str, edit: Edit) -> list[Splice]:
     """A change of a command that is a list of words."""
     assert document.launch is not None
     groups = occurrences(document.launch.words, flag)
-    texts = [] if edit.value is None or edit.value is True else [str(v) for v in (edit.value if isinstance(edit.value, (list, tuple)) else [edit.value])]
+    texts = (
+        []
+        if edit.value is None or edit.value is True
+        else [str(v) for v in (edit.value if isinstance(edit.value, (list, tuple)) else [edit.value])]
+    )
     if edit.action == "set" and not groups:
         return [_added(document.launch.words or (document.launch.entry,), [flag, *texts])]
     if not groups:
@@ -116,7 +123,11 @@ def _removed(document: Document, words: Sequence[Word]) -> Splice:
     source, text = document.source, document.source.text
     lines = [source.line(_whole(word).line).strip() for word in words]
     if all(re.fullmatch(r"-[ \t]+\S+", line) for line in lines):
-        return Span(source, source.starts[first.line - 1], source.starts[last.line] if last.line < len(source.starts) else len(text)), ""
+        return Span(
+            source,
+            source.starts[first.line - 1],
+            source.starts[last.line] if last.line < len(source.starts) else len(text),
+        ), ""
     comma = re.search(r",\s*$", text[: first.start])
     if comma is None or not re.match(r"\s*[,\]]", text[last.end :]):
         raise CannotEdit("the items do not stand side by side")

@@ -58,7 +58,8 @@ def _number(word: Word) -> Count:
 
 
 def split_command(word: Word) -> list[Word]:
-    """The words of a command line that is itself one word, each with the place where it was typed. Raises CommandError."""
+    """The words of a command line that is itself one word, each with the place where it was typed.
+    Raises CommandError."""
     pieces = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
     words: list[Word] = []
     current: list[Piece] = []

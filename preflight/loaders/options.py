@@ -11,7 +11,8 @@ from preflight.source.spelling import nearest
 
 
 class Spec(NamedTuple):
-    """How a command reads its options. flags: take no value; pairs: take two; letters: short options with a value, and their long names."""
+    """How a command reads its options. flags: take no value; pairs: take two; letters: short options with a value, and
+    their long names."""
 
     flags: frozenset[str]
     letters: Mapping[str, str] = {}
@@ -22,7 +23,8 @@ class Spec(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Options as given, by long name with dashes; a flag's value is None. words: all of them; rest: the first other word and what follows."""
+    """Options as given, by long name with dashes; a flag's value is None. words: all of them; rest: the first other
+    word and what follows."""
 
     given: dict[str, Word | None]
     words: tuple[Word, ...]
@@ -42,8 +44,9 @@ TORCHRUN = Spec(
     _names("standalone m module no-python run-path use-env use_env virtual-local-rank h help"),
     {"r": "redirects", "t": "tee"},
     _names(
-        "nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts monitor-interval start-method role log-dir redirects tee "
-        "local-ranks-filter node-rank master-addr master-port local-addr logs-specs numa-binding signals-to-handle event-log-handler"
+        "nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts monitor-interval start-method "
+        "role log-dir redirects tee local-ranks-filter node-rank master-addr master-port local-addr logs-specs "
+        "numa-binding signals-to-handle event-log-handler"
     ),
     prefixes=True,
 )
@@ -51,33 +54,37 @@ MSRUN = Spec(
     frozenset(),
     {},
     _names(
-        "worker-num local-worker-num master-addr master-port node-rank log-dir join cluster-time-out bind-core sim-level sim-rank-id "
-        "rank-table-file worker-log-name tail-worker-log"
+        "worker-num local-worker-num master-addr master-port node-rank log-dir join cluster-time-out bind-core "
+        "sim-level sim-rank-id rank-table-file worker-log-name tail-worker-log"
     ),
 )
 DEEPSPEED = Spec(
     _names(
-        "module no-python no-local-rank enable-each-rank-log-off force-multi save-pid use-env elastic-training bind-cores-to-rank no-ssh no-ssh-check"
+        "module no-python no-local-rank enable-each-rank-log-off force-multi save-pid use-env elastic-training "
+        "bind-cores-to-rank no-ssh no-ssh-check"
     ),
     {"i": "include", "e": "exclude", "H": "hostfile"},
     _names(
-        "hostfile include exclude num-nodes num-gpus master-addr master-port node-rank launcher launcher-args ssh-port autotuning bind-core-list"
+        "hostfile include exclude num-nodes num-gpus master-addr master-port node-rank launcher launcher-args "
+        "ssh-port autotuning bind-core-list"
     ),
 )
 ACCELERATE = Spec(
     _names(
-        "cpu multi-gpu tpu ipex use-xpu use-deepspeed use-fsdp use-megatron-lm use-tpu same-network quiet q debug m module no-python multi-cpu "
-        "enable-cpu-affinity"
+        "cpu multi-gpu tpu ipex use-xpu use-deepspeed use-fsdp use-megatron-lm use-tpu same-network quiet q debug m "
+        "module no-python multi-cpu enable-cpu-affinity"
     ),
     {},
     _names(
-        "config-file num-processes num-machines machine-rank main-process-ip main-process-port mixed-precision num-cpu-threads-per-process dynamo-backend"
+        "config-file num-processes num-machines machine-rank main-process-ip main-process-port mixed-precision "
+        "num-cpu-threads-per-process dynamo-backend"
     ),
 )
 PYTHON = Spec(_names("u b bb B d E I i O OO P q s S v V x"), {"W": "W", "X": "X"}, _names("W X"))
 MPIRUN = Spec(
     _names(
-        "allow-run-as-root oversubscribe tag-output report-bindings verbose v q quiet display-map nooversubscribe bynode byslot do-not-launch"
+        "allow-run-as-root oversubscribe tag-output report-bindings verbose v q quiet display-map "
+        "nooversubscribe bynode byslot do-not-launch"
     ),
     {},
     _names(
@@ -87,9 +94,10 @@ MPIRUN = Spec(
 )
 SLURM = Spec(
     _names(
-        "label verbose exclusive unbuffered overcommit quiet no-kill kill-on-bad-exit pty contiguous overlap oversubscribe multi-prog hold use-min-nodes "
-        "preserve-env immediate requeue no-requeue wait-all-nodes parsable test-only spread-job container-mount-home no-container-mount-home "
-        "container-writable container-readonly container-remap-root no-container-remap-root container-entrypoint no-container-entrypoint no-allocate reboot"
+        "label verbose exclusive unbuffered overcommit quiet no-kill kill-on-bad-exit pty contiguous overlap "
+        "oversubscribe multi-prog hold use-min-nodes preserve-env immediate requeue no-requeue wait-all-nodes parsable "
+        "test-only spread-job container-mount-home no-container-mount-home container-writable container-readonly "
+        "container-remap-root no-container-remap-root container-entrypoint no-container-entrypoint no-allocate reboot"
     ),
     {
         "N": "nodes",
@@ -175,7 +183,8 @@ NEAR = 0.8
 
 
 def misspelt(words: Sequence[Word], spec: Spec, launcher: str) -> Iterator[Problem]:
-    """Options that a launcher does not have, and that are nearly those it has; it takes the start of a name for the name."""
+    """Options that a launcher does not have, and that are nearly those it has;
+    it takes the start of a name for the name."""
     known = spec.values | spec.flags
     for flag, whole in ((word.parts[0], word.text or "") for word in words):
         name = (flag.text or "").replace("_", "-")[2:] if (flag.text or "").startswith("--") else ""

@@ -18,7 +18,8 @@ _PRODUCT = (
     "accelerator-type",
     "accelerator",
 )
-"""Labels of nodes that say which accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them; the one that says most first."""
+"""Labels of nodes that say which accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them;
+the one that says most first."""
 KINDS = ("PyTorchJob", "AscendJob", "MPIJob", "HyperJob", "TrainJob", "RayJob", "JobSet", "Job", "Pod")
 _REPLICAS = {
     "PyTorchJob": ("spec", "pytorchReplicaSpecs"),
@@ -35,7 +36,8 @@ class Number(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """Equal pods. None: a count that is not written as a number. device: what its nodes are chosen by, where that names the accelerator."""
+    """Equal pods. None: a count that is not written as a number. device: what its nodes are chosen by, where that names
+    the accelerator."""
 
     replicas: Number | None
     devices: Number | None
@@ -44,7 +46,8 @@ class Pod(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The pods of a manifest. entrypoint: a command that one of them runs, where it is not their containers that say what to run."""
+    """The pods of a manifest. entrypoint: a command that one of them runs, where it is not their containers that say
+    what to run."""
 
     kind: str
     pods: tuple[Pod, ...]
@@ -59,7 +62,11 @@ def pods(tree: Node) -> Job | None:
     if kind in _REPLICAS:
         elastic = tree.get("spec", "elasticPolicy") is not None
         specs = tree.get(*_REPLICAS[kind])
-        return Job(kind, tuple(_pod(entry.value, elastic) for entry in specs.entries if not entry.shadowed)) if specs else None
+        return (
+            Job(kind, tuple(_pod(entry.value, elastic) for entry in specs.entries if not entry.shadowed))
+            if specs
+            else None
+        )
     if kind == "Job" and api.startswith("batch.volcano.sh/"):
         tasks = tree.get("spec", "tasks")
         return Job("Volcano Job", tuple(_pod(task) for task in tasks.items)) if tasks else None
@@ -95,16 +102,22 @@ def _batch(tree: Node) -> Iterator[Pod]:
 def _jobset(tree: Node) -> Iterator[Pod]:
     listed = tree.get("spec", "replicatedJobs")
     for job in listed.items if listed else ():
-        replicas, parallel = (_count(job.get(*path), job) for path in (("replicas",), ("template", "spec", "parallelism")))
+        replicas, parallel = (
+            _count(job.get(*path), job) for path in (("replicas",), ("template", "spec", "parallelism"))
+        )
         both = replicas._replace(value=replicas.value * parallel.value) if replicas and parallel else None
         yield Pod(both, *_template(job, "template", "spec", "template"))
 
 
 def _hyperjob(tree: Node) -> Iterator[Pod]:
-    """Volcano 1.16, apis/training/v1alpha1/hyperjob.go:37. Of several Volcano Jobs nobody says whether they train as one."""
+    """Volcano 1.16, apis/training/v1alpha1/hyperjob.go:37.
+    Of several Volcano Jobs nobody says whether they train as one."""
     listed = tree.get("spec", "replicatedJobs")
     jobs = listed.items if listed else ()
-    alone = len(jobs) == 1 and all((number := _count(job.get("replicas"), job)) and number.value == 1 and job.get("splitPolicy") is None for job in jobs)
+    alone = len(jobs) == 1 and all(
+        (number := _count(job.get("replicas"), job)) and number.value == 1 and job.get("splitPolicy") is None
+        for job in jobs
+    )
     for job in jobs:
         tasks = job.get("templateSpec", "tasks")
         for task in tasks.items if tasks else ():
@@ -112,7 +125,8 @@ def _hyperjob(tree: Node) -> Iterator[Pod]:
 
 
 def _trainjob(tree: Node) -> Iterator[Pod]:
-    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. What is not written, the runtime says, which is another object."""
+    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. What is not written, the runtime says,
+    which is another object."""
     trainer = tree.get("spec", "trainer")
     if trainer is None:
         return
@@ -126,7 +140,8 @@ def _trainjob(tree: Node) -> Iterator[Pod]:
 
 
 def _rayjob(tree: Node) -> Iterator[Pod]:
-    """KubeRay 1.7, apis/ray/v1/raycluster_types.go:375, :436. What the submitter and the nodes of the cluster run is Ray itself."""
+    """KubeRay 1.7, apis/ray/v1/raycluster_types.go:375, :436.
+    What the submitter and the nodes of the cluster run is Ray itself."""
     cluster = tree.get("spec", "rayClusterSpec")
     if cluster is None:
         return
@@ -191,7 +206,11 @@ def _devices(resources: Node | None) -> Iterator[Node]:
         return
     for part in ("limits", "requests"):
         listed = resources.get(part)
-        found = [e.value for e in listed.entries if isinstance(e.key.value, str) and _DEVICES.fullmatch(e.key.value)] if listed else []
+        found = (
+            [e.value for e in listed.entries if isinstance(e.key.value, str) and _DEVICES.fullmatch(e.key.value)]
+            if listed
+            else []
+        )
         if found:
             yield from found
             return

@@ -1,6 +1,8 @@
-"""PyYAML, without the patterns that it compiles as it is imported: one of its pure-Python reader alone takes longer than a config.
+"""PyYAML, without the patterns that it compiles as it is imported:
+one of its pure-Python reader alone takes longer than a config.
 
-The parser in C uses none of them. Each is compiled when something asks for it, so whoever else uses PyYAML finds it whole.
+The parser in C uses none of them. Each is compiled when something asks for it, so whoever else uses PyYAML finds it
+whole.
 """
 
 from __future__ import annotations

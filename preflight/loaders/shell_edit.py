@@ -145,7 +145,10 @@ def _add(document: Document, launch: Launch, name: str, texts: Sequence[str]) ->
     for (word, _), shared in zip(places, likeness, strict=True):
         group[word.uses] += shared
     if places:
-        best = max(range(len(places)), key=lambda index: (group[places[index][0].uses] if any(likeness) else 0, likeness[index], index))
+        best = max(
+            range(len(places)),
+            key=lambda index: (group[places[index][0].uses] if any(likeness) else 0, likeness[index], index),
+        )
         near, region = places[best]
     else:
         near, region = launch.entry, widened(launch.entry.uses[-1] if launch.entry.uses else launch.entry.span)
@@ -164,7 +167,11 @@ def _groups(document: Document, launch: Launch) -> list[list[Word]]:
             found.append([word])
         elif found:
             found[-1].append(word)
-    return [words for words in found if words[0].span.source is document.source and words[0].parts[0].editable and not words[0].maybe]
+    return [
+        words
+        for words in found
+        if words[0].span.source is document.source and words[0].parts[0].editable and not words[0].maybe
+    ]
 
 
 def _likeness(one: str, other: str) -> int:

@@ -1,5 +1,5 @@
-"""YAML as PyYAML's safe_load reads it (YAML 1.1, last duplicate wins), with the span of every node. Nothing is constructed
-but scalars; the tree is built from parser events without recursion, so depth and aliases are bounded."""
+"""YAML as PyYAML's safe_load reads it (YAML 1.1, last duplicate wins), with the span of every node. Nothing is
+constructed but scalars; the tree is built from parser events without recursion, so depth and aliases are bounded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _new: Any = tuple.__new__  # what a NamedTuple's own constructor does, without a
 def load_yaml(source: Source) -> Document:
     """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs."""
     builder = _Builder(source)
-    if source.text.startswith("%") and source.text.count("\n%") >= MAX_DIRECTIVES:  # libyaml compares each with all before it
+    # libyaml compares each with all before it
+    if source.text.startswith("%") and source.text.count("\n%") >= MAX_DIRECTIVES:
         raise InputError(f"has more than {MAX_DIRECTIVES} directives", source.name)
     try:
         parser = _Loader(source.text)
@@ -129,7 +130,8 @@ class _Builder:
         self._add(Node("scalar", value, Span(self.source, start, end), style, event.anchor or ""), 1)
 
     def _value(self, tag: str | None, text: str, event: Any) -> object:
-        """The value of a scalar without quotes, or with a tag; a lone "!" reads even quoted text as if it were plain."""
+        """The value of a scalar without quotes, or with a tag;
+        a lone "!" reads even quoted text as if it were plain."""
         try:
             return constructed(resolve(text) if tag is None or tag == "!" else tag, text)
         except LookupError:
@@ -156,12 +158,14 @@ class _Builder:
         done = self._stack.pop()
         last = done.items[-1].span if done.items else None
         end = event.end_mark.index if done.flow or last is None else max(last.end, done.start)
-        span = Span(self.source, done.start, end)
+        span = _new(Span, (self.source, done.start, end))
         size = done.beyond + len(done.items)
         if size > MAX_NODES:
             raise self._too_many(done)
-        value = self._entries(done.items) if done.kind == "mapping" else tuple(done.items)
-        self._add(Node(done.kind, value, span, "flow" if done.flow else "block", done.anchor), size)  # type: ignore[arg-type]
+        value: object = ()
+        if done.items:
+            value = self._entries(done.items) if done.kind == "mapping" else tuple(done.items)
+        self._add(_new(Node, (done.kind, value, span, "flow" if done.flow else "block", done.anchor)), size)
 
     def _too_many(self, parent: _Open) -> InputError:
         line, column = self.source.position(parent.start)

@@ -24,7 +24,8 @@ class _Unreadable(ValueError):
 LONG = 200
 """Characters of a scalar: a longer one is not remembered, as long ones would fill the memory."""
 MAX_DIGITS = 4000
-"""Characters of a number: PyYAML takes time that grows with the square of their number, and Python reads hardly a longer one."""
+"""Characters of a number: PyYAML takes time that grows with the square of their number,
+and Python reads hardly a longer one."""
 
 
 @lru_cache(maxsize=4096)
@@ -34,7 +35,8 @@ def plain(text: str) -> object:
 
 
 def constructed(tag: str, text: str) -> object:
-    """The value that a tag makes of a text. Raises LookupError for a tag that makes none, and whatever PyYAML raises."""
+    """The value that a tag makes of a text. Raises LookupError for a tag that makes none,
+    and whatever PyYAML raises."""
     if len(text) > MAX_DIGITS and tag in _NUMBERS:
         raise ValueError(f"it has {len(text)} characters")
     if tag in _TEXTS:

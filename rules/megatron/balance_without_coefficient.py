@@ -1,12 +1,13 @@
 """A loss that is to balance the experts has no weight.
 
 ## What it does
-Points at `--moe-router-load-balancing-type` with auxiliary losses where nobody gives `--moe-aux-loss-coeff`: it is 0, and
-the losses are not computed. A coefficient of 0 that somebody typed is meant, and so is balancing by biases
+Points at `--moe-router-load-balancing-type` with auxiliary losses where nobody gives `--moe-aux-loss-coeff`: it is 0,
+and the losses are not computed. A coefficient of 0 that somebody typed is meant, and so is balancing by biases
 (`--moe-router-enable-expert-bias`); both are silent.
 
 ## Why is this bad?
-Nothing says so and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run that is days old.
+Nothing says so and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
+that is days old.
 
 ## Example
     --num-experts 64 --moe-router-load-balancing-type aux_loss

@@ -23,7 +23,9 @@ MEGATRON.add(
         "batch-schedule-with-global-batch",
         a.step_batch_size_schedule.is_set,
         a.global_batch_size.given,
-        message="--step-batch-size-schedule already says every batch size, so --global-batch-size cannot be given beside it",
+        message=(
+            "--step-batch-size-schedule already says every batch size, so --global-batch-size cannot be given beside it"
+        ),
         why=REFUSED,
         at=(a.global_batch_size, a.step_batch_size_schedule),
         fixes=(drop(a.global_batch_size), drop(a.step_batch_size_schedule)),
@@ -50,17 +52,30 @@ MEGATRON.add(
             any_of(a.eval_global_batch_size.given, a.eval_micro_batch_size.given, a.decrease_batch_size_if_needed),
             any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % PER_EVALUATION != 0),
         ),
-        message="evaluation in batches of {eval_global_batch_size} is not a multiple of {per_step} = micro-batch {eval_micro_batch_size} "
-        "x data parallel {data_parallel_size}",
+        message=(
+            "evaluation in batches of {eval_global_batch_size} is not a multiple of {per_step} = micro-batch "
+            "{eval_micro_batch_size} x data parallel {data_parallel_size}"
+        ),
         why="the check holds even for runs that never evaluate; " + REFUSED,
         shows={"per_step": PER_EVALUATION},
         at=(a.eval_global_batch_size, a.eval_micro_batch_size, a.global_batch_size),
-        fixes=(put(a.eval_global_batch_size, (a.eval_global_batch_size // PER_EVALUATION + 1) * PER_EVALUATION, safety=Safety.SAFE),),
+        fixes=(
+            put(
+                a.eval_global_batch_size,
+                (a.eval_global_batch_size // PER_EVALUATION + 1) * PER_EVALUATION,
+                safety=Safety.SAFE,
+            ),
+        ),
         after=("batch-not-divisible",),
     ),
     refuse(
         "no-micro-batch",
-        all_of(a.decrease_batch_size_if_needed, a.step_batch_size_schedule.is_none, a.global_batch_size > 0, a.global_batch_size < PER_RANK),
+        all_of(
+            a.decrease_batch_size_if_needed,
+            a.step_batch_size_schedule.is_none,
+            a.global_batch_size > 0,
+            a.global_batch_size < PER_RANK,
+        ),
         message="a global batch of {global_batch_size}, rounded down to multiples of {per_step}, leaves no micro-batch",
         why=REFUSED,
         shows={"per_step": PER_RANK},
@@ -82,7 +97,10 @@ MEGATRON.add(
         STEPS,
         a.exit_interval,
         when=all_of(a.perform_rl_step, a.exit_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
-        message="--exit-interval {exit_interval} is not a multiple of the {steps} steps that one collection of rollouts lasts",
+        message=(
+            "--exit-interval {exit_interval} is not a multiple of the {steps} steps that one collection of "
+            "rollouts lasts"
+        ),
         why=REFUSED,
         shows={"steps": STEPS},
         at=(a.exit_interval,),
@@ -93,7 +111,10 @@ MEGATRON.add(
         STEPS,
         a.save_interval,
         when=all_of(a.perform_rl_step, a.save_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
-        message="--save-interval {save_interval} is not a multiple of the {steps} steps that one collection of rollouts lasts",
+        message=(
+            "--save-interval {save_interval} is not a multiple of the {steps} steps that one collection of "
+            "rollouts lasts"
+        ),
         why=REFUSED,
         shows={"steps": STEPS},
         at=(a.save_interval,),

@@ -61,7 +61,9 @@ def fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
     for entry in _entries(schedule):
         threshold, colon, size = entry.partition(":")
         if not colon:
-            return Message("the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", entry=entry), "595541fa82"
+            return Message(
+                "the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", entry=entry
+            ), "595541fa82"
         if number(threshold) is None or number(size) is None:
             return Message("the batch-size schedule has {entry!r}, which is not two numbers", entry=entry), "595541fa82"
     steps = steps_of(schedule, sequence)
@@ -80,7 +82,11 @@ def fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
                 start=after.start,
             ), "263ff44265"
     bad = next((step.entry for step in steps if step.size <= 0), None)
-    return (Message("the batch-size schedule has {bad!r}; a size must be at least 1", bad=bad), "1e1b5fd27f") if bad else None
+    return (
+        (Message("the batch-size schedule has {bad!r}; a size must be at least 1", bad=bad), "1e1b5fd27f")
+        if bad
+        else None
+    )
 
 
 def steps_of(schedule: str, sequence: int | None) -> list[Step]:

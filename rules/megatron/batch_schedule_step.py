@@ -17,7 +17,8 @@ On 16 data-parallel ranks:
 Use instead "0:64 10B:1024".
 
 ## References
-Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:581, StepBatchsizeNumMicroBatchesCalculator.update, which
+Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:581, StepBatchsizeNumMicroBatchesCalculator.update,
+which
 megatron/training/training.py:4627 calls in each iteration, and megatron/training/training.py:4612
 """
 

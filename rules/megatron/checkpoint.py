@@ -72,18 +72,30 @@ MEGATRON.add(
         "saved-params-with-param-gather",
         all_of(SAVES, a.save_params_interval.is_set),
         a.overlap_param_gather.written,
-        message="--save-params-interval cannot go with --overlap-param-gather, which leaves weights incomplete between steps",
+        message=(
+            "--save-params-interval cannot go with --overlap-param-gather, which leaves weights incomplete "
+            "between steps"
+        ),
         why=REFUSED,
         at=(a.save_params_interval, a.overlap_param_gather),
         fixes=(drop(a.save_params_interval, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
     ),
     refuse(
         "cached-distribution-of-two-groups",
-        all_of(a.ckpt_pg_tensors_cache_path.is_set, a.ckpt_fully_parallel_save_process_group != a.ckpt_fully_parallel_load_process_group),
-        message="--ckpt-pg-tensors-cache-path needs the same group to save and load, here {ckpt_fully_parallel_save_process_group} "
-        "and {ckpt_fully_parallel_load_process_group}",
+        all_of(
+            a.ckpt_pg_tensors_cache_path.is_set,
+            a.ckpt_fully_parallel_save_process_group != a.ckpt_fully_parallel_load_process_group,
+        ),
+        message=(
+            "--ckpt-pg-tensors-cache-path needs the same group to save and load, "
+            "here {ckpt_fully_parallel_save_process_group} and {ckpt_fully_parallel_load_process_group}"
+        ),
         why="one group's file would be read for the other; " + REFUSED,
-        at=(a.ckpt_fully_parallel_load_process_group, a.ckpt_fully_parallel_save_process_group, a.ckpt_pg_tensors_cache_path),
+        at=(
+            a.ckpt_fully_parallel_load_process_group,
+            a.ckpt_fully_parallel_save_process_group,
+            a.ckpt_pg_tensors_cache_path,
+        ),
         fixes=(drop(a.ckpt_pg_tensors_cache_path, safety=Safety.SAFE),),
     ),
     refuse(

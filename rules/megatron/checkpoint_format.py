@@ -84,7 +84,11 @@ MEGATRON.add(
         SHARED,
         message="sharded weights cannot be saved with --distrib-optim-fully-reshardable-mem-efficient",
         why=REFUSED,
-        at=(a.distrib_optim_fully_reshardable_mem_efficient, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
+        at=(
+            a.distrib_optim_fully_reshardable_mem_efficient,
+            a.tensor_parallel_num_weight_shards,
+            a.expert_tensor_parallel_num_weight_shards,
+        ),
         fixes=(drop(a.distrib_optim_fully_reshardable_mem_efficient, safety=Safety.SAFE),),
     ),
     requires(

@@ -19,8 +19,10 @@ MEGATRON.add(
     refuse(
         "a2a-heads-over-context",
         all_of(DEALT, a.num_attention_heads % (TENSOR * CONTEXT) != 0),
-        message="--cp-comm-type a2a deals out heads: {num_attention_heads} do not divide over tensor {tensor_model_parallel_size} x context "
-        "{context_parallel_size}",
+        message=(
+            "--cp-comm-type a2a deals out heads: {num_attention_heads} do not divide over tensor "
+            "{tensor_model_parallel_size} x context {context_parallel_size}"
+        ),
         why=WHY,
         upstream=PLACE,
         unless_framework="mindspeed",
@@ -39,8 +41,10 @@ MEGATRON.add(
             a.num_attention_heads % (TENSOR * CONTEXT) == 0,
             a.num_query_groups % (TENSOR * CONTEXT) != 0,
         ),
-        message="--cp-comm-type a2a deals out heads: {num_query_groups} query groups do not divide over tensor {tensor_model_parallel_size} x context "
-        "{context_parallel_size}",
+        message=(
+            "--cp-comm-type a2a deals out heads: {num_query_groups} query groups do not divide over tensor "
+            "{tensor_model_parallel_size} x context {context_parallel_size}"
+        ),
         why=WHY,
         upstream=PLACE,
         unless_framework="mindspeed",

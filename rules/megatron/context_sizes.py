@@ -4,7 +4,8 @@
 Checks that the sizes of `--hierarchical-context-parallel-sizes` multiply to the context-parallel size.
 
 ## Why is this bad?
-Every rank belongs to one group of each level. If the levels do not multiply to the whole, the run is refused at start-up.
+Every rank belongs to one group of each level. If the levels do not multiply to the whole, the run is refused at
+start-up.
 
 ## Example
     --context-parallel-size 8 --hierarchical-context-parallel-sizes 2 2
@@ -44,6 +45,4 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         product=prod(levels),
         size=size,
     )
-    yield Finding(
-        message, span=job.place(*given), related=related, key=given[0].key, layout=True
-    )
+    yield Finding(message, span=job.place(*given), related=related, key=given[0].key, layout=True)

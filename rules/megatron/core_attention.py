@@ -12,7 +12,10 @@ MEGATRON.add(
     refuse(
         "query-groups-over-tensor",
         all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0),
-        message="{num_query_groups} query groups and tensor parallel {tensor_model_parallel_size}: neither divides the other",
+        message=(
+            "{num_query_groups} query groups and tensor parallel {tensor_model_parallel_size}: neither divides "
+            "the other"
+        ),
         why="key and value heads could be neither split nor copied evenly; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible",),
@@ -75,7 +78,10 @@ MEGATRON.add(
     refuse(
         "cp-communication-per-layer",
         all_of(a.context_parallel_size > 1, a.cp_comm_type.length > 1, a.cp_comm_type.length != a.num_layers),
-        message="--cp-comm-type names {given} ways of communication: it takes one for all layers or one for each of the {num_layers}",
+        message=(
+            "--cp-comm-type names {given} ways of communication: it takes one for all layers or one for each of "
+            "the {num_layers}"
+        ),
         why="the model configuration is refused at start-up",
         shows={"given": a.cp_comm_type.length},
         at=(a.cp_comm_type,),
@@ -94,7 +100,9 @@ MEGATRON.add(
         a.no_rope_freq,
         a.num_layers,
         when=all_of(a.no_rope_freq.is_set, a.no_rope_freq != 0),
-        message="skipping rotary embeddings every {no_rope_freq} layers does not come out even over {num_layers} layers",
+        message=(
+            "skipping rotary embeddings every {no_rope_freq} layers does not come out even over {num_layers} layers"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.no_rope_freq, a.num_layers),
     ),
@@ -117,7 +125,10 @@ MEGATRON.add(
     refuse(
         "query-groups-ignored",
         all_of(a.num_query_groups.given, ~a.group_query_attention, a.num_query_groups.written != a.num_attention_heads),
-        message="--num-query-groups {groups} does nothing without --group-query-attention: every one of the {num_attention_heads} heads gets its own keys",
+        message=(
+            "--num-query-groups {groups} does nothing without --group-query-attention: every one of the "
+            "{num_attention_heads} heads gets its own keys"
+        ),
         why="the model is built with plain multi-head attention: another, larger model than planned",
         severity=Severity.WARNING,
         shows={"groups": a.num_query_groups.written},

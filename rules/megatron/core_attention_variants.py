@@ -20,7 +20,10 @@ MEGATRON.add(
     refuse(
         "delta-net-without-frequency",
         all_of(VARIANT.is_in("gdn", "gated_delta_net"), ~sparse_attention, a.linear_attention_freq.is_none),
-        message="the attention variant {experimental_attention_variant} needs --linear-attention-freq to say which layers are linear",
+        message=(
+            "the attention variant {experimental_attention_variant} needs --linear-attention-freq to say which "
+            "layers are linear"
+        ),
         why="the model configuration is refused at start-up",
         at=(VARIANT,),
     ),
@@ -38,7 +41,10 @@ MEGATRON.add(
         SPLIT,
         a.linear_num_key_heads,
         when=all_of(delta_net, ~sparse_attention),
-        message="{linear_num_key_heads} linear key heads do not divide over tensor {tensor_model_parallel_size} x context {context_parallel_size} ranks",
+        message=(
+            "{linear_num_key_heads} linear key heads do not divide over tensor {tensor_model_parallel_size} x "
+            "context {context_parallel_size} ranks"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.linear_num_key_heads, a.tensor_model_parallel_size, a.context_parallel_size),
         layout=True,
@@ -95,9 +101,16 @@ MEGATRON.add(
         all_of(
             sparse_attention,
             a.context_parallel_size > 1,
-            any_of(a.cp_comm_type.is_none, a.cp_comm_type.has("p2p"), a.cp_comm_type.has("a2a"), a.cp_comm_type.has("a2a+p2p")),
+            any_of(
+                a.cp_comm_type.is_none,
+                a.cp_comm_type.has("p2p"),
+                a.cp_comm_type.has("a2a"),
+                a.cp_comm_type.has("a2a+p2p"),
+            ),
         ),
-        message="sparse attention under context parallel {context_parallel_size} works with --cp-comm-type allgather only",
+        message=(
+            "sparse attention under context parallel {context_parallel_size} works with --cp-comm-type allgather only"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.cp_comm_type, a.context_parallel_size),
         fixes=(put(a.cp_comm_type, "allgather"),),

@@ -17,7 +17,10 @@ MEGATRON.add(
         a.num_attention_heads,
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
         message="{num_attention_heads} attention heads do not divide into {num_query_groups} query groups",
-        why="no validator looks; Transformer Engine refuses when the first layer is built, the local attention at the first step",
+        why=(
+            "no validator looks; Transformer Engine refuses when the first layer is built, the local attention at "
+            "the first step"
+        ),
         upstream={
             "mindspeed": "megatron/core/transformer/attention.py:817",
         },
@@ -27,7 +30,9 @@ MEGATRON.add(
     refuse(
         "local-attention-with-context-parallel",
         all_of(a.transformer_impl == "local", a.context_parallel_size > 1, GPT),
-        message="context parallel {context_parallel_size} needs Transformer Engine's attention, the implementation is local",
+        message=(
+            "context parallel {context_parallel_size} needs Transformer Engine's attention, the implementation is local"
+        ),
         why="the first attention layer refuses when the model is built",
         at=(a.transformer_impl, a.context_parallel_size),
         unless_framework="mindspeed",
@@ -38,9 +43,15 @@ MEGATRON.add(
         "query-key-scaling-variable",
         all_of(
             a.transformer_impl == "transformer_engine",
-            any_of(all_of(a.apply_query_key_layer_scaling, any_of(SCALED.is_none, SCALED == "0")), all_of(~a.apply_query_key_layer_scaling, SCALED == "1")),
+            any_of(
+                all_of(a.apply_query_key_layer_scaling, any_of(SCALED.is_none, SCALED == "0")),
+                all_of(~a.apply_query_key_layer_scaling, SCALED == "1"),
+            ),
         ),
-        message="--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, here {apply_query_key_layer_scaling} and {variable}",
+        message=(
+            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, "
+            "here {apply_query_key_layer_scaling} and {variable}"
+        ),
         why="Transformer Engine reads the variable only; the first attention layer refuses when the model is built",
         shows={"variable": SCALED},
         always=True,
@@ -50,7 +61,13 @@ MEGATRON.add(
     ),
     refuse(
         "fused-mla-without-query-rank",
-        all_of(a.mla_down_proj_fusion, a.multi_latent_attention, a.q_lora_rank.is_none, GPT, a.transformer_impl == "transformer_engine"),
+        all_of(
+            a.mla_down_proj_fusion,
+            a.multi_latent_attention,
+            a.q_lora_rank.is_none,
+            GPT,
+            a.transformer_impl == "transformer_engine",
+        ),
         message="--mla-down-proj-fusion needs --q-lora-rank: without it there is no query projection to fuse",
         why="the first attention layer refuses when the model is built",
         at=(a.mla_down_proj_fusion,),
@@ -59,7 +76,9 @@ MEGATRON.add(
     refuse(
         "hyper-connections-without-spec",
         all_of(a.enable_mhc_connections, GPT),
-        message="--enable-mhc-connections needs a layer specification that has them (--spec); the built-in layers do not",
+        message=(
+            "--enable-mhc-connections needs a layer specification that has them (--spec); the built-in layers do not"
+        ),
         why="the first layer refuses when the model is built",
         at=(a.enable_mhc_connections,),
     ),
@@ -68,7 +87,10 @@ MEGATRON.add(
         a.tensor_model_parallel_size,
         PER_RANK,
         when=a.sequence_parallel,
-        message="with sequence parallelism {each} tokens per context parallel rank do not divide over tensor parallel {tensor_model_parallel_size}",
+        message=(
+            "with sequence parallelism {each} tokens per context parallel rank do not divide over tensor parallel "
+            "{tensor_model_parallel_size}"
+        ),
         why="no validator looks; the first step dies where activations are scattered",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),

@@ -34,7 +34,13 @@ MEGATRON.add(
     ),
     refuse(
         "grouped-experts-with-bias-dropout-fusion",
-        all_of(moe, a.moe_grouped_gemm, a.add_bias_linear, a.bias_dropout_fusion, a.transformer_impl == "transformer_engine"),
+        all_of(
+            moe,
+            a.moe_grouped_gemm,
+            a.add_bias_linear,
+            a.bias_dropout_fusion,
+            a.transformer_impl == "transformer_engine",
+        ),
         message="grouped experts with linear biases cannot fuse bias and dropout; both are on by default",
         why=DIED,
         at=(a.moe_grouped_gemm,),
@@ -50,10 +56,16 @@ MEGATRON.add(
             any_of(
                 a.expert_tensor_parallel_size > 1,
                 a.moe_apply_probs_on_input,
-                all_of(a.fine_grained_activation_offloading, any_of(a.offload_modules.has("expert_fc1"), a.offload_modules.has("moe_act"))),
+                all_of(
+                    a.fine_grained_activation_offloading,
+                    any_of(a.offload_modules.has("expert_fc1"), a.offload_modules.has("moe_act")),
+                ),
             ),
         ),
-        message="the fused expert MLP supports no expert tensor parallelism, no probabilities on the input and no offloading of its parts",
+        message=(
+            "the fused expert MLP supports no expert tensor parallelism, no probabilities on the input and no "
+            "offloading of its parts"
+        ),
         why=DIED,
         at=(FUSER, a.expert_tensor_parallel_size, a.moe_apply_probs_on_input, a.offload_modules),
         after=("megatron/offload-fused-experts-twice",),
@@ -62,7 +74,10 @@ MEGATRON.add(
     refuse(
         "deepep-on-one-rank",
         all_of(FLEX, any_of(BACKEND == "deepep", a.moe_enable_deepep), ALONE),
-        message="DeepEP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor parallel are 1",
+        message=(
+            "DeepEP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor "
+            "parallel are 1"
+        ),
         why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -71,7 +86,10 @@ MEGATRON.add(
     refuse(
         "ncclep-on-one-rank",
         all_of(NCCL, ~a.moe_enable_deepep, ALONE),
-        message="NCCL EP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor parallel are 1",
+        message=(
+            "NCCL EP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor "
+            "parallel are 1"
+        ),
         why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -80,7 +98,10 @@ MEGATRON.add(
     refuse(
         "flex-on-one-rank",
         all_of(FLEX, ALONE),
-        message="the flex dispatcher exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor parallel are 1",
+        message=(
+            "the flex dispatcher exchanges tokens between ranks, but experts live on one: expert parallel and "
+            "expert tensor parallel are 1"
+        ),
         why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         unless_framework="mindspeed",
@@ -99,7 +120,9 @@ MEGATRON.add(
     ),
     refuse(
         "ncclep-with-capacity",
-        all_of(NCCL, ~a.moe_enable_deepep, any_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)),
+        all_of(
+            NCCL, ~a.moe_enable_deepep, any_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)
+        ),
         message="NCCL EP drops no tokens and pads none, but an expert capacity is set",
         why=DIED,
         at=(a.moe_expert_capacity_factor, a.moe_pad_expert_input_to_capacity),
@@ -107,7 +130,9 @@ MEGATRON.add(
     ),
     refuse(
         "ncclep-rank-capacity-without-fused-experts",
-        all_of(NCCL, ~a.moe_enable_deepep, a.moe_expert_rank_capacity_factor.is_set, ~all_of(FUSER, a.moe_grouped_gemm)),
+        all_of(
+            NCCL, ~a.moe_enable_deepep, a.moe_expert_rank_capacity_factor.is_set, ~all_of(FUSER, a.moe_grouped_gemm)
+        ),
         message="a capacity per rank over NCCL EP needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
         why=DIED,
         at=(a.moe_expert_rank_capacity_factor,),
@@ -131,7 +156,10 @@ MEGATRON.add(
     refuse(
         "inference-router-groups",
         all_of(moe, inference_optimized, a.moe_router_num_groups.is_set),
-        message="the inference-optimized router knows no groups of experts, --moe-router-num-groups is {moe_router_num_groups}",
+        message=(
+            "the inference-optimized router knows no groups of experts, "
+            "--moe-router-num-groups is {moe_router_num_groups}"
+        ),
         why=DIED,
         at=(a.moe_router_num_groups, a.transformer_impl),
     ),
@@ -144,7 +172,14 @@ MEGATRON.add(
     ),
     refuse(
         "grouped-dense-mlp-with-bias",
-        all_of(a.use_grouped_gemm_for_dense_mlp, FUSER, a.num_experts.is_none, a.hybrid_layer_pattern.is_none, a.spec.is_none, a.add_bias_linear),
+        all_of(
+            a.use_grouped_gemm_for_dense_mlp,
+            FUSER,
+            a.num_experts.is_none,
+            a.hybrid_layer_pattern.is_none,
+            a.spec.is_none,
+            a.add_bias_linear,
+        ),
         message="the fused grouped kernel for dense MLPs has no linear biases, which are on by default",
         why="no validator looks; the MLP refuses while the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
@@ -152,7 +187,14 @@ MEGATRON.add(
     ),
     refuse(
         "grouped-dense-mlp-activation",
-        all_of(a.use_grouped_gemm_for_dense_mlp, FUSER, a.num_experts.is_none, a.hybrid_layer_pattern.is_none, a.spec.is_none, ~a.swiglu),
+        all_of(
+            a.use_grouped_gemm_for_dense_mlp,
+            FUSER,
+            a.num_experts.is_none,
+            a.hybrid_layer_pattern.is_none,
+            a.spec.is_none,
+            ~a.swiglu,
+        ),
         message="the fused grouped kernel for dense MLPs needs --swiglu",
         why="no validator looks; the MLP refuses while the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),

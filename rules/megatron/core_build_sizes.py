@@ -23,7 +23,10 @@ MEGATRON.add(
         TENSOR,
         a.ffn_hidden_size,
         when=all_of(DENSE, TENSOR > 1),
-        message="a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel {tensor_model_parallel_size}",
+        message=(
+            "a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel "
+            "{tensor_model_parallel_size}"
+        ),
         why=DIED,
         at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
@@ -35,7 +38,10 @@ MEGATRON.add(
         a.expert_tensor_parallel_size,
         a.moe_ffn_hidden_size,
         when=all_of(moe, a.expert_tensor_parallel_size > 1),
-        message="an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel {expert_tensor_parallel_size}",
+        message=(
+            "an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel "
+            "{expert_tensor_parallel_size}"
+        ),
         why=DIED,
         at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
         unless_framework="mindspeed",
@@ -47,7 +53,10 @@ MEGATRON.add(
         TENSOR,
         a.moe_shared_expert_intermediate_size,
         when=all_of(moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
-        message="a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel {tensor_model_parallel_size}",
+        message=(
+            "a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel "
+            "{tensor_model_parallel_size}"
+        ),
         why=DIED,
         at=(a.moe_shared_expert_intermediate_size, TENSOR),
         unless_framework="mindspeed",
@@ -58,8 +67,15 @@ MEGATRON.add(
         "vocabulary-over-tensor",
         TENSOR,
         a.padded_vocab_size,
-        when=all_of(PLAIN, TENSOR > 1, a.padded_vocab_size > 0, any_of(a.vocab_size.given, a.padded_vocab_size.given, a.vocab_file.is_none)),
-        message="a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}",
+        when=all_of(
+            PLAIN,
+            TENSOR > 1,
+            a.padded_vocab_size > 0,
+            any_of(a.vocab_size.given, a.padded_vocab_size.given, a.vocab_file.is_none),
+        ),
+        message=(
+            "a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}"
+        ),
         why="no validator looks; the embedding refuses while the model is built",
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
         after=WRONG_TENSOR,
@@ -70,14 +86,19 @@ MEGATRON.add(
         a.mamba_head_dim,
         INNER,
         when=all_of(MAMBA, ~HEADS_GIVEN),
-        message="the Mamba width {inner}, twice the hidden size, is not a multiple of --mamba-head-dim {mamba_head_dim}",
+        message=(
+            "the Mamba width {inner}, twice the hidden size, is not a multiple of --mamba-head-dim {mamba_head_dim}"
+        ),
         why=DIED,
         shows={"inner": INNER},
         at=(a.mamba_head_dim, a.hidden_size),
     ),
     refuse(
         "mamba-heads-not-positive",
-        all_of(MAMBA, any_of(a.mamba_num_heads <= 0, a.mamba_head_dim <= 0, a.mamba_num_groups <= 0, a.mamba_state_dim <= 0)),
+        all_of(
+            MAMBA,
+            any_of(a.mamba_num_heads <= 0, a.mamba_head_dim <= 0, a.mamba_num_groups <= 0, a.mamba_state_dim <= 0),
+        ),
         message="Mamba layers need heads, a head width, groups and a state of at least 1",
         why=DIED,
         at=(a.mamba_num_heads, a.mamba_head_dim, a.mamba_num_groups, a.mamba_state_dim),
@@ -114,7 +135,9 @@ MEGATRON.add(
             MAMBA,
             any_of(
                 all_of(HEADS_GIVEN, a.mamba_num_heads % a.mamba_num_groups != 0),
-                all_of(~HEADS_GIVEN, INNER % a.mamba_head_dim == 0, (INNER // a.mamba_head_dim) % a.mamba_num_groups != 0),
+                all_of(
+                    ~HEADS_GIVEN, INNER % a.mamba_head_dim == 0, (INNER // a.mamba_head_dim) % a.mamba_num_groups != 0
+                ),
             ),
         ),
         message="the Mamba heads do not divide into {mamba_num_groups} groups",
@@ -127,8 +150,20 @@ MEGATRON.add(
             MAMBA,
             a.fp8.is_set,
             any_of(
-                all_of(HEADS_GIVEN, (2 * a.mamba_num_heads * a.mamba_head_dim + 2 * a.mamba_num_groups * a.mamba_state_dim + a.mamba_num_heads) % 16 != 0),
-                all_of(~HEADS_GIVEN, (2 * INNER + 2 * a.mamba_num_groups * a.mamba_state_dim + INNER // a.mamba_head_dim) % 16 != 0),
+                all_of(
+                    HEADS_GIVEN,
+                    (
+                        2 * a.mamba_num_heads * a.mamba_head_dim
+                        + 2 * a.mamba_num_groups * a.mamba_state_dim
+                        + a.mamba_num_heads
+                    )
+                    % 16
+                    != 0,
+                ),
+                all_of(
+                    ~HEADS_GIVEN,
+                    (2 * INNER + 2 * a.mamba_num_groups * a.mamba_state_dim + INNER // a.mamba_head_dim) % 16 != 0,
+                ),
             ),
         ),
         message="the input projection of the Mamba layers is not a multiple of 16 wide, which fp8 needs",

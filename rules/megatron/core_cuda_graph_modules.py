@@ -64,7 +64,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _fault(names: list[str], impl: object, scope: object) -> tuple[str, str] | None:
     if "full" in names and names != ["full"]:
         others = tuple(name for name in names if name != "full")
-        return Message("the module full is the whole layer and stands alone, not beside {others}", others=others), "1ad063c7e9"
+        return Message(
+            "the module full is the whole layer and stands alone, not beside {others}", others=others
+        ), "1ad063c7e9"
     if ITERATION in names and INFERENCE in names:
         return Message(
             "{iteration} and {inference} are two ways of capturing, only one is possible",

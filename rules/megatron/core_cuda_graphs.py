@@ -1,7 +1,16 @@
 """CUDA graphs per layer or per iteration: what can be captured, and beside what."""
 
 from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, moe, quantized, recomputes_core_attention, recomputes_moe, selective_at_last
+from preflight.rules.megatron.core_names import (
+    a,
+    all_of,
+    any_of,
+    moe,
+    quantized,
+    recomputes_core_attention,
+    recomputes_moe,
+    selective_at_last,
+)
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
@@ -49,7 +58,9 @@ MEGATRON.add(
     refuse(
         "cuda-graph-experts-without-experts",
         all_of(LAYERS, any_of(EXPERTS, ROUTER), any_of(a.num_experts.is_none, a.num_experts <= 1)),
-        message="the modules to capture include the expert layer or its router, but the model has no experts to choose from",
+        message=(
+            "the modules to capture include the expert layer or its router, but the model has no experts to choose from"
+        ),
         why="the model configuration is refused at start-up",
         at=(CAPTURED,),
     ),
@@ -78,7 +89,9 @@ MEGATRON.add(
             any_of(a.moe_expert_capacity_factor.is_set, a.moe_router_padding_for_fp8),
             PREPROCESS,
         ),
-        message="expert preprocessing cannot be captured with the alltoall dispatcher and a capacity factor or fp8 padding",
+        message=(
+            "expert preprocessing cannot be captured with the alltoall dispatcher and a capacity factor or fp8 padding"
+        ),
         why="it copies counts to the host and waits; the model configuration is refused",
         at=(CAPTURED,),
     ),
@@ -100,7 +113,13 @@ MEGATRON.add(
     ),
     refuse(
         "cuda-graph-with-recomputed-attention-dropout",
-        all_of(ON, selective_at_last, a.attention_dropout != 0, any_of(WHOLE, CAPTURED.has("attn")), recomputes_core_attention),
+        all_of(
+            ON,
+            selective_at_last,
+            a.attention_dropout != 0,
+            any_of(WHOLE, CAPTURED.has("attn")),
+            recomputes_core_attention,
+        ),
         message="core attention is captured and recomputed, but its dropout is {attention_dropout}",
         why="the replay would draw other random numbers; the model configuration is refused",
         at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),

@@ -8,13 +8,17 @@ from preflight.source.finding import Safety
 OFFLOAD = ConstraintSet("megatron")
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
-OUTSIDE = any_of(*(MODULES.has(name) for name in ("core_attn", "attn_proj", "attn_norm", "mlp_norm", "qkv_linear", "gdp_qkv")))
+OUTSIDE = any_of(
+    *(MODULES.has(name) for name in ("core_attn", "attn_proj", "attn_norm", "mlp_norm", "qkv_linear", "gdp_qkv"))
+)
 
 OFFLOAD.add(
     refuse(
         "local-cuda-graph-offload-outside-experts",
         all_of(LOCAL, FINE, OUTSIDE),
-        message="local CUDA graphs can only offload expert_fc1, moe_act and fused_group_mlp; --offload-modules names others",
+        message=(
+            "local CUDA graphs can only offload expert_fc1, moe_act and fused_group_mlp; --offload-modules names others"
+        ),
         why="the model configuration is refused at start-up",
         at=(MODULES, IMPL),
         fixes=(put(IMPL, "transformer_engine"),),
@@ -45,7 +49,10 @@ OFFLOAD.add(
         a.cuda_graph_warmup_steps,
         low=1,
         when=all_of(ON, FINE),
-        message="offloading under CUDA graphs needs warm-up steps before the capture, --cuda-graph-warmup-steps is {cuda_graph_warmup_steps}",
+        message=(
+            "offloading under CUDA graphs needs warm-up steps before the capture, "
+            "--cuda-graph-warmup-steps is {cuda_graph_warmup_steps}"
+        ),
         why="the offload plan is learnt in those steps; the model configuration is refused",
         at=(a.cuda_graph_warmup_steps,),
         fixes=(drop(a.cuda_graph_warmup_steps, safety=Safety.SAFE),),
@@ -55,9 +62,15 @@ OFFLOAD.add(
         all_of(
             ITERATION,
             FINE,
-            any_of(a.fine_grained_offloading_max_inflight_offloads.is_none, a.fine_grained_offloading_max_inflight_offloads < 0),
+            any_of(
+                a.fine_grained_offloading_max_inflight_offloads.is_none,
+                a.fine_grained_offloading_max_inflight_offloads < 0,
+            ),
         ),
-        message="offloading under a graph of the whole iteration needs --fine-grained-offloading-max-inflight-offloads of 0 or more",
+        message=(
+            "offloading under a graph of the whole iteration needs --fine-grained-offloading-max-inflight-offloads "
+            "of 0 or more"
+        ),
         why="the number of transfers in flight must be fixed before the capture; the model configuration is refused",
         at=(a.fine_grained_offloading_max_inflight_offloads, IMPL),
     ),

@@ -1,9 +1,10 @@
 """A hybrid layer pattern that cannot be read or split.
 
 ## What it does
-Reads `--hybrid-layer-pattern`: M Mamba, * attention, - MLP, E experts, G gated delta net, D sparse and + latent attention,
-`|` between pipeline segments, `/` before each prediction depth. Checks the symbols, that all depths are alike, that plain
-attention is not mixed with latent or sparse attention, and that a pattern without `|` divides over the pipeline stages.
+Reads `--hybrid-layer-pattern`: M Mamba, * attention, - MLP, E experts, G gated delta net, D sparse and + latent
+attention, `|` between pipeline segments, `/` before each prediction depth. Checks the symbols, that all depths are
+alike, that plain attention is not mixed with latent or sparse attention, and that a pattern without `|` divides over
+the pipeline stages.
 
 ## Why is this bad?
 The pattern is refused at start-up, or where only the split is wrong when the model is built.
@@ -88,7 +89,10 @@ def _fault(pattern: Hybrid) -> tuple[str, str] | None:
 def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) -> tuple[str, str] | None:
     if len(pattern.segments) == 1 and first is None and last is None and pipeline > 1 and pattern.layers % pipeline:
         return Message(
-            "the {layers} layers of the pattern do not divide over {pipeline} pipeline stages, and no | says how to split them",
+            (
+                "the {layers} layers of the pattern do not divide over {pipeline} pipeline stages, "
+                "and no | says how to split them"
+            ),
             layers=pattern.layers,
             pipeline=pipeline,
         ), "f83934f0c4"

@@ -22,7 +22,9 @@ MEGATRON.add(
     refuse(
         "inference-expert-capacity",
         all_of(EXPERTS, a.moe_expert_capacity_factor.is_set),
-        message="inference-optimized experts drop no tokens, but a capacity factor of {moe_expert_capacity_factor} is set",
+        message=(
+            "inference-optimized experts drop no tokens, but a capacity factor of {moe_expert_capacity_factor} is set"
+        ),
         why=WHY,
         at=(a.moe_expert_capacity_factor, a.transformer_impl),
         fixes=(drop(a.moe_expert_capacity_factor, also=(a.moe_pad_expert_input_to_capacity,)),),
@@ -46,7 +48,10 @@ MEGATRON.add(
     refuse(
         "inference-gated-backend",
         all_of(EXPERTS, gated, ~BACKEND.is_in("torch", "vllm")),
-        message="inference-optimized experts with a gated activation need the torch or vllm back end, not {inference_grouped_gemm_backend}",
+        message=(
+            "inference-optimized experts with a gated activation need the torch or vllm back end, "
+            "not {inference_grouped_gemm_backend}"
+        ),
         why=WHY,
         at=(BACKEND, a.transformer_impl),
         fixes=(put(BACKEND, "torch"),),
@@ -61,8 +66,16 @@ MEGATRON.add(
     ),
     refuse(
         "inference-invariant-dispatcher",
-        all_of(EXPERTS, a.batch_invariant_mode, a.expert_model_parallel_size > 1, a.inference_moe_token_dispatcher_type != "nvls"),
-        message="batch-invariant experts on {expert_model_parallel_size} ranks need the nvls dispatcher, not {inference_moe_token_dispatcher_type}",
+        all_of(
+            EXPERTS,
+            a.batch_invariant_mode,
+            a.expert_model_parallel_size > 1,
+            a.inference_moe_token_dispatcher_type != "nvls",
+        ),
+        message=(
+            "batch-invariant experts on {expert_model_parallel_size} ranks need the nvls dispatcher, "
+            "not {inference_moe_token_dispatcher_type}"
+        ),
         why=WHY,
         at=(a.inference_moe_token_dispatcher_type, a.batch_invariant_mode),
         fixes=(put(a.inference_moe_token_dispatcher_type, "nvls"),),
@@ -104,7 +117,10 @@ MEGATRON.add(
         "inference-fused-communication",
         a.inference_fuse_tp_communication,
         inference_optimized,
-        message="--inference-fuse-tp-communication belongs to the inference-optimized implementation, this one is {transformer_impl}",
+        message=(
+            "--inference-fuse-tp-communication belongs to the inference-optimized implementation, "
+            "this one is {transformer_impl}"
+        ),
         why=WHY,
         at=(a.inference_fuse_tp_communication, a.transformer_impl),
         fixes=(drop(a.inference_fuse_tp_communication, safety=Safety.SAFE),),
@@ -122,7 +138,10 @@ MEGATRON.add(
         "inference-nvls-switch",
         a.inference_disable_triton_nvls_kernels,
         inference_optimized,
-        message="--inference-disable-triton-nvls-kernels belongs to the inference-optimized implementation, this one is {transformer_impl}",
+        message=(
+            "--inference-disable-triton-nvls-kernels belongs to the inference-optimized implementation, "
+            "this one is {transformer_impl}"
+        ),
         why=WHY,
         at=(a.inference_disable_triton_nvls_kernels, a.transformer_impl),
         fixes=(drop(a.inference_disable_triton_nvls_kernels, safety=Safety.SAFE),),

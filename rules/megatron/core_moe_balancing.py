@@ -52,7 +52,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             "{kinds} kinds of load balancing have {given} coefficient",
             "{kinds} kinds of load balancing have {given} coefficients",
         )
-        yield _finding(job, Message.plural(given, one, more, kinds=len(kinds), given=given), "8b446c78b2", LOSSES, TYPES)
+        yield _finding(
+            job, Message.plural(given, one, more, kinds=len(kinds), given=given), "8b446c78b2", LOSSES, TYPES
+        )
         return
     allowed = DROPPING.get(core(job), DROPPING["0.20.0"])
     odd = next((kind for kind in (kinds if several else [kinds]) if kind not in allowed), None)

@@ -65,7 +65,10 @@ MEGATRON.add(
     refuse(
         "quantized-dispatch-without-ncclep",
         all_of(QUANTIZED_TRAFFIC, any_of(DISPATCHER != "flex", BACKEND != "ncclep")),
-        message="tokens can only be dispatched in {moe_dispatch_fwd_dtype} and combined in {moe_combine_bwd_dtype} by the flex dispatcher over ncclep",
+        message=(
+            "tokens can only be dispatched in {moe_dispatch_fwd_dtype} and combined in {moe_combine_bwd_dtype} by "
+            "the flex dispatcher over ncclep"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype, DISPATCHER, BACKEND),
     ),
@@ -84,15 +87,24 @@ MEGATRON.add(
             a.moe_hybridep_num_sms.is_set,
             a.moe_deepep_num_sms != a.moe_hybridep_num_sms,
         ),
-        message="two old flags reserve {moe_deepep_num_sms} and {moe_hybridep_num_sms} multiprocessors for the same dispatcher",
+        message=(
+            "two old flags reserve {moe_deepep_num_sms} and {moe_hybridep_num_sms} multiprocessors for the same "
+            "dispatcher"
+        ),
         why="the model configuration is refused at start-up; --moe-flex-dispatcher-num-sms replaces both",
         at=(a.moe_hybridep_num_sms, a.moe_deepep_num_sms),
         fixes=(drop(a.moe_hybridep_num_sms), drop(a.moe_deepep_num_sms)),
     ),
     refuse(
         "shared-expert-overlap-dispatcher",
-        all_of(a.moe_shared_expert_intermediate_size.is_set, a.moe_shared_expert_overlap, ~DISPATCHER.is_in("alltoall", "flex")),
-        message="shared experts can only overlap with the alltoall or flex dispatcher, not with {moe_token_dispatcher_type}",
+        all_of(
+            a.moe_shared_expert_intermediate_size.is_set,
+            a.moe_shared_expert_overlap,
+            ~DISPATCHER.is_in("alltoall", "flex"),
+        ),
+        message=(
+            "shared experts can only overlap with the alltoall or flex dispatcher, not with {moe_token_dispatcher_type}"
+        ),
         why="the model configuration is refused at start-up",
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
@@ -132,7 +144,10 @@ MEGATRON.add(
     refuse(
         "sequence-alltoall-with-expert-tensor-parallel",
         all_of(DISPATCHER == "alltoall_seq", a.tensor_model_parallel_size != a.expert_tensor_parallel_size),
-        message="alltoall_seq needs the same tensor parallel size for experts ({expert_tensor_parallel_size}) and the rest ({tensor_model_parallel_size})",
+        message=(
+            "alltoall_seq needs the same tensor parallel size for experts ({expert_tensor_parallel_size}) and the "
+            "rest ({tensor_model_parallel_size})"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.expert_tensor_parallel_size, DISPATCHER),
         fixes=(put(DISPATCHER, "alltoall"),),

@@ -40,7 +40,9 @@ MEGATRON.add(
     ),
     refuse(
         "single-grouped-weight-precision",
-        all_of(SINGLE, any_of(all_of(a.fp8.is_set, a.fp8_recipe != "mxfp8"), all_of(a.fp4.is_set, a.fp4_recipe != "nvfp4"))),
+        all_of(
+            SINGLE, any_of(all_of(a.fp8.is_set, a.fp8_recipe != "mxfp8"), all_of(a.fp4.is_set, a.fp4_recipe != "nvfp4"))
+        ),
         message="one grouped weight for all experts works unquantized, with mxfp8 or with nvfp4 only",
         why="other recipes cannot cast a part of a grouped weight; the model configuration is refused",
         at=(a.fp8_recipe, a.fp4_recipe, SINGLE),
@@ -83,14 +85,20 @@ MEGATRON.add(
     refuse(
         "shared-expert-size-not-positive",
         a.moe_shared_expert_intermediate_size <= 0,
-        message="the shared experts have width {moe_shared_expert_intermediate_size}; it is their number times the width of one",
+        message=(
+            "the shared experts have width {moe_shared_expert_intermediate_size}; it is their number times the "
+            "width of one"
+        ),
         why="the model configuration is refused at start-up",
         fixes=(drop(a.moe_shared_expert_intermediate_size),),
     ),
     refuse(
         "expert-bias-with-expert-tensor-parallel",
         all_of(moe, a.add_bias_linear, a.expert_tensor_parallel_size != 1),
-        message="experts with linear biases cannot be split: expert tensor parallel is {expert_tensor_parallel_size}, biases are on by default",
+        message=(
+            "experts with linear biases cannot be split: expert tensor parallel is {expert_tensor_parallel_size}, "
+            "biases are on by default"
+        ),
         why="a bias would be added once per rank; the model configuration is refused",
         at=(a.expert_tensor_parallel_size, a.num_experts),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"), put(a.expert_tensor_parallel_size, 1)),

@@ -11,7 +11,10 @@ MEGATRON.add(
     refuse(
         "expert-bias-score-function",
         all_of(a.moe_router_enable_expert_bias, ~a.moe_router_score_function.is_in("sigmoid", "sqrtsoftplus")),
-        message="balancing experts by bias needs sigmoid or sqrtsoftplus scores, the router uses {moe_router_score_function}",
+        message=(
+            "balancing experts by bias needs sigmoid or sqrtsoftplus scores, "
+            "the router uses {moe_router_score_function}"
+        ),
         why="the bias is added to scores that must not sum to one; the model configuration is refused",
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
@@ -31,7 +34,10 @@ MEGATRON.add(
         message="the router pads token counts for low precision, but the run has neither --fp8-format nor --fp4-format",
         why="the model configuration is refused at start-up",
         at=(a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8),
-        fixes=(drop(a.moe_router_padding_for_quantization, safety=Safety.SAFE), drop(a.moe_router_padding_for_fp8, safety=Safety.SAFE)),
+        fixes=(
+            drop(a.moe_router_padding_for_quantization, safety=Safety.SAFE),
+            drop(a.moe_router_padding_for_fp8, safety=Safety.SAFE),
+        ),
     ),
     refuse(
         "router-padding-dispatcher",
@@ -50,7 +56,9 @@ MEGATRON.add(
             ~a.moe_router_pre_softmax,
             a.moe_router_load_balancing_type != "sinkhorn",
         ),
-        message="with one expert per token the softmax after selection is always 1; --moe-router-pre-softmax is missing",
+        message=(
+            "with one expert per token the softmax after selection is always 1; --moe-router-pre-softmax is missing"
+        ),
         why="the router would get no gradient; the model configuration is refused",
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",
@@ -58,8 +66,15 @@ MEGATRON.add(
     ),
     refuse(
         "router-groups-missing",
-        all_of(a.moe_router_group_topk.is_set, a.moe_router_group_topk != 0, any_of(a.moe_router_num_groups.is_none, a.moe_router_num_groups == 0)),
-        message="tokens go to {moe_router_group_topk} groups of experts, but --moe-router-num-groups does not say how many there are",
+        all_of(
+            a.moe_router_group_topk.is_set,
+            a.moe_router_group_topk != 0,
+            any_of(a.moe_router_num_groups.is_none, a.moe_router_num_groups == 0),
+        ),
+        message=(
+            "tokens go to {moe_router_group_topk} groups of experts, but --moe-router-num-groups does not say how "
+            "many there are"
+        ),
         since="mindspeed-llm@2.2",
         why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk,),
@@ -74,12 +89,19 @@ MEGATRON.add(
             any_of(a.num_experts.is_none, a.num_experts % a.moe_router_num_groups != 0),
         ),
         message="the model's experts (it has {num_experts}) do not divide into {moe_router_num_groups} router groups",
-        why="groups would differ in size; the model configuration is refused, or dies where there are no experts at all",
+        why=(
+            "groups would differ in size; the model configuration is refused, or dies where there are no experts at all"
+        ),
         at=(a.moe_router_num_groups, a.num_experts),
     ),
     refuse(
         "router-groups-too-few",
-        all_of(a.moe_router_group_topk.is_set, a.moe_router_num_groups.is_set, a.moe_router_num_groups != 0, a.moe_router_group_topk > a.moe_router_num_groups),
+        all_of(
+            a.moe_router_group_topk.is_set,
+            a.moe_router_num_groups.is_set,
+            a.moe_router_num_groups != 0,
+            a.moe_router_group_topk > a.moe_router_num_groups,
+        ),
         message="tokens cannot go to {moe_router_group_topk} groups of experts, there are only {moe_router_num_groups}",
         why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk, a.moe_router_num_groups),

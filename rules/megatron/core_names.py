@@ -14,7 +14,8 @@ CONFIG = "megatron/core/transformer/transformer_config.py"
 PARALLEL = "megatron/core/model_parallel_config.py"
 
 
-# Recomputation: the old --moe-layer-recompute becomes selective recomputation of "moe", after the first checks were made.
+# Recomputation: the old --moe-layer-recompute becomes selective recomputation of "moe", after the first checks were
+# made.
 selective: Expression = a.recompute_granularity == "selective"
 selective_at_last: Expression = any_of(selective, a.moe_layer_recompute)
 recomputes_core_attention: Expression = a.recompute_modules.has("core_attn")
@@ -22,7 +23,9 @@ recomputes_moe: Expression = any_of(a.moe_layer_recompute, a.recompute_modules.h
 
 # Experts. The op fuser brings the grouped tensor with it.
 moe: Expression = a.num_experts.is_set
-grouped_tensor: Expression = any_of(a.moe_use_grouped_tensor, all_of(a.use_transformer_engine_op_fuser, a.moe_grouped_gemm))
+grouped_tensor: Expression = any_of(
+    a.moe_use_grouped_tensor, all_of(a.use_transformer_engine_op_fuser, a.moe_grouped_gemm)
+)
 quantized: Expression = any_of(a.fp8.is_set, a.fp4.is_set)
 
 # Attention variants; a pattern with D means sparse attention whatever the flag says.

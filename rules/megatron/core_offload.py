@@ -13,7 +13,10 @@ MEGATRON.add(
     refuse(
         "offloaded-layers-out-of-range",
         all_of(OFFLOADED, a.cpu_offloading_num_layers >= a.num_layers),
-        message="{cpu_offloading_num_layers} layers are to be offloaded, at least one of the {num_layers} must stay on the device",
+        message=(
+            "{cpu_offloading_num_layers} layers are to be offloaded, at least one of the {num_layers} must stay on "
+            "the device"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.cpu_offloading_num_layers,),
         fixes=(put(a.cpu_offloading_num_layers, a.num_layers - 1, safety=Safety.SAFE),),
@@ -22,7 +25,10 @@ MEGATRON.add(
         "offloaded-layers-with-pipeline",
         OFFLOADED,
         a.pipeline_model_parallel_size > 1,
-        message="layers cannot be offloaded to the host under pipeline parallelism (here {pipeline_model_parallel_size} stages)",
+        message=(
+            "layers cannot be offloaded to the host under pipeline parallelism (here "
+            "{pipeline_model_parallel_size} stages)"
+        ),
         why="the offload schedule knows one stage only; the model configuration is refused",
         at=(a.cpu_offloading_num_layers, a.pipeline_model_parallel_size),
         fixes=(drop(a.cpu_offloading_num_layers),),
@@ -34,7 +40,10 @@ MEGATRON.add(
         message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
         why="both decide what to do with the same activations; the model configuration is refused",
         at=(a.cpu_offloading_num_layers, a.recompute_granularity),
-        fixes=(drop(a.cpu_offloading_num_layers), drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers))),
+        fixes=(
+            drop(a.cpu_offloading_num_layers),
+            drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),
+        ),
     ),
     conflicts(
         "offload-modules-and-layers",
@@ -68,7 +77,12 @@ MEGATRON.add(
     ),
     refuse(
         "offload-inside-recomputed-experts",
-        all_of(FINE, selective_at_last, recomputes_moe, any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp"))),
+        all_of(
+            FINE,
+            selective_at_last,
+            recomputes_moe,
+            any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp")),
+        ),
         message="activations inside the expert layer are offloaded while the whole expert layer is recomputed",
         why="they would be thrown away anyway; the model configuration is refused",
         at=(MODULES, a.recompute_modules),
@@ -97,7 +111,9 @@ MEGATRON.add(
         a.delta_offload_bytes_across_pp_ranks,
         low=0,
         when=FINE,
-        message="--delta-offload-bytes-across-pp-ranks is {delta_offload_bytes_across_pp_ranks}, it must not be negative",
+        message=(
+            "--delta-offload-bytes-across-pp-ranks is {delta_offload_bytes_across_pp_ranks}, it must not be negative"
+        ),
         why="the model configuration is refused at start-up",
         fixes=(drop(a.delta_offload_bytes_across_pp_ranks),),
     ),
@@ -134,7 +150,9 @@ MEGATRON.add(
     ),
     refuse(
         "paged-stash-with-expert-offload",
-        all_of(a.moe_paged_stash, any_of(MODULES.has("expert_fc1"), MODULES.has("moe_act"), MODULES.has("fused_group_mlp"))),
+        all_of(
+            a.moe_paged_stash, any_of(MODULES.has("expert_fc1"), MODULES.has("moe_act"), MODULES.has("fused_group_mlp"))
+        ),
         message="the paged stash already holds the expert activations that --offload-modules names",
         why="the model configuration is refused at start-up",
         at=(MODULES, a.moe_paged_stash),

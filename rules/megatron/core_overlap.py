@@ -11,7 +11,9 @@ MEGATRON.add(
     refuse(
         "expert-overlap-without-virtual-stages",
         all_of(OVERLAP, a.pipeline_model_parallel_size > 1, a.virtual_pipeline_model_parallel_size.is_none),
-        message="overlapping expert communication on {pipeline_model_parallel_size} pipeline stages needs virtual stages",
+        message=(
+            "overlapping expert communication on {pipeline_model_parallel_size} pipeline stages needs virtual stages"
+        ),
         why="one chunk's communication hides behind another chunk's computation; the model configuration is refused",
         at=(OVERLAP, a.pipeline_model_parallel_size),
         layout=True,
@@ -30,7 +32,9 @@ MEGATRON.add(
         a.moe_token_dispatcher_type,
         ("alltoall", "flex"),
         when=OVERLAP,
-        message="overlapping expert communication needs the alltoall or flex dispatcher, not {moe_token_dispatcher_type}",
+        message=(
+            "overlapping expert communication needs the alltoall or flex dispatcher, not {moe_token_dispatcher_type}"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.moe_token_dispatcher_type, OVERLAP),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -42,7 +46,10 @@ MEGATRON.add(
         message="overlapping expert communication cannot be combined with full recomputation",
         why="the layer runs in pieces that a full checkpoint would merge again; the model configuration is refused",
         at=(a.recompute_granularity, OVERLAP),
-        fixes=(drop(OVERLAP, also=(a.delay_wgrad_compute,)), drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers))),
+        fixes=(
+            drop(OVERLAP, also=(a.delay_wgrad_compute,)),
+            drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),
+        ),
     ),
     conflicts(
         "expert-overlap-with-recompute-method",
@@ -58,7 +65,9 @@ MEGATRON.add(
         "expert-overlap-with-recompute-layers",
         OVERLAP,
         a.recompute_num_layers.is_set,
-        message="overlapping expert communication cannot be combined with --recompute-num-layers {recompute_num_layers}",
+        message=(
+            "overlapping expert communication cannot be combined with --recompute-num-layers {recompute_num_layers}"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.recompute_num_layers, OVERLAP),
         after=("megatron/expert-overlap-with-full-recompute", "megatron/recompute-selective-with-layers"),
@@ -92,7 +101,9 @@ MEGATRON.add(
     refuse(
         "expert-overlap-with-many-mtp",
         all_of(OVERLAP, a.mtp_num_layers > 1),
-        message="overlapping expert communication works with at most one prediction layer, the model has {mtp_num_layers}",
+        message=(
+            "overlapping expert communication works with at most one prediction layer, the model has {mtp_num_layers}"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.mtp_num_layers, OVERLAP),
     ),
@@ -111,7 +122,11 @@ MEGATRON.add(
     ),
     refuse(
         "expert-overlap-captured-mlp",
-        all_of(OVERLAP, a.cuda_graph_impl == "transformer_engine", any_of(a.cuda_graph_modules.has("moe"), a.cuda_graph_modules.has("mlp"))),
+        all_of(
+            OVERLAP,
+            a.cuda_graph_impl == "transformer_engine",
+            any_of(a.cuda_graph_modules.has("moe"), a.cuda_graph_modules.has("mlp")),
+        ),
         message="expert layers and MLPs cannot be captured as CUDA graphs while expert communication is overlapped",
         why="the model configuration is refused at start-up",
         at=(a.cuda_graph_modules, OVERLAP),
@@ -141,10 +156,19 @@ MEGATRON.add(
     ),
     refuse(
         "variable-length-with-dispatcher",
-        all_of(a.variable_seq_lengths, a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq"), a.num_experts.is_set, ~a.unaligned_linear),
+        all_of(
+            a.variable_seq_lengths,
+            a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq"),
+            a.num_experts.is_set,
+            ~a.unaligned_linear,
+        ),
         message="the {moe_token_dispatcher_type} dispatcher cannot route sequences of varying length",
-        why="it exchanges buffers of a fixed size; the model configuration is refused. Without experts MindSpeed hides the setting from that check "
-        "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and for unaligned linears it replaces all of them",
+        why=(
+            "it exchanges buffers of a fixed size; the model configuration is refused. Without experts MindSpeed "
+            "hides the setting from that check "
+            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and for unaligned linears "
+            "it replaces all of them"
+        ),
         at=(a.moe_token_dispatcher_type, a.variable_seq_lengths),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -152,7 +176,10 @@ MEGATRON.add(
     refuse(
         "experts-and-tensor-without-sequence-parallel",
         all_of(a.expert_model_parallel_size > 1, a.tensor_model_parallel_size > 1, ~a.sequence_parallel),
-        message="expert parallel {expert_model_parallel_size} with tensor parallel {tensor_model_parallel_size} needs --sequence-parallel",
+        message=(
+            "expert parallel {expert_model_parallel_size} with tensor parallel {tensor_model_parallel_size} needs "
+            "--sequence-parallel"
+        ),
         why="tensor parallel ranks would route the same tokens twice; the model configuration is refused",
         at=(a.expert_model_parallel_size, a.tensor_model_parallel_size),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),

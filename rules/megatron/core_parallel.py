@@ -13,7 +13,9 @@ MEGATRON.add(
     refuse(
         "deferred-embedding-without-pipeline",
         all_of(DEFER, a.pipeline_model_parallel_size == 1),
-        message="the embedding's weight gradient can only be deferred into the pipeline's flush, and there is one stage",
+        message=(
+            "the embedding's weight gradient can only be deferred into the pipeline's flush, and there is one stage"
+        ),
         why="the model configuration is refused at start-up",
         at=(DEFER,),
         fixes=(drop(DEFER, safety=Safety.SAFE),),
@@ -39,7 +41,10 @@ MEGATRON.add(
         "warmup-flush-overlap-without-overlap",
         a.overlap_p2p_comm_warmup_flush,
         a.overlap_p2p_comm,
-        message="overlap in warm-up and flush needs overlapped pipeline communication, which is off: it only exists with virtual stages",
+        message=(
+            "overlap in warm-up and flush needs overlapped pipeline communication, which is off: "
+            "it only exists with virtual stages"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.overlap_p2p_comm_warmup_flush,),
         fixes=(drop(a.overlap_p2p_comm_warmup_flush, safety=Safety.SAFE),),
@@ -71,7 +76,10 @@ MEGATRON.add(
     refuse(
         "sharded-weights-with-optimizer-instances",
         all_of(any_of(a.gtp_weight_remat_size > 1, a.expert_gtp_weight_remat_size > 1), INSTANCES > 1),
-        message="weights sharded beyond tensor parallelism allow one optimizer instance, there are {num_distributed_optimizer_instances}",
+        message=(
+            "weights sharded beyond tensor parallelism allow one optimizer instance, "
+            "there are {num_distributed_optimizer_instances}"
+        ),
         why="process groups are refused at start-up",
         at=(INSTANCES, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(drop(INSTANCES),),
@@ -84,7 +92,10 @@ MEGATRON.add(
             a.world_size % a.expert_model_size == 0,
             a.expert_data_parallel_size != a.data_parallel_size,
         ),
-        message="with --use-tp-pp-dp-mapping experts and the rest need the same data parallel size, here {expert_data_parallel_size} and {data_parallel_size}",
+        message=(
+            "with --use-tp-pp-dp-mapping experts and the rest need the same data parallel size, "
+            "here {expert_data_parallel_size} and {data_parallel_size}"
+        ),
         why="pipeline groups of experts and of the rest would differ; process groups are refused",
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
         fixes=(drop(a.use_tp_pp_dp_mapping),),
@@ -93,7 +104,10 @@ MEGATRON.add(
     refuse(
         "optimizer-instances-over-ranks",
         any_of(INSTANCES == 0, all_of(INSTANCES > 1, WORLD % INSTANCES != 0)),
-        message="{ranks} data and context parallel ranks do not divide over {num_distributed_optimizer_instances} optimizer instances",
+        message=(
+            "{ranks} data and context parallel ranks do not divide over {num_distributed_optimizer_instances} "
+            "optimizer instances"
+        ),
         why="process groups are refused at start-up",
         shows={"ranks": WORLD},
         at=(INSTANCES,),
@@ -104,7 +118,10 @@ MEGATRON.add(
         INSTANCES,
         a.expert_data_parallel_size,
         when=all_of(INSTANCES > 1, WORLD % INSTANCES == 0, a.world_size % a.expert_model_size == 0),
-        message="{expert_data_parallel_size} data parallel ranks of experts do not divide over {num_distributed_optimizer_instances} optimizer instances",
+        message=(
+            "{expert_data_parallel_size} data parallel ranks of experts do not divide over "
+            "{num_distributed_optimizer_instances} optimizer instances"
+        ),
         why="process groups are refused at start-up",
         at=(INSTANCES, a.expert_model_parallel_size),
         layout=True,

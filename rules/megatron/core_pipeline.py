@@ -18,7 +18,9 @@ MEGATRON.add(
         "counted-embedding-with-uneven-stages",
         UNEVEN,
         COUNTED,
-        message="layers of the first or last stage are given by number, so embedding and loss cannot count as layers too",
+        message=(
+            "layers of the first or last stage are given by number, so embedding and loss cannot count as layers too"
+        ),
         why="the model configuration is refused at start-up",
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
         fixes=(DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
@@ -55,7 +57,10 @@ MEGATRON.add(
         VIRTUAL,
         FIRST,
         when=all_of(LAYOUT.is_none, FIRST > 0, VIRTUAL.is_set),
-        message="{decoder_first_pipeline_num_layers} layers of the first stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
+        message=(
+            "{decoder_first_pipeline_num_layers} layers of the first stage do not divide over "
+            "{virtual_pipeline_model_parallel_size} virtual stages"
+        ),
         why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
         at=(FIRST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
@@ -65,7 +70,10 @@ MEGATRON.add(
         VIRTUAL,
         LAST,
         when=all_of(LAYOUT.is_none, LAST > 0, VIRTUAL.is_set),
-        message="{decoder_last_pipeline_num_layers} layers of the last stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
+        message=(
+            "{decoder_last_pipeline_num_layers} layers of the last stage do not divide over "
+            "{virtual_pipeline_model_parallel_size} virtual stages"
+        ),
         why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
         at=(LAST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
@@ -75,7 +83,10 @@ MEGATRON.add(
         PIPELINE,
         LAYERS,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, a.num_virtual_stages_per_pipeline_rank.is_set),
-        message="{pipeline_num_layers} layers, embedding and loss counted in, do not divide over {pipeline_model_parallel_size} pipeline stages",
+        message=(
+            "{pipeline_num_layers} layers, embedding and loss counted in, do not divide over "
+            "{pipeline_model_parallel_size} pipeline stages"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.num_layers, PIPELINE),
         layout=True,
@@ -85,7 +96,10 @@ MEGATRON.add(
         VIRTUAL,
         LAYERS // PIPELINE,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, VIRTUAL.is_set, LAYERS % PIPELINE == 0),
-        message="{rank} layers of a rank, embedding and loss counted in, do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
+        message=(
+            "{rank} layers of a rank, embedding and loss counted in, do not divide over "
+            "{virtual_pipeline_model_parallel_size} virtual stages"
+        ),
         why="the model configuration is refused at start-up",
         shows={"rank": LAYERS // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
@@ -95,7 +109,13 @@ MEGATRON.add(
         "layers-over-interleaved-stages",
         PIPELINE,
         a.num_layers,
-        when=all_of(LAYOUT.is_none, ~UNEVEN, ~COUNTED, a.hybrid_layer_pattern.is_none, a.num_virtual_stages_per_pipeline_rank.is_set),
+        when=all_of(
+            LAYOUT.is_none,
+            ~UNEVEN,
+            ~COUNTED,
+            a.hybrid_layer_pattern.is_none,
+            a.num_virtual_stages_per_pipeline_rank.is_set,
+        ),
         message="{num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
         why="nothing checks it before the model is built; then every rank stops",
         at=(PIPELINE, a.num_layers),
@@ -106,8 +126,18 @@ MEGATRON.add(
         "layers-over-virtual-stages",
         VIRTUAL,
         a.num_layers // PIPELINE,
-        when=all_of(LAYOUT.is_none, ~UNEVEN, ~COUNTED, a.hybrid_layer_pattern.is_none, VIRTUAL.is_set, PIPELINE > 1, a.num_layers % PIPELINE == 0),
-        message="{rank} layers of a pipeline stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages",
+        when=all_of(
+            LAYOUT.is_none,
+            ~UNEVEN,
+            ~COUNTED,
+            a.hybrid_layer_pattern.is_none,
+            VIRTUAL.is_set,
+            PIPELINE > 1,
+            a.num_layers % PIPELINE == 0,
+        ),
+        message=(
+            "{rank} layers of a pipeline stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages"
+        ),
         why="nothing checks it before the model is built; then every rank stops",
         shows={"rank": a.num_layers // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
@@ -117,7 +147,9 @@ MEGATRON.add(
     refuse(
         "virtual-stages-not-positive",
         a.num_virtual_stages_per_pipeline_rank <= 0,
-        message="--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}, at least 1 is needed",
+        message=(
+            "--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}, at least 1 is needed"
+        ),
         why="layers are divided by it when the model is built",
         fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),
         layout=True,

@@ -15,7 +15,8 @@ The layout holds 11 decoder layers. Use instead `Etttttt|ttttttL`.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout
-MindSpeed 028de58, mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py:95, the same for Megatron 0.12.1
+MindSpeed 028de58, mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py:95, the same for Megatron
+0.12.1
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ from preflight.rules.megatron.core_reading import place_of, read, typed
 from preflight.source.finding import Kind
 
 NAME = "pipeline_model_parallel_layout"
-MINDSPEED = "mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py"  # brings the layout to core 0.12.1
+# brings the layout to core 0.12.1
+MINDSPEED = "mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py"
 MINDSPEED_LINES = {
     "006d16a920": 101,
     "abfd2985a6": 104,

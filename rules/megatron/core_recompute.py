@@ -26,7 +26,9 @@ MEGATRON.add(
     refuse(
         "recompute-selective-with-layers",
         all_of(selective, a.recompute_num_layers.is_set),
-        message="selective recomputation picks modules, not layers, but --recompute-num-layers is {recompute_num_layers}",
+        message=(
+            "selective recomputation picks modules, not layers, but --recompute-num-layers is {recompute_num_layers}"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.recompute_num_layers, a.recompute_granularity),
         fixes=(drop(a.recompute_num_layers, safety=Safety.SAFE),),
@@ -35,7 +37,9 @@ MEGATRON.add(
         "distributed-activations-with-sequence-parallel",
         all_of(a.distribute_saved_activations, a.recompute_granularity.is_set),
         a.sequence_parallel,
-        message="saved activations cannot be spread over tensor parallel ranks when sequence parallelism already does that",
+        message=(
+            "saved activations cannot be spread over tensor parallel ranks when sequence parallelism already does that"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.distribute_saved_activations,),
         fixes=(drop(a.distribute_saved_activations, safety=Safety.SAFE),),
@@ -61,7 +65,10 @@ MEGATRON.add(
         "recompute-gdn-without-gdn",
         all_of(selective, a.recompute_modules.has("gdn_norm_out")),
         delta_net,
-        message="gdn_norm_out can only be recomputed in a gated delta net, but the attention variant is {experimental_attention_variant}",
+        message=(
+            "gdn_norm_out can only be recomputed in a gated delta net, but the attention variant is "
+            "{experimental_attention_variant}"
+        ),
         why="the module does not exist in this model; the model configuration is refused",
         at=(a.recompute_modules,),
     ),
@@ -76,15 +83,25 @@ MEGATRON.add(
     ),
     refuse(
         "recompute-with-delayed-fp8",
-        all_of(selective, a.fp8.is_set, any_of(a.recompute_modules.has("moe_act"), a.recompute_modules.has("layernorm")), a.fp8_recipe == "delayed"),
+        all_of(
+            selective,
+            a.fp8.is_set,
+            any_of(a.recompute_modules.has("moe_act"), a.recompute_modules.has("layernorm")),
+            a.fp8_recipe == "delayed",
+        ),
         message="moe_act and layernorm cannot be recomputed under fp8 with the recipe {fp8_recipe}",
-        why="delayed scaling keeps history between passes and a replay would spoil it; the model configuration is refused",
+        why=(
+            "delayed scaling keeps history between passes and a replay would spoil it; the model configuration "
+            "is refused"
+        ),
         at=(a.fp8_recipe, a.recompute_modules),
     ),
     refuse(
         "moe-layer-recompute-with-full",
         all_of(a.moe_layer_recompute, FULL),
-        message="--moe-layer-recompute is a kind of selective recomputation, but the granularity is {recompute_granularity}",
+        message=(
+            "--moe-layer-recompute is a kind of selective recomputation, but the granularity is {recompute_granularity}"
+        ),
         why="full recomputation already covers the expert layers; the model configuration is refused",
         at=(a.moe_layer_recompute,),
         fixes=(drop(a.moe_layer_recompute, safety=Safety.SAFE),),
@@ -125,9 +142,14 @@ MEGATRON.add(
     refuse(
         "recompute-method-without-granularity",
         all_of(
-            a.recompute_granularity.is_none, any_of(a.recompute_method.given, a.recompute_num_layers.given), ~any_of(a.swap_attention, a.recompute_in_advance)
+            a.recompute_granularity.is_none,
+            any_of(a.recompute_method.given, a.recompute_num_layers.given),
+            ~any_of(a.swap_attention, a.recompute_in_advance),
         ),
-        message="nothing is recomputed: --recompute-method and --recompute-num-layers do nothing without --recompute-granularity",
+        message=(
+            "nothing is recomputed: --recompute-method and --recompute-num-layers do nothing without "
+            "--recompute-granularity"
+        ),
         why="the run keeps every activation and needs more memory than planned, or dies of it",
         severity=Severity.WARNING,
         at=(a.recompute_method, a.recompute_num_layers),

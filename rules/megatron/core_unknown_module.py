@@ -54,7 +54,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     recomputed = OLD if old else RECOMPUTED
     yield from _module(job, "recompute_modules", recomputed, "d448041de4", ("recompute_granularity", "selective"))
     if not old:
-        yield from _module(job, "offload_modules", OFFLOADED, "5b6dfe2be9", ("fine_grained_activation_offloading", True))
+        yield from _module(
+            job, "offload_modules", OFFLOADED, "5b6dfe2be9", ("fine_grained_activation_offloading", True)
+        )
         yield from _module(job, "gtp_remat_opt_in_modules", SHARDED, "534938afa2", None)
 
 

@@ -1,8 +1,8 @@
 """Weight shards that are no multiple of tensor parallel.
 
 ## What it does
-`--tensor-parallel-num-weight-shards` counts all shards of a weight, those of tensor parallelism included; the same holds
-for the experts' flag and expert tensor parallelism. Checks that the shards are a multiple of it.
+`--tensor-parallel-num-weight-shards` counts all shards of a weight, those of tensor parallelism included; the same
+holds for the experts' flag and expert tensor parallelism. Checks that the shards are a multiple of it.
 
 ## Why is this bad?
 The layout cannot be computed, and the run is refused at start-up.

@@ -72,6 +72,12 @@ MEGATRON.add(
         message="--log-memory-interval {log_memory_interval} is not a multiple of --log-interval {log_interval}",
         why=REFUSED,
         at=(a.log_memory_interval, a.log_interval),
-        fixes=(put(a.log_memory_interval, (a.log_memory_interval // a.log_interval + 1) * a.log_interval, safety=Safety.SAFE),),
+        fixes=(
+            put(
+                a.log_memory_interval,
+                (a.log_memory_interval // a.log_interval + 1) * a.log_interval,
+                safety=Safety.SAFE,
+            ),
+        ),
     ),
 )

@@ -1,12 +1,12 @@
 """Weights and paths of the data do not come in pairs.
 
 ## What it does
-Checks lists of data that hold numbers: each number must stand before the path that it weighs, and no path may be without
-one. A list of paths alone is a blend by size, and is left alone.
+Checks lists of data that hold numbers: each number must stand before the path that it weighs, and no path may be
+without one. A list of paths alone is a blend by size, and is left alone.
 
 ## Why is this bad?
-A list that is not made of pairs is taken for paths throughout: the numbers are looked for as files, and the run dies when
-the data set is built, after the model.
+A list that is not made of pairs is taken for paths throughout: the numbers are looked for as files, and the run dies
+when the data set is built, after the model.
 
 ## Example
     --data-path 0.7 web_text_document books_text_document

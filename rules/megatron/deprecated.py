@@ -12,7 +12,10 @@ MEGATRON.add(
     refuse(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
-        message="--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name that is gone",
+        message=(
+            "--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name "
+            "that is gone"
+        ),
         why="TransformerConfig has no field scaled_init_method, so that making it raises TypeError; dies at start-up",
         fixes=(drop(a.init_method_xavier_uniform),),
         unless_framework="mindspeed",
@@ -36,7 +39,11 @@ MEGATRON.add(
         a.model_parallel_size.is_set,
         message="--model-parallel-size is gone; it is --tensor-model-parallel-size now",
         why=GONE,
-        fixes=(Repair((Change(a.model_parallel_size, REMOVE), Change(a.tensor_model_parallel_size, a.model_parallel_size))),),
+        fixes=(
+            Repair(
+                (Change(a.model_parallel_size, REMOVE), Change(a.tensor_model_parallel_size, a.model_parallel_size))
+            ),
+        ),
     ),
     refuse(
         "old-checkpoint-activations",
@@ -47,8 +54,14 @@ MEGATRON.add(
     ),
     refuse(
         "old-graph-flag-with-implementation",
-        all_of(any_of(a.enable_cuda_graph, a.external_cuda_graph), a.cuda_graph_impl.written.is_set, a.cuda_graph_impl.written != "none"),
-        message="--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is given as well",
+        all_of(
+            any_of(a.enable_cuda_graph, a.external_cuda_graph),
+            a.cuda_graph_impl.written.is_set,
+            a.cuda_graph_impl.written != "none",
+        ),
+        message=(
+            "--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is given as well"
+        ),
         why=REFUSED,
         at=(a.enable_cuda_graph, a.external_cuda_graph, a.cuda_graph_impl),
         fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE), drop(a.external_cuda_graph, safety=Safety.SAFE)),
@@ -79,8 +92,13 @@ MEGATRON.add(
     ),
     refuse(
         "old-encoder-shards",
-        all_of(a.encoder_tensor_model_parallel_size > 1, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0),
-        message="{num_attention_heads} heads do not divide over encoder tensor parallel {encoder_tensor_model_parallel_size}",
+        all_of(
+            a.encoder_tensor_model_parallel_size > 1, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0
+        ),
+        message=(
+            "{num_attention_heads} heads do not divide over encoder tensor parallel "
+            "{encoder_tensor_model_parallel_size}"
+        ),
         why=REFUSED,
         at=(a.encoder_tensor_model_parallel_size,),
     ),

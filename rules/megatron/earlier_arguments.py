@@ -78,8 +78,11 @@ MEGATRON.add(
                 a.moe_latent_size.is_set,
             ),
         ),
-        message="--use-legacy-models has no decoupled learning rate, interleaved rotary embedding, context parallelism, "
-        "distributed checkpoint, overlapped gather, multi-token prediction or latent experts",
+        message=(
+            "--use-legacy-models has no decoupled learning rate, interleaved rotary embedding, "
+            "context parallelism, distributed checkpoint, overlapped gather, multi-token prediction or latent "
+            "experts"
+        ),
         why="the legacy models were not developed further; " + REFUSED,
         at=(LEGACY,),
         fixes=(drop(LEGACY),),
@@ -87,8 +90,14 @@ MEGATRON.add(
     ),
     refuse(
         "retriever-without-its-samples",
-        all_of(a.retro_add_retriever, any_of(all_of(a.retro_project_dir.is_none, a.train_samples.is_none), a.sequence_parallel, STAGES != 1)),
-        message="--retro-add-retriever needs --retro-project-dir or --train-samples, and takes no sequence parallelism and no pipeline",
+        all_of(
+            a.retro_add_retriever,
+            any_of(all_of(a.retro_project_dir.is_none, a.train_samples.is_none), a.sequence_parallel, STAGES != 1),
+        ),
+        message=(
+            "--retro-add-retriever needs --retro-project-dir or --train-samples, and takes no sequence parallelism "
+            "and no pipeline"
+        ),
         why=REFUSED,
         at=(a.retro_add_retriever, a.sequence_parallel, STAGES),
         fixes=(drop(a.retro_add_retriever),),
@@ -106,11 +115,17 @@ MEGATRON.add(
         "inference-blocks-of-odd-size",
         all_of(
             a.inference_dynamic_batching,
-            any_of(a.inference_dynamic_batching_block_size % 256 != 0, a.inference_dynamic_batching_chunk_size % 256 != 0),
+            any_of(
+                a.inference_dynamic_batching_block_size % 256 != 0, a.inference_dynamic_batching_chunk_size % 256 != 0
+            ),
         ),
         message="dynamic batching needs blocks (0.13 and 0.14: chunks) of a multiple of 256 tokens",
         why=REFUSED,
-        at=(a.inference_dynamic_batching_block_size, a.inference_dynamic_batching_chunk_size, a.inference_dynamic_batching),
+        at=(
+            a.inference_dynamic_batching_block_size,
+            a.inference_dynamic_batching_chunk_size,
+            a.inference_dynamic_batching,
+        ),
     ),
     conflicts(
         "phases-with-ramp",
@@ -131,7 +146,9 @@ MEGATRON.add(
     refuse(
         "interleaving-with-few-stages",
         all_of(CHUNKED, any_of(all_of(a.overlap_p2p_comm, STAGES <= 1), all_of(~a.overlap_p2p_comm, STAGES <= 2))),
-        message="--num-layers-per-virtual-pipeline-stage needs more than {pipeline_model_parallel_size} pipeline stages",
+        message=(
+            "--num-layers-per-virtual-pipeline-stage needs more than {pipeline_model_parallel_size} pipeline stages"
+        ),
         why="more than 1 stage, or more than 2 without overlapped communication; " + REFUSED,
         at=(a.num_layers_per_virtual_pipeline_stage, STAGES),
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
@@ -139,15 +156,28 @@ MEGATRON.add(
     ),
     refuse(
         "evaluation-batch-of-odd-size",
-        any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % (a.eval_micro_batch_size * a.data_parallel_size) != 0),
-        message="evaluation in batches of {eval_global_batch_size} is not a multiple of {eval_micro_batch_size} x {data_parallel_size} ranks",
+        any_of(
+            a.eval_micro_batch_size == 0,
+            a.eval_global_batch_size % (a.eval_micro_batch_size * a.data_parallel_size) != 0,
+        ),
+        message=(
+            "evaluation in batches of {eval_global_batch_size} is not a multiple of {eval_micro_batch_size} x "
+            "{data_parallel_size} ranks"
+        ),
         why=REFUSED,
         at=(a.eval_global_batch_size, a.eval_micro_batch_size),
     ),
     refuse(
         "kv-cache-offloaded-and-removed",
-        all_of(a.perform_rl_step, a.rl_remove_kv_cache_during_training, any_of(a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts)),
-        message="--rl-remove-kv-cache-during-training excludes --rl-offload-kv-cache-during-training and --rl-partial-rollouts",
+        all_of(
+            a.perform_rl_step,
+            a.rl_remove_kv_cache_during_training,
+            any_of(a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts),
+        ),
+        message=(
+            "--rl-remove-kv-cache-during-training excludes --rl-offload-kv-cache-during-training and "
+            "--rl-partial-rollouts"
+        ),
         why="a cache that is thrown away can neither be kept on the host nor continued; " + REFUSED,
         at=(a.rl_remove_kv_cache_during_training, a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts),
     ),

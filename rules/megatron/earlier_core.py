@@ -17,7 +17,10 @@ MEGATRON.add(
     refuse(
         "capacity-without-alltoall",
         all_of(CAPACITY.is_set, ~DISPATCHER.is_in("alltoall", "alltoall_seq")),
-        message="a capacity factor of {moe_expert_capacity_factor} needs the alltoall dispatcher, it is {moe_token_dispatcher_type}",
+        message=(
+            "a capacity factor of {moe_expert_capacity_factor} needs the alltoall dispatcher, "
+            "it is {moe_token_dispatcher_type}"
+        ),
         why="only alltoall drops tokens in these releases; " + REFUSED,
         at=(CAPACITY, DISPATCHER),
         fixes=(put(DISPATCHER, "alltoall"), drop(CAPACITY)),
@@ -41,9 +44,14 @@ MEGATRON.add(
     ),
     refuse(
         "rank-capacity-without-fused-hybridep",
-        all_of(RANK_CAPACITY.is_set, any_of(~a.use_transformer_engine_op_fuser, a.moe_flex_dispatcher_backend != "hybridep")),
-        message="--moe-expert-rank-capacity-factor {moe_expert_rank_capacity_factor} needs --use-transformer-engine-op-fuser and "
-        "--moe-flex-dispatcher-backend hybridep",
+        all_of(
+            RANK_CAPACITY.is_set,
+            any_of(~a.use_transformer_engine_op_fuser, a.moe_flex_dispatcher_backend != "hybridep"),
+        ),
+        message=(
+            "--moe-expert-rank-capacity-factor {moe_expert_rank_capacity_factor} needs "
+            "--use-transformer-engine-op-fuser and --moe-flex-dispatcher-backend hybridep"
+        ),
         why=REFUSED,
         at=(RANK_CAPACITY,),
         fixes=(drop(RANK_CAPACITY),),

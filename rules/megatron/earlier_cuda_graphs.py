@@ -9,7 +9,8 @@ MEGATRON = ConstraintSet("megatron")
 SCOPE = a.cuda_graph_scope
 IMPL = a.cuda_graph_impl
 ASKED = all_of(IMPL.written.is_set, IMPL.written != "none")
-LOCAL = any_of(IMPL.written == "local", all_of(IMPL.is_none, a.enable_cuda_graph))  # before 0.15 there is no --cuda-graph-impl
+# before 0.15 there is no --cuda-graph-impl
+LOCAL = any_of(IMPL.written == "local", all_of(IMPL.is_none, a.enable_cuda_graph))
 ATTENTION = all_of(IMPL == "transformer_engine", SCOPE == "attn")
 ITERATION = any_of(SCOPE == "full_iteration", SCOPE.has("full_iteration"))
 ALLOCATOR = env("PYTORCH_CUDA_ALLOC_CONF")
@@ -32,21 +33,36 @@ MEGATRON.add(
     ),
     refuse(
         "attention-graph-with-its-recompute",
-        all_of(ATTENTION, a.recompute_granularity == "selective", any_of(a.recompute_modules.has("core_attn"), a.recompute_modules.has("mla_up_proj"))),
-        message="attention is captured as a CUDA graph and cannot be recomputed in parts, --recompute-modules has core_attn or mla_up_proj",
+        all_of(
+            ATTENTION,
+            a.recompute_granularity == "selective",
+            any_of(a.recompute_modules.has("core_attn"), a.recompute_modules.has("mla_up_proj")),
+        ),
+        message=(
+            "attention is captured as a CUDA graph and cannot be recomputed in parts, "
+            "--recompute-modules has core_attn or mla_up_proj"
+        ),
         why="the graph already contains what would run again; the model configuration is refused",
         at=(a.recompute_modules, SCOPE, a.recompute_granularity),
     ),
     refuse(
         "graph-with-selective-recompute",
         all_of(IMPL.is_set, IMPL != "none", a.recompute_granularity == "selective", ~ATTENTION),
-        message="activations can only be recomputed beside CUDA graphs of attention by transformer_engine, not beside {cuda_graph_impl} of {cuda_graph_scope}",
+        message=(
+            "activations can only be recomputed beside CUDA graphs of attention by transformer_engine, "
+            "not beside {cuda_graph_impl} of {cuda_graph_scope}"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.recompute_granularity, IMPL, SCOPE),
     ),
     refuse(
         "iteration-graph-with-nan-check",
-        all_of(LOCAL, ITERATION, a.check_for_nan_in_loss_and_grad, any_of(a.inference_dynamic_batching.is_none, ~a.inference_dynamic_batching)),
+        all_of(
+            LOCAL,
+            ITERATION,
+            a.check_for_nan_in_loss_and_grad,
+            any_of(a.inference_dynamic_batching.is_none, ~a.inference_dynamic_batching),
+        ),
         message="a CUDA graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad",
         why="the check copies the loss to the host in each step, a graph cannot; " + REFUSED,
         at=(SCOPE, IMPL, a.enable_cuda_graph),
@@ -67,7 +83,10 @@ MEGATRON.add(
             a.fp8.is_set,
             any_of(a.transformer_impl != "inference_optimized", a.fp8_recipe != "mxfp8"),
         ),
-        message="--cuda-graph-scope full_iteration_inference takes fp8 only with --transformer-impl inference_optimized and --fp8-recipe mxfp8",
+        message=(
+            "--cuda-graph-scope full_iteration_inference takes fp8 only with "
+            "--transformer-impl inference_optimized and --fp8-recipe mxfp8"
+        ),
         why=REFUSED,
         at=(SCOPE, a.fp8, a.fp8_recipe),
     ),
@@ -79,7 +98,10 @@ MEGATRON.add(
             ~a.moe_pad_experts_for_cuda_graph_inference,
             a.transformer_impl != "inference_optimized",
         ),
-        message="local CUDA graphs with expert parallel {expert_model_parallel_size} need --moe-pad-experts-for-cuda-graph-inference",
+        message=(
+            "local CUDA graphs with expert parallel {expert_model_parallel_size} need "
+            "--moe-pad-experts-for-cuda-graph-inference"
+        ),
         why="these releases ask for it in training too; " + REFUSED,
         at=(IMPL, a.expert_model_parallel_size),
         fixes=(put(a.moe_pad_experts_for_cuda_graph_inference), drop(IMPL)),
@@ -111,7 +133,9 @@ MEGATRON.add(
     refuse(
         "old-cuda-graph-with-split-inference",
         all_of(a.enable_cuda_graph, a.inference_batch_times_seqlen_threshold > -1),
-        message="--inference-batch-times-seqlen-threshold {inference_batch_times_seqlen_threshold} excludes CUDA graphs",
+        message=(
+            "--inference-batch-times-seqlen-threshold {inference_batch_times_seqlen_threshold} excludes CUDA graphs"
+        ),
         why=REFUSED,
         at=(a.inference_batch_times_seqlen_threshold, a.enable_cuda_graph),
     ),
@@ -123,7 +147,10 @@ MEGATRON.add(
             IMPL != "none",
             any_of(IMPL != "transformer_engine", SCOPE.has("mlp"), SCOPE.has("moe")),
         ),
-        message="--overlap-moe-expert-parallel-comm takes CUDA graphs by transformer_engine only, without mlp and moe in their scope",
+        message=(
+            "--overlap-moe-expert-parallel-comm takes CUDA graphs by transformer_engine only, without mlp and moe "
+            "in their scope"
+        ),
         why="the overlapped layer runs in pieces that a graph of it does not have; the model configuration is refused",
         at=(a.overlap_moe_expert_parallel_comm, IMPL, SCOPE),
     ),

@@ -39,9 +39,16 @@ MEGATRON.add(
     ),
     refuse(
         "nondeterministic-libraries",
-        all_of(DETERMINISTIC, any_of(all_of(ATTENTION.is_set, ATTENTION != "0"), all_of(CUBLAS.is_set, ~CUBLAS.is_in(":4096:8", ":16:8")))),
-        message="--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO 0 or unset, and CUBLAS_WORKSPACE_CONFIG :4096:8, :16:8 or unset; "
-        "they are {attention} and {cublas}",
+        all_of(
+            DETERMINISTIC,
+            any_of(
+                all_of(ATTENTION.is_set, ATTENTION != "0"), all_of(CUBLAS.is_set, ~CUBLAS.is_in(":4096:8", ":16:8"))
+            ),
+        ),
+        message=(
+            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO 0 or unset, and CUBLAS_WORKSPACE_CONFIG "
+            ":4096:8, :16:8 or unset; they are {attention} and {cublas}"
+        ),
         why=REFUSED,
         shows={"attention": ATTENTION, "cublas": CUBLAS},
         at=(DETERMINISTIC,),
@@ -67,7 +74,11 @@ MEGATRON.add(
         message="--deterministic-mode excludes --tp-comm-overlap and --cross-entropy-loss-fusion",
         why="it is not switched off for you; " + REFUSED,
         at=(a.tp_comm_overlap, a.cross_entropy_loss_fusion, DETERMINISTIC),
-        fixes=(drop(a.tp_comm_overlap, also=(a.cross_entropy_loss_fusion,)), drop(a.cross_entropy_loss_fusion), drop(DETERMINISTIC)),
+        fixes=(
+            drop(a.tp_comm_overlap, also=(a.cross_entropy_loss_fusion,)),
+            drop(a.cross_entropy_loss_fusion),
+            drop(DETERMINISTIC),
+        ),
     ),
     refuse(
         "deterministic-with-flash",
@@ -80,7 +91,12 @@ MEGATRON.add(
     ),
     refuse(
         "graph-priority-with-weight-shards",
-        all_of(weights_sharded, a.device_architecture >= 10, a.cuda_graph_impl != "none", env("CUDA_GRAPHS_USE_NODE_PRIORITY") != "1"),
+        all_of(
+            weights_sharded,
+            a.device_architecture >= 10,
+            a.cuda_graph_impl != "none",
+            env("CUDA_GRAPHS_USE_NODE_PRIORITY") != "1",
+        ),
         message="sharded weights with CUDA graphs need CUDA_GRAPHS_USE_NODE_PRIORITY=1 on this device",
         why="communication would not overlap inside the graph; " + REFUSED,
         at=(a.cuda_graph_impl, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
@@ -93,7 +109,9 @@ MEGATRON.add(
             a.transformer_impl == "transformer_engine",
             env("NVTE_CPU_OFFLOAD_V1") != "1",
         ),
-        message="--fine-grained-activation-offloading needs NVTE_CPU_OFFLOAD_V1=1 with Transformer Engine 2.10 and newer",
+        message=(
+            "--fine-grained-activation-offloading needs NVTE_CPU_OFFLOAD_V1=1 with Transformer Engine 2.10 and newer"
+        ),
         why="weights would be offloaded as well; " + REFUSED,
         at=(a.fine_grained_activation_offloading,),
         fixes=(put(env("NVTE_CPU_OFFLOAD_V1"), 1), drop(a.fine_grained_activation_offloading)),

@@ -13,7 +13,11 @@ CONFIGURED = "the model configuration is refused at start-up"
 MEGATRON.add(
     refuse(
         "mtp-positions",
-        all_of(MTP, ~POSITIONS.written.is_in("rope", "none"), ~all_of(a.use_rotary_position_embeddings, POSITIONS == "rope", MTP.is_none)),
+        all_of(
+            MTP,
+            ~POSITIONS.written.is_in("rope", "none"),
+            ~all_of(a.use_rotary_position_embeddings, POSITIONS == "rope", MTP.is_none),
+        ),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
         why="the prediction layers get no learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
@@ -21,7 +25,8 @@ MEGATRON.add(
     ),
     refuse(
         "mtp-positions-in-old-core",
-        all_of(MTP, a.context_parallel_size == 1, ~POSITIONS.is_in("rope", "none", "deepseek4")),  # the last is of MindSpeed-LLM
+        # the last is of MindSpeed-LLM
+        all_of(MTP, a.context_parallel_size == 1, ~POSITIONS.is_in("rope", "none", "deepseek4")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
         why="the prediction layers get no learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
@@ -63,7 +68,9 @@ MEGATRON.add(
         "mrope-section-missing",
         POSITIONS == "mrope",
         a.mrope_section.is_set,
-        message="--position-embedding-type mrope needs --mrope-section, how a head is shared among time, height and width",
+        message=(
+            "--position-embedding-type mrope needs --mrope-section, how a head is shared among time, height and width"
+        ),
         why=REFUSED,
         at=(POSITIONS,),
     ),
@@ -79,7 +86,10 @@ MEGATRON.add(
     refuse(
         "te-loss-fusion",
         all_of(a.cross_entropy_loss_fusion, a.cross_entropy_fusion_impl == "te"),
-        message="Transformer Engine's fused cross entropy is switched off upstream for its instability; --cross-entropy-fusion-impl native works",
+        message=(
+            "Transformer Engine's fused cross entropy is switched off upstream for its instability; "
+            "--cross-entropy-fusion-impl native works"
+        ),
         why=REFUSED,
         at=(a.cross_entropy_fusion_impl, a.cross_entropy_loss_fusion),
         fixes=(put(a.cross_entropy_fusion_impl, "native"), drop(a.cross_entropy_loss_fusion)),
@@ -144,7 +154,11 @@ MEGATRON.add(
     ),
     refuse(
         "hybrid-fused-inference-communication",
-        all_of(a.entry == "pretrain_hybrid.py", a.transformer_impl == "inference_optimized", a.inference_fuse_tp_communication),
+        all_of(
+            a.entry == "pretrain_hybrid.py",
+            a.transformer_impl == "inference_optimized",
+            a.inference_fuse_tp_communication,
+        ),
         message="--inference-fuse-tp-communication does not work for hybrid models",
         why=CONFIGURED,
         at=(a.inference_fuse_tp_communication,),
@@ -169,7 +183,8 @@ MEGATRON.add(
     ),
     refuse(
         "interleaved-rotary-with-fusion",
-        all_of(a.rotary_interleaved, any_of(a.apply_rope_fusion, ~a.apply_rope_fusion.given)),  # other positions switch it off afterwards
+        # other positions switch it off afterwards
+        all_of(a.rotary_interleaved, any_of(a.apply_rope_fusion, ~a.apply_rope_fusion.given)),
         message="--rotary-interleaved needs --no-rope-fusion",
         why=REFUSED,
         at=(a.rotary_interleaved,),

@@ -82,7 +82,9 @@ MEGATRON.add(
         "fsdp2-with-distributed-optimizer",
         all_of(OWN, a.megatron_fsdp_version == 2),
         distributed_at_first,
-        message="version 2 of Megatron-FSDP shards optimizer states itself; --use-distributed-optimizer cannot be given",
+        message=(
+            "version 2 of Megatron-FSDP shards optimizer states itself; --use-distributed-optimizer cannot be given"
+        ),
         why=REFUSED,
         at=(a.use_distributed_optimizer, a.megatron_fsdp_version),
         fixes=(drop(a.use_distributed_optimizer),),
@@ -106,7 +108,10 @@ MEGATRON.add(
         "fsdp-with-weight-hash-check",
         all_of(OWN, SHARDING == "optim_grads_params"),
         a.check_weight_hash_across_dp_replicas_interval.is_set,
-        message="no rank holds whole weights under {data_parallel_sharding_strategy}, so their hashes cannot be compared between replicas",
+        message=(
+            "no rank holds whole weights under {data_parallel_sharding_strategy}, so their hashes cannot be "
+            "compared between replicas"
+        ),
         why=REFUSED,
         at=(a.check_weight_hash_across_dp_replicas_interval, SHARDING),
         fixes=(drop(a.check_weight_hash_across_dp_replicas_interval, safety=Safety.SAFE),),

@@ -11,13 +11,18 @@ PATTERN = a.hybrid_layer_pattern.is_set
 PIPES = all_of(PATTERN, a.hybrid_has_pipes)
 
 
-def replaced(id: str, handle: Handle, flag: str, instead: str, line: int, *, switch: bool = False, pipes: bool = False) -> Constraint:
+def replaced(
+    id: str, handle: Handle, flag: str, instead: str, line: int, *, switch: bool = False, pipes: bool = False
+) -> Constraint:
     """A flag that cannot stand beside a pattern."""
     return conflicts(
         id,
         PIPES if pipes else PATTERN,
         handle if switch else handle.is_set,
-        message=f"{flag} cannot be given beside a hybrid layer pattern{' with pipeline segments' if pipes else ''}: {instead}",
+        message=(
+            f"{flag} cannot be given beside a hybrid layer pattern{' with pipeline segments' if pipes else ''}: "
+            f"{instead}"
+        ),
         why=REFUSED,
         at=(handle, a.hybrid_layer_pattern, a.hybrid_override_pattern),
         fixes=(drop(handle, safety=Safety.UNSAFE),),
@@ -35,8 +40,22 @@ MEGATRON.add(
         at=(a.hybrid_override_pattern, a.hybrid_layer_pattern),
         fixes=(drop(a.hybrid_override_pattern),),
     ),
-    replaced("pattern-with-first-stage", a.decoder_first_pipeline_num_layers, "--decoder-first-pipeline-num-layers", SEGMENTS, 804, pipes=True),
-    replaced("pattern-with-last-stage", a.decoder_last_pipeline_num_layers, "--decoder-last-pipeline-num-layers", SEGMENTS, 809, pipes=True),
+    replaced(
+        "pattern-with-first-stage",
+        a.decoder_first_pipeline_num_layers,
+        "--decoder-first-pipeline-num-layers",
+        SEGMENTS,
+        804,
+        pipes=True,
+    ),
+    replaced(
+        "pattern-with-last-stage",
+        a.decoder_last_pipeline_num_layers,
+        "--decoder-last-pipeline-num-layers",
+        SEGMENTS,
+        809,
+        pipes=True,
+    ),
     replaced(
         "pattern-with-layers-per-virtual-stage",
         a.num_layers_per_virtual_pipeline_stage,
@@ -51,7 +70,9 @@ MEGATRON.add(
         "more segments than stages make virtual stages",
         820,
     ),
-    replaced("pattern-with-layout", a.pipeline_model_parallel_layout, "--pipeline-model-parallel-layout", SEGMENTS, 825),
+    replaced(
+        "pattern-with-layout", a.pipeline_model_parallel_layout, "--pipeline-model-parallel-layout", SEGMENTS, 825
+    ),
     replaced(
         "pattern-with-counted-embedding",
         a.account_for_embedding_in_pipeline_split,
@@ -60,13 +81,23 @@ MEGATRON.add(
         829,
         switch=True,
     ),
-    replaced("pattern-with-counted-loss", a.account_for_loss_in_pipeline_split, "--account-for-loss-in-pipeline-split", SEGMENTS, 834, switch=True),
+    replaced(
+        "pattern-with-counted-loss",
+        a.account_for_loss_in_pipeline_split,
+        "--account-for-loss-in-pipeline-split",
+        SEGMENTS,
+        834,
+        switch=True,
+    ),
     divides(
         "pattern-segments-over-stages",
         a.pipeline_model_parallel_size,
         a.hybrid_num_segments,
         when=PIPES,
-        message="the hybrid pattern has {hybrid_num_segments} pipeline segments, which do not divide over pipeline parallel {pipeline_model_parallel_size}",
+        message=(
+            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which do not divide over pipeline "
+            "parallel {pipeline_model_parallel_size}"
+        ),
         why=REFUSED,
         at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),
         layout=True,

@@ -12,8 +12,14 @@ MEGATRON.add(
     refuse(
         "ramp-ignored",
         a.rampup_batch_size.is_set,
-        message="--rampup-batch-size parses and does nothing in this release: the batch is {global_batch_size} from the first step",
-        why="the value is not handed on since April 2026 (NVIDIA/Megatron-LM#4411); --step-batch-size-schedule took its place",
+        message=(
+            "--rampup-batch-size parses and does nothing in this release: the batch is {global_batch_size} from "
+            "the first step"
+        ),
+        why=(
+            "the value is not handed on since April 2026 (NVIDIA/Megatron-LM#4411); "
+            "--step-batch-size-schedule took its place"
+        ),
         severity=Severity.WARNING,
         at=(a.rampup_batch_size,),
         fixes=(drop(a.rampup_batch_size, safety=Safety.SAFE),),
@@ -47,7 +53,10 @@ MEGATRON.add(
         "checkpoint-bound-to-layout",
         all_of(a.use_dist_ckpt, ~a.ckpt_fully_parallel_save, a.use_distributed_optimizer, a.save.is_set),
         message="checkpoints saved with --no-ckpt-fully-parallel-save only load into the same parallel layout",
-        why="the distributed optimizer's states are written as they lie; resuming on other ranks fails after the queue wait",
+        why=(
+            "the distributed optimizer's states are written as they lie; resuming on other ranks fails after the "
+            "queue wait"
+        ),
         severity=Severity.NOTE,
         at=(a.ckpt_fully_parallel_save,),
         fixes=(drop(a.ckpt_fully_parallel_save, safety=Safety.SAFE),),
@@ -63,16 +72,27 @@ MEGATRON.add(
     refuse(
         "mxfp8-holds-more-memory",
         all_of(a.fp8.is_set, a.fp8_recipe == "mxfp8", ~a.reuse_grad_buf_for_mxfp8_param_ag, ~a.use_megatron_fsdp),
-        message="mxfp8 without --reuse-grad-buf-for-mxfp8-param-ag and --fp8-param-gather keeps the weights in bf16 as well",
+        message=(
+            "mxfp8 without --reuse-grad-buf-for-mxfp8-param-ag and --fp8-param-gather keeps the weights in bf16 as well"
+        ),
         why="upstream warns of significantly more memory",
         severity=Severity.NOTE,
         at=(a.fp8_recipe, a.fp8),
     ),
     refuse(
         "decay-ends-early",
-        all_of(TRAINS, a.lr_decay_iters.given, a.lr_decay_iters > 0, a.lr_decay_iters < a.train_iters, ~a.lr_decay_style.is_in("constant", "WSD")),
+        all_of(
+            TRAINS,
+            a.lr_decay_iters.given,
+            a.lr_decay_iters > 0,
+            a.lr_decay_iters < a.train_iters,
+            ~a.lr_decay_style.is_in("constant", "WSD"),
+        ),
         message="the learning rate is at its minimum from iteration {lr_decay_iters} of {train_iters}",
-        why="--lr-decay-iters counts from the start, warm-up included; taking the warm-up off it cuts the end short (NVIDIA/Megatron-LM#2258)",
+        why=(
+            "--lr-decay-iters counts from the start, warm-up included; taking the warm-up off it cuts the end "
+            "short (NVIDIA/Megatron-LM#2258)"
+        ),
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
         fixes=(drop(a.lr_decay_iters),),
@@ -93,7 +113,10 @@ MEGATRON.add(
             a.device_architecture < 10,
             a.device_architecture != 0,
         ),
-        message="sharded data parallelism wants CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context parallelism want 1: one of them is slow",
+        message=(
+            "sharded data parallelism wants CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context parallelism "
+            "want 1: one of them is slow"
+        ),
         why="on devices before Blackwell both need the order of their kernels",
         severity=Severity.NOTE,
         at=(a.use_megatron_fsdp, a.use_torch_fsdp2),

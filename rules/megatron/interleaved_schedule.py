@@ -9,20 +9,40 @@ SCHEDULES = "megatron/core/pipeline_parallel/schedules.py"
 BATCHES, STAGES, VIRTUAL = a.num_microbatches, a.pipeline_model_parallel_size, a.virtual_pipeline_model_parallel_size
 GROUP = a.microbatch_group_size_per_vp_stage
 OTHER_SCHEDULE: Expression = any_of(
-    *(a.recompute_in_bubble, a.recompute_in_advance, a.use_multiparameter_pipeline_model_parallel, a.moe_fb_overlap, a.tp_2d, a.enable_mhc),
+    *(
+        a.recompute_in_bubble,
+        a.recompute_in_advance,
+        a.use_multiparameter_pipeline_model_parallel,
+        a.moe_fb_overlap,
+        a.tp_2d,
+        a.enable_mhc,
+    ),
     *(a.layerwise_disaggregated_training, a.enable_high_availability, a.schedules_method.is_set),
 )
 """Features of MindSpeed that bring a schedule of their own."""
 INTERLEAVED = all_of(STAGES > 1, VIRTUAL.is_set, ~a.skip_train, ~a.perform_rl_step, ~OTHER_SCHEDULE)
 WHY = "the schedule refuses the first step on every rank, after the model is built and the data is read"
-LEAVE = drop(a.num_layers_per_virtual_pipeline_stage, also=(a.num_virtual_stages_per_pipeline_rank, GROUP), title="drop the virtual stages")
-PLACES = (a.global_batch_size, VIRTUAL, a.num_layers_per_virtual_pipeline_stage, a.num_virtual_stages_per_pipeline_rank, STAGES)
+LEAVE = drop(
+    a.num_layers_per_virtual_pipeline_stage,
+    also=(a.num_virtual_stages_per_pipeline_rank, GROUP),
+    title="drop the virtual stages",
+)
+PLACES = (
+    a.global_batch_size,
+    VIRTUAL,
+    a.num_layers_per_virtual_pipeline_stage,
+    a.num_virtual_stages_per_pipeline_rank,
+    STAGES,
+)
 
 MEGATRON.add(
     refuse(
         "interleaved-micro-batches-below-stages",
         all_of(INTERLEAVED, GROUP.is_none, BATCHES < STAGES),
-        message="{num_microbatches} micro-batches a step are fewer than the {pipeline_model_parallel_size} pipeline stages; virtual stages need as many",
+        message=(
+            "{num_microbatches} micro-batches a step are fewer than the {pipeline_model_parallel_size} pipeline "
+            "stages; virtual stages need as many"
+        ),
         why=WHY,
         at=PLACES,
         fixes=(LEAVE,),
@@ -31,8 +51,10 @@ MEGATRON.add(
     refuse(
         "interleaved-micro-batches-left-over",
         all_of(INTERLEAVED, GROUP.is_none, BATCHES > STAGES, BATCHES % STAGES > 0),
-        message="{num_microbatches} micro-batches a step are no multiple of the {pipeline_model_parallel_size} pipeline stages; virtual stages run them in "
-        "groups of that size",
+        message=(
+            "{num_microbatches} micro-batches a step are no multiple of the {pipeline_model_parallel_size} "
+            "pipeline stages; virtual stages run them in groups of that size"
+        ),
         why=WHY,
         at=PLACES,
         fixes=(LEAVE,),
@@ -41,8 +63,10 @@ MEGATRON.add(
     refuse(
         "interleaved-group-out-of-range",
         all_of(INTERLEAVED, GROUP.is_set, any_of(GROUP > BATCHES, GROUP < STAGES)),
-        message="groups of {microbatch_group_size_per_vp_stage} micro-batches are not between the {pipeline_model_parallel_size} pipeline stages and the "
-        "{num_microbatches} micro-batches of a step",
+        message=(
+            "groups of {microbatch_group_size_per_vp_stage} micro-batches are not between the "
+            "{pipeline_model_parallel_size} pipeline stages and the {num_microbatches} micro-batches of a step"
+        ),
         why=WHY,
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),
@@ -50,9 +74,13 @@ MEGATRON.add(
     ),
     refuse(
         "interleaved-group-left-over",
-        all_of(INTERLEAVED, GROUP.is_set, GROUP <= BATCHES, GROUP >= STAGES, BATCHES % GROUP > 0, BATCHES % GROUP < STAGES),
-        message="{num_microbatches} micro-batches in groups of {microbatch_group_size_per_vp_stage} leave a last group smaller than the "
-        "{pipeline_model_parallel_size} pipeline stages",
+        all_of(
+            INTERLEAVED, GROUP.is_set, GROUP <= BATCHES, GROUP >= STAGES, BATCHES % GROUP > 0, BATCHES % GROUP < STAGES
+        ),
+        message=(
+            "{num_microbatches} micro-batches in groups of {microbatch_group_size_per_vp_stage} leave a last group "
+            "smaller than the {pipeline_model_parallel_size} pipeline stages"
+        ),
         why=WHY,
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),

@@ -13,14 +13,24 @@ DELTA_NET = a.experimental_attention_variant.is_in("gdn", "gated_delta_net")
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
 PIPELINE, LAYERS = a.pipeline_model_parallel_size, a.num_layers
 BY_ENDS = all_of(a.hybrid_layer_pattern.is_none, a.pipeline_model_parallel_layout.is_none)
-OVERFULL = any_of(all_of(FIRST.is_set, FIRST > LAYERS), all_of(LAST.is_set, LAST > LAYERS), all_of(FIRST.is_set, LAST.is_set, FIRST + LAST > LAYERS))
+OVERFULL = any_of(
+    all_of(FIRST.is_set, FIRST > LAYERS),
+    all_of(LAST.is_set, LAST > LAYERS),
+    all_of(FIRST.is_set, LAST.is_set, FIRST + LAST > LAYERS),
+)
 
 MEGATRON.add(
     refuse(
         "layers-lost-without-pipeline",
         all_of(BY_ENDS, PIPELINE == 1, FIRST.is_set, LAST.is_set, LAYERS != FIRST + LAST),
-        message="without a pipeline first and last stage are one: the model is built with {decoder_last_pipeline_num_layers} layers, not {num_layers}",
-        why="the check takes minus one stages in between for a split that works out; a smaller model is trained and nothing says so",
+        message=(
+            "without a pipeline first and last stage are one: the model is built with "
+            "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
+        ),
+        why=(
+            "the check takes minus one stages in between for a split that works out; a smaller model is trained "
+            "and nothing says so"
+        ),
         severity=Severity.WARNING,
         versions=">=0.13",
         at=(LAST, FIRST),
@@ -30,7 +40,10 @@ MEGATRON.add(
         "ends-hold-more-than-the-model",
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
         message="the first and last stage are given more layers than the {num_layers} of the model",
-        why="the stages in between get a negative number of layers, which builds none: another model than --num-layers says is trained",
+        why=(
+            "the stages in between get a negative number of layers, which builds none: another model than "
+            "--num-layers says is trained"
+        ),
         severity=Severity.WARNING,
         at=(FIRST, LAST, LAYERS),
         layout=True,
@@ -39,9 +52,15 @@ MEGATRON.add(
     refuse(
         "expert-gradients-in-wrong-group",
         all_of(EXPERTS, EXPERT == 1, a.expert_tensor_parallel_size != TENSOR),
-        message="expert tensor parallel {expert_tensor_parallel_size} beside tensor parallel {tensor_model_parallel_size} needs expert parallelism: "
-        "at expert parallel 1 this release adds up expert gradients over the wrong ranks",
-        why=f"experts count as dense weights; the loss curve is wrong and nothing says so ({ISSUES}/issues/1628, fixed by {ISSUES}/pull/5916)",
+        message=(
+            "expert tensor parallel {expert_tensor_parallel_size} beside tensor parallel "
+            "{tensor_model_parallel_size} needs expert parallelism: at expert parallel 1 this release adds up "
+            "expert gradients over the wrong ranks"
+        ),
+        why=(
+            f"experts count as dense weights; the loss curve is wrong and nothing says so ({ISSUES}/issues/1628, "
+            f"fixed by {ISSUES}/pull/5916)"
+        ),
         severity=Severity.WARNING,
         upstream=f"{ISSUES}/issues/1628",
         versions="<0.13",
@@ -51,9 +70,15 @@ MEGATRON.add(
     refuse(
         "expert-norm-undercounted",
         all_of(EXPERTS, EXPERT > 1, a.expert_tensor_parallel_size > 1, a.moe_grouped_gemm),
-        message="with expert parallel {expert_model_parallel_size}, expert tensor parallel {expert_tensor_parallel_size} and grouped GEMM, "
-        "this release leaves some experts out of the gradient norm",
-        why=f"gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 goes around it (fixed by {ISSUES}/pull/5916)",
+        message=(
+            "with expert parallel {expert_model_parallel_size}, expert tensor parallel "
+            "{expert_tensor_parallel_size} and grouped GEMM, this release leaves some experts out of the gradient "
+            "norm"
+        ),
+        why=(
+            "gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 goes around it "
+            f"(fixed by {ISSUES}/pull/5916)"
+        ),
         severity=Severity.WARNING,
         upstream=f"{ISSUES}/pull/5916",
         versions="<0.13",
@@ -64,7 +89,10 @@ MEGATRON.add(
     refuse(
         "sinks-outside-the-norm",
         all_of(a.softmax_type == "learnable", TENSOR > 1),
-        message="with tensor parallel {tensor_model_parallel_size}, learnable attention sinks are counted on one rank only when gradients are clipped",
+        message=(
+            "with tensor parallel {tensor_model_parallel_size}, learnable attention sinks are counted on one rank "
+            "only when gradients are clipped"
+        ),
         why=f"a defect reported of this release, found by fuzzing: the norm is too small ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#softmax-offset",
@@ -74,9 +102,14 @@ MEGATRON.add(
     refuse(
         "delta-net-norm-drifts",
         all_of(DELTA_NET, TENSOR > 1, ~a.sequence_parallel),
-        message="gated delta net with tensor parallel {tensor_model_parallel_size} and without --sequence-parallel lets the output norm "
-        "drift apart between ranks",
-        why=f"a defect reported of this release: its gradient is not added up over tensor parallel ranks ({ISSUES}/issues/7452)",
+        message=(
+            "gated delta net with tensor parallel {tensor_model_parallel_size} and without "
+            "--sequence-parallel lets the output norm drift apart between ranks"
+        ),
+        why=(
+            "a defect reported of this release: its gradient is not added up over tensor parallel ranks "
+            f"({ISSUES}/issues/7452)"
+        ),
         severity=Severity.WARNING,
         upstream=f"{ISSUES}/issues/7452#gdn",
         versions=">=0.13",
@@ -86,7 +119,10 @@ MEGATRON.add(
     refuse(
         "sharded-checkpoint-names-layers-locally",
         all_of(a.use_megatron_fsdp, a.ckpt_format == "fsdp_dtensor", a.pipeline_model_parallel_size > 1, a.save.is_set),
-        message="fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with pipeline parallel {pipeline_model_parallel_size}",
+        message=(
+            "fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with pipeline parallel "
+            "{pipeline_model_parallel_size}"
+        ),
         why=f"another pipeline size loads without an error and puts layers in the wrong place ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#mfsdp-ckpt",

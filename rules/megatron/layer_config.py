@@ -1,9 +1,9 @@
 """A configuration of single layers that does not fit the rest of the run.
 
 ## What it does
-Reads `--heterogeneous-layers-config-encoded-json` and checks that its activation is silu, that all its layers have equally
-many heads per group, and that the options beside it say what it says: layers, hidden size, heads, RMSNorm, rotary
-positions, SwiGLU, grouped attention. A configuration in a file of its own is not read.
+Reads `--heterogeneous-layers-config-encoded-json` and checks that its activation is silu, that all its layers have
+equally many heads per group, and that the options beside it say what it says: layers, hidden size, heads, RMSNorm,
+rotary positions, SwiGLU, grouped attention. A configuration in a file of its own is not read.
 
 ## Why is this bad?
 The network is built from this configuration; an option that says otherwise stops the run at start-up.

@@ -53,7 +53,10 @@ MEGATRON.add(
     refuse(
         "wsd-without-decay-length",
         all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_steps.is_none),
-        message="the decay style WSD needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples where training is counted in samples",
+        message=(
+            "the decay style WSD needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples where training is counted "
+            "in samples"
+        ),
         why=LATE,
         at=(a.lr_decay_style,),
     ),
@@ -113,6 +116,9 @@ MEGATRON.add(
         message="--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other",
         why=LATE,
         at=(a["use_checkpoint_opt_param_scheduler"], a["override_opt_param_scheduler"]),
-        fixes=(drop(a["use_checkpoint_opt_param_scheduler"], safety=Safety.UNSAFE), drop(a["override_opt_param_scheduler"])),
+        fixes=(
+            drop(a["use_checkpoint_opt_param_scheduler"], safety=Safety.UNSAFE),
+            drop(a["override_opt_param_scheduler"]),
+        ),
     ),
 )

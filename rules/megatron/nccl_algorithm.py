@@ -1,9 +1,9 @@
 """A communication algorithm that is not deterministic.
 
 ## What it does
-With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 takes Ring, CollnetDirect,
-CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also takes Tree, but one word only, and not
-an unset variable. Where nobody says the release, Tree is a warning: releases before 0.19 take it.
+With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 takes Ring,
+CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also takes Tree, but one word
+only, and not an unset variable. Where nobody says the release, Tree is a warning: releases before 0.19 take it.
 
 ## Why is this bad?
 The order in which gradients are added up would differ between runs; the run is refused at start-up.
@@ -17,7 +17,8 @@ Use instead `NCCL_ALGO=Ring`.
 Unsafe: another algorithm may be slower.
 
 ## References
-Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env; core_v0.12.1, megatron/training/arguments.py:881
+Megatron-LM d98e8a6, megatron/training/determinism.py:91, apply_determinism_env; core_v0.12.1,
+megatron/training/arguments.py:881
 """
 
 from collections.abc import Iterator

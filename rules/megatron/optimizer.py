@@ -8,7 +8,10 @@ from preflight.source.finding import Safety
 MEGATRON = ConstraintSet("megatron")
 WITH_STEP = a.overlap_param_gather_with_optimizer_step
 PRECISE = a.use_precision_aware_optimizer
-WIDE = "without --use-precision-aware-optimizer the states stay in fp32; the run is refused when the optimizer is configured"
+WIDE = (
+    "without --use-precision-aware-optimizer the states stay in fp32; the run is refused when the optimizer is "
+    "configured"
+)
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
 BUILT = "the optimizer refuses it when it is built, after the model"
 INIT = "megatron/core/optimizer/__init__.py"
@@ -17,7 +20,10 @@ MEGATRON.add(
     refuse(
         "param-gather-without-distributed-optimizer",
         all_of(gather_at_first, ~distributed_at_first, ~a.use_megatron_fsdp, ~(a.optimizer.written == "dist_muon")),
-        message="--overlap-param-gather overlaps what the distributed optimizer gathers, and --use-distributed-optimizer is not given",
+        message=(
+            "--overlap-param-gather overlaps what the distributed optimizer gathers, and "
+            "--use-distributed-optimizer is not given"
+        ),
         why=REFUSED,
         at=(a.overlap_param_gather, a.data_parallel_sharding_strategy),
         fixes=(put(a.use_distributed_optimizer), drop(a.overlap_param_gather, safety=Safety.SAFE)),
@@ -69,7 +75,10 @@ MEGATRON.add(
         WITH_STEP,
         a.reuse_grad_buf_for_mxfp8_param_ag,
         message="--overlap-param-gather-with-optimizer-step cannot go with --reuse-grad-buf-for-mxfp8-param-ag",
-        why="the gathered weights would overwrite gradients that the step still reads; the optimizer's configuration is refused",
+        why=(
+            "the gathered weights would overwrite gradients that the step still reads; the optimizer's "
+            "configuration is refused"
+        ),
     ),
     refuse(
         "precision-aware-without-adam",
@@ -129,7 +138,14 @@ MEGATRON.add(
     ),
     refuse(
         "precision-aware-without-distributed-optimizer",
-        all_of(PRECISE, ~a.use_distributed_optimizer, a.optimizer.is_in("adam", "sgd"), ~a.use_torch_fsdp2, ~a.skip_train, ~(a.megatron_fsdp_version == 2)),
+        all_of(
+            PRECISE,
+            ~a.use_distributed_optimizer,
+            a.optimizer.is_in("adam", "sgd"),
+            ~a.use_torch_fsdp2,
+            ~a.skip_train,
+            ~(a.megatron_fsdp_version == 2),
+        ),
         message="--use-precision-aware-optimizer needs --use-distributed-optimizer",
         why=BUILT,
         at=(PRECISE,),
@@ -151,7 +167,10 @@ MEGATRON.add(
             ~a.use_torch_fsdp2,
             ~a.use_layer_wise_distributed_optimizer,
         ),
-        message="{num_distributed_optimizer_instances} instances of the distributed optimizer are asked for, and --use-distributed-optimizer is not given",
+        message=(
+            "{num_distributed_optimizer_instances} instances of the distributed optimizer are asked for, and "
+            "--use-distributed-optimizer is not given"
+        ),
         why="data parallelism refuses it when it wraps the model",
         at=(a.num_distributed_optimizer_instances,),
         fixes=(put(a.use_distributed_optimizer), drop(a.num_distributed_optimizer_instances)),

@@ -6,20 +6,28 @@ from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
 TRAINS = ~a.skip_train
-HYBRID = any_of(a.hybrid_layer_pattern.is_set, a.hybrid_override_pattern.is_set, a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py"))
+HYBRID = any_of(
+    a.hybrid_layer_pattern.is_set,
+    a.hybrid_override_pattern.is_set,
+    a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py"),
+)
 """Models that core 0.12 recomputes nothing of."""
 UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "uniform", ~HYBRID)
 EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
 ATTENTION = "megatron/core/transformer/dot_product_attention.py"
 ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
 DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"
-"""torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336, dot_product_attention/backends.py, UnfusedDotProductAttention)."""
+"""torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336,
+dot_product_attention/backends.py, UnfusedDotProductAttention)."""
 
 MEGATRON.add(
     refuse(
         "recompute-layers-not-positive",
         all_of(UNIFORM, a.recompute_num_layers.is_set, a.recompute_num_layers <= 0),
-        message="uniform recomputation goes on by --recompute-num-layers {recompute_num_layers} layers, and so never comes to the last one",
+        message=(
+            "uniform recomputation goes on by --recompute-num-layers {recompute_num_layers} layers, "
+            "and so never comes to the last one"
+        ),
         why="the first forward pass does not end: the job hangs until its time is over",
         at=(a.recompute_num_layers,),
         fixes=(put(a.recompute_num_layers, 1),),
@@ -49,7 +57,10 @@ MEGATRON.add(
     refuse(
         "rotary-percent-above-one",
         all_of(a.position_embedding_type == "rope", a.rotary_percent > 1),
-        message="--rotary-percent {rotary_percent} counts as 1: it is a share, not per cent, and all of each head is rotated",
+        message=(
+            "--rotary-percent {rotary_percent} counts as 1: it is a share, not per cent, and all of each head "
+            "is rotated"
+        ),
         why="another model than was meant is trained, and nothing says so",
         severity=Severity.WARNING,
         at=(a.rotary_percent,),
@@ -65,7 +76,11 @@ MEGATRON.add(
     ),
     refuse(
         "adam-beta-out-of-range",
-        all_of(TRAINS, a.optimizer == "adam", any_of(a.adam_beta1 < 0, a.adam_beta1 >= 1, a.adam_beta2 < 0, a.adam_beta2 >= 1)),
+        all_of(
+            TRAINS,
+            a.optimizer == "adam",
+            any_of(a.adam_beta1 < 0, a.adam_beta1 >= 1, a.adam_beta2 < 0, a.adam_beta2 >= 1),
+        ),
         message="Adam's betas {adam_beta1} and {adam_beta2} must be at least 0 and below 1",
         why="the averages of gradients grow instead of fading, or never change",
         severity=Severity.WARNING,

@@ -32,11 +32,25 @@ def place_upstream(job: Job, problem: Problem) -> str:
     return CRASHES[problem.crash].get(job.versions["megatron"], UPSTREAM) if problem.crash else UPSTREAM
 
 
-def finding(problem: Problem, fix: Fix | None = None, severity: Severity | None = None, *others: Fix | None, upstream: str = UPSTREAM) -> Finding:
+def finding(
+    problem: Problem,
+    fix: Fix | None = None,
+    severity: Severity | None = None,
+    *others: Fix | None,
+    upstream: str = UPSTREAM,
+) -> Finding:
     """A finding at the place of the fault; others: further fixes."""
     fixes = tuple(f for f in (fix, *others) if f is not None)
     first = fixes[0] if fixes else None
-    return Finding(problem.message, problem.span, fix=first, key=(problem.span.text,), upstream=upstream, severity=severity, alternatives=fixes[1:])
+    return Finding(
+        problem.message,
+        problem.span,
+        fix=first,
+        key=(problem.span.text,),
+        upstream=upstream,
+        severity=severity,
+        alternatives=fixes[1:],
+    )
 
 
 def own_options(job: Job) -> Severity | None:

@@ -4,7 +4,8 @@
 Checks that `--phase-transition-iterations` is a list of whole numbers with commas between them.
 
 ## Why is this bad?
-Each entry is turned into a number when the arguments are validated; one that is none ends the run at start-up, on every rank.
+Each entry is turned into a number when the arguments are validated; one that is none ends the run at start-up, on every
+rank.
 
 ## Example
     --phase-transition-iterations 100k,200k

@@ -16,13 +16,18 @@ LAYERS = a.pipeline_num_layers
 NO_PATTERN = a.hybrid_layer_pattern.is_none
 BY_CHUNK = all_of(PER_CHUNK.is_set, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none)
 LISTED = any_of(a.num_layer_list.is_set, a.pipeline_num_transformer_layers.is_set)  # of MindSpeed-LLM
-PLAIN = all_of(~LISTED, PER_CHUNK.is_none, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none, ~UNEVEN, NO_PATTERN)
+PLAIN = all_of(
+    ~LISTED, PER_CHUNK.is_none, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none, ~UNEVEN, NO_PATTERN
+)
 
 MEGATRON.add(
     refuse(
         "virtual-stages-twice",
         total(PER_CHUNK.is_set, CHUNKS.is_set, a.pipeline_model_parallel_layout.is_set) > 1,
-        message="virtual stages are described more than once: by layers per stage, stages per rank or a layout, one of the three",
+        message=(
+            "virtual stages are described more than once: by layers per stage, stages per rank or a layout, "
+            "one of the three"
+        ),
         why=REFUSED,
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout),
         fixes=(drop(PER_CHUNK), drop(CHUNKS)),
@@ -33,7 +38,10 @@ MEGATRON.add(
         STAGES,
         a.layout_num_stages,
         when=all_of(a.pipeline_model_parallel_layout.is_set, PER_CHUNK.is_none, CHUNKS.is_none),
-        message="the pipeline layout has {layout_num_stages} stages, which do not divide over pipeline parallel {pipeline_model_parallel_size}",
+        message=(
+            "the pipeline layout has {layout_num_stages} stages, which do not divide over pipeline parallel "
+            "{pipeline_model_parallel_size}"
+        ),
         why=REFUSED,
         at=(a.pipeline_model_parallel_layout, STAGES),
         layout=True,
@@ -62,7 +70,10 @@ MEGATRON.add(
     refuse(
         "stage-over-virtual-stages",
         all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0, any_of(PER_CHUNK == 0, LAYERS // STAGES % PER_CHUNK != 0)),
-        message="{layers} layers of a pipeline stage do not divide into virtual stages of {num_layers_per_virtual_pipeline_stage}",
+        message=(
+            "{layers} layers of a pipeline stage do not divide into virtual stages of "
+            "{num_layers_per_virtual_pipeline_stage}"
+        ),
         why=REFUSED,
         shows={"layers": LAYERS // STAGES},
         at=(PER_CHUNK, a.num_layers, STAGES),
@@ -82,7 +93,10 @@ MEGATRON.add(
     refuse(
         "virtual-stages-without-pipeline",
         all_of(VIRTUAL.is_set, a.overlap_p2p_comm, STAGES <= 1),
-        message="{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, and pipeline parallel is {pipeline_model_parallel_size}",
+        message=(
+            "{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, and pipeline parallel is "
+            "{pipeline_model_parallel_size}"
+        ),
         why=REFUSED,
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout, STAGES),
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
@@ -92,7 +106,10 @@ MEGATRON.add(
     refuse(
         "virtual-stages-with-two-stages",
         all_of(VIRTUAL.is_set, ~a.overlap_p2p_comm, STAGES <= 2),
-        message="without overlapped communication, virtual stages need a pipeline of 3 or more, not {pipeline_model_parallel_size}",
+        message=(
+            "without overlapped communication, virtual stages need a pipeline of 3 or more, "
+            "not {pipeline_model_parallel_size}"
+        ),
         why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
@@ -110,7 +127,10 @@ MEGATRON.add(
     refuse(
         "interleaving-with-two-stages",
         all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), a.overlap_p2p_comm.given, STAGES == 2),
-        message="without overlapped communication, virtual stages need a pipeline of 3 or more, not {pipeline_model_parallel_size}",
+        message=(
+            "without overlapped communication, virtual stages need a pipeline of 3 or more, "
+            "not {pipeline_model_parallel_size}"
+        ),
         why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
@@ -120,8 +140,10 @@ MEGATRON.add(
     refuse(
         "split-rank-over-pipeline",
         all_of(a.pipeline_model_parallel_split_rank.is_set, a.pipeline_model_parallel_split_rank >= STAGES),
-        message="--pipeline-model-parallel-split-rank {pipeline_model_parallel_split_rank} leaves none of the {pipeline_model_parallel_size} stages "
-        "to the decoder",
+        message=(
+            "--pipeline-model-parallel-split-rank {pipeline_model_parallel_split_rank} leaves none of the "
+            "{pipeline_model_parallel_size} stages to the decoder"
+        ),
         why=REFUSED,
         at=(a.pipeline_model_parallel_split_rank, STAGES),
         fixes=(drop(a.pipeline_model_parallel_split_rank),),
@@ -129,8 +151,10 @@ MEGATRON.add(
     refuse(
         "parallel-size-zero",
         any_of(a.tensor_model_parallel_size == 0, STAGES == 0, a.context_parallel_size == 0),
-        message="tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel {context_parallel_size}: "
-        "a size of 0 leaves no ranks",
+        message=(
+            "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel "
+            "{context_parallel_size}: a size of 0 leaves no ranks"
+        ),
         why="the run divides by zero before it starts",
         at=(a.tensor_model_parallel_size, STAGES, a.context_parallel_size),
     ),

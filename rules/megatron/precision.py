@@ -72,23 +72,38 @@ MEGATRON.add(
         "mxfp8-buffer-without-gather",
         a.reuse_grad_buf_for_mxfp8_param_ag,
         a.fp8_param_gather,
-        message="--reuse-grad-buf-for-mxfp8-param-ag gathers fp8 weights through the gradient buffer and needs --fp8-param-gather",
+        message=(
+            "--reuse-grad-buf-for-mxfp8-param-ag gathers fp8 weights through the gradient buffer and needs "
+            "--fp8-param-gather"
+        ),
         why="the configuration of data parallelism is refused",
         fixes=(put(a.fp8_param_gather), drop(a.reuse_grad_buf_for_mxfp8_param_ag, safety=Safety.SAFE)),
     ),
     refuse(
         "fp32-patterns-with-fp32-gradients",
-        all_of(a.ddp_param_name_patterns_for_fp32_local_accumulation.length > 0, a.accumulate_allreduce_grads_in_fp32, ~a.use_torch_fsdp2),
-        message="--ddp-param-name-patterns-for-fp32-local-accumulation names weights whose gradients add up in fp32, and all of them do",
+        all_of(
+            a.ddp_param_name_patterns_for_fp32_local_accumulation.length > 0,
+            a.accumulate_allreduce_grads_in_fp32,
+            ~a.use_torch_fsdp2,
+        ),
+        message=(
+            "--ddp-param-name-patterns-for-fp32-local-accumulation names weights whose gradients add up in fp32, "
+            "and all of them do"
+        ),
         why="the configuration of data parallelism is refused",
         at=(a.ddp_param_name_patterns_for_fp32_local_accumulation, a.accumulate_allreduce_grads_in_fp32),
-        fixes=(drop(a.ddp_param_name_patterns_for_fp32_local_accumulation, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
+        fixes=(
+            drop(a.ddp_param_name_patterns_for_fp32_local_accumulation, safety=Safety.SAFE),
+            put(a.grad_reduce_in_bf16),
+        ),
     ),
     conflicts(
         "buckets-and-bucket-size",
         a.ddp_num_buckets.is_set,
         a.ddp_bucket_size.is_set,
-        message="--ddp-num-buckets {ddp_num_buckets} and --ddp-bucket-size {ddp_bucket_size} both say how gradients are cut",
+        message=(
+            "--ddp-num-buckets {ddp_num_buckets} and --ddp-bucket-size {ddp_bucket_size} both say how gradients are cut"
+        ),
         why="the configuration of data parallelism is refused",
         at=(a.ddp_bucket_size, a.ddp_num_buckets),
         fixes=(drop(a.ddp_bucket_size, safety=Safety.SAFE), drop(a.ddp_num_buckets, safety=Safety.SAFE)),
@@ -112,7 +127,10 @@ MEGATRON.add(
     refuse(
         "block-graph-fp8-implementation",
         all_of(BLOCK, a.fp8.is_set, a.transformer_impl != "inference_optimized"),
-        message="inference graphs of whole blocks run fp8 only with --transformer-impl inference_optimized, not {transformer_impl}",
+        message=(
+            "inference graphs of whole blocks run fp8 only with --transformer-impl inference_optimized, "
+            "not {transformer_impl}"
+        ),
         why=REFUSED,
         at=(a.inference_cuda_graph_scope, a.fp8, a.transformer_impl),
         fixes=(drop(a.inference_cuda_graph_scope),),

@@ -23,7 +23,9 @@ MEGATRON.add(
     ),
     refuse(
         "training-graphs-without-graphs",
-        all_of(RL, a.rl_training_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")),
+        all_of(
+            RL, a.rl_training_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")
+        ),
         message="--rl-training-cuda-graphs trains with CUDA graphs, and --cuda-graph-impl makes none",
         why=REFUSED,
         at=(a.rl_training_cuda_graphs, a.cuda_graph_impl),
@@ -49,7 +51,10 @@ MEGATRON.add(
         "inflight-with-lag",
         INFLIGHT,
         a.rl_generation_lag.is_set,
-        message="--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag {rl_generation_lag} say the same thing twice",
+        message=(
+            "--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag {rl_generation_lag} say "
+            "the same thing twice"
+        ),
         why=REFUSED,
         at=(a.rl_generation_lag, a.rl_max_inflight_requests),
         fixes=(drop(a.rl_generation_lag), drop(a.rl_max_inflight_requests)),
@@ -64,7 +69,9 @@ MEGATRON.add(
     refuse(
         "inflight-without-partial-rollouts",
         all_of(INFLIGHT, a.rl_generation_lag.is_none, a.rl_max_inflight_requests > PROMPTS, ~a.rl_partial_rollouts),
-        message="{rl_max_inflight_requests} requests in flight exceed one batch of {batch} and need --rl-partial-rollouts",
+        message=(
+            "{rl_max_inflight_requests} requests in flight exceed one batch of {batch} and need --rl-partial-rollouts"
+        ),
         why=REFUSED,
         shows={"batch": PROMPTS},
         at=(a.rl_max_inflight_requests,),
@@ -112,7 +119,10 @@ MEGATRON.add(
     refuse(
         "offloaded-optimizer-not-loaded",
         all_of(RL, a.skip_train, a.no_load_optim, a.rl_offload_optimizer_during_inference),
-        message="--skip-train with --no-load-optim makes no optimizer, so --rl-offload-optimizer-during-inference has nothing to offload",
+        message=(
+            "--skip-train with --no-load-optim makes no optimizer, so --rl-offload-optimizer-during-inference has "
+            "nothing to offload"
+        ),
         why=REFUSED,
         at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),
         fixes=(drop(a.rl_offload_optimizer_during_inference, safety=Safety.SAFE),),

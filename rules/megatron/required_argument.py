@@ -16,7 +16,8 @@ Use instead the same with `--max-position-embeddings 1024` and the others that a
 Unsafe: a micro-batch of 1, or as many positions as tokens; other numbers nobody can guess.
 
 ## References
-Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005, megatron/core/optimizer_param_scheduler.py:148;
+Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005,
+megatron/core/optimizer_param_scheduler.py:148;
 core_v0.12.1, megatron/training/arguments.py:419, :657, :692, :991, megatron/core/optimizer_param_scheduler.py:62
 """
 

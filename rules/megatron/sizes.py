@@ -20,12 +20,21 @@ MEGATRON.add(
     ),
     refuse(
         "hidden-over-heads",
-        all_of(a.kv_channels.written.is_none, any_of(a.num_attention_heads == 0, a.hidden_size % a.num_attention_heads != 0)),
-        message="a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and --kv-channels does not say how wide a head is",
+        all_of(
+            a.kv_channels.written.is_none,
+            any_of(a.num_attention_heads == 0, a.hidden_size % a.num_attention_heads != 0),
+        ),
+        message=(
+            "a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and "
+            "--kv-channels does not say how wide a head is"
+        ),
         why=REFUSED,
         at=(a.hidden_size, a.num_attention_heads),
         fixes=(
-            put(a.num_attention_heads, nearest_divisor(a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)),
+            put(
+                a.num_attention_heads,
+                nearest_divisor(a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size),
+            ),
             put(a.kv_channels, a.hidden_size // a.num_attention_heads),
         ),
     ),
@@ -51,7 +60,10 @@ MEGATRON.add(
     refuse(
         "positions-below-sequence",
         all_of(a.seq_length.is_set, a.max_position_embeddings < a.seq_length),
-        message="sequences of {seq_length} tokens need as many positions, --max-position-embeddings is {max_position_embeddings}",
+        message=(
+            "sequences of {seq_length} tokens need as many positions, "
+            "--max-position-embeddings is {max_position_embeddings}"
+        ),
         why=REFUSED,
         at=(a.max_position_embeddings, a.seq_length, a.encoder_seq_length),
         fixes=(put(a.max_position_embeddings, a.seq_length),),
@@ -59,7 +71,10 @@ MEGATRON.add(
     refuse(
         "positions-below-decoder-sequence",
         all_of(a.decoder_seq_length.is_set, a.max_position_embeddings < a.decoder_seq_length),
-        message="decoder sequences of {decoder_seq_length} tokens need as many positions, --max-position-embeddings is {max_position_embeddings}",
+        message=(
+            "decoder sequences of {decoder_seq_length} tokens need as many positions, "
+            "--max-position-embeddings is {max_position_embeddings}"
+        ),
         why=REFUSED,
         at=(a.max_position_embeddings, a.decoder_seq_length),
         fixes=(put(a.max_position_embeddings, a.decoder_seq_length),),

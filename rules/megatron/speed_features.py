@@ -12,7 +12,9 @@ DELAYED = all_of(a.delay_wgrad_compute, a.transformer_impl == "transformer_engin
 MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
 """What --cuda-graph-modules may still name; the other names that are accepted turn into settings of their own."""
 ATTENTION = a.cuda_graph_modules.has("attn")
-ROUTER = all_of(a.cuda_graph_modules.has("moe_router"), a.moe_shared_expert_intermediate_size.is_set, ~a.moe_shared_expert_overlap)
+ROUTER = all_of(
+    a.cuda_graph_modules.has("moe_router"), a.moe_shared_expert_intermediate_size.is_set, ~a.moe_shared_expert_overlap
+)
 SPLIT = a.inference_batch_times_seqlen_threshold > -1
 
 MEGATRON.add(
@@ -44,7 +46,10 @@ MEGATRON.add(
     refuse(
         "recompute-selective-with-method",
         all_of(a.recompute_granularity == "selective", a.recompute_method.is_set),
-        message="selective recomputation has no method; --recompute-method {recompute_method} is for --recompute-granularity full",
+        message=(
+            "selective recomputation has no method; --recompute-method {recompute_method} is for "
+            "--recompute-granularity full"
+        ),
         why=REFUSED,
         at=(a.recompute_method, a.recompute_granularity, a.recompute_activations),
         fixes=(drop(a.recompute_method, also=(a.recompute_num_layers,)),),
@@ -53,7 +58,9 @@ MEGATRON.add(
         "overlapped-tensor-parallel-without-sequence-parallel",
         a.tp_comm_overlap,
         a.sequence_parallel,
-        message="--tp-comm-overlap needs --sequence-parallel, which is off or was switched off because tensor parallel is 1",
+        message=(
+            "--tp-comm-overlap needs --sequence-parallel, which is off or was switched off because tensor parallel is 1"
+        ),
         why=REFUSED,
         at=(a.tp_comm_overlap,),
         fixes=(drop(a.tp_comm_overlap, safety=Safety.SAFE),),
@@ -87,7 +94,9 @@ MEGATRON.add(
         "activation-offload-implementation",
         a.fine_grained_activation_offloading,
         a.transformer_impl == "transformer_engine",
-        message="--fine-grained-activation-offloading needs --transformer-impl transformer_engine, not {transformer_impl}",
+        message=(
+            "--fine-grained-activation-offloading needs --transformer-impl transformer_engine, not {transformer_impl}"
+        ),
         why=REFUSED,
         at=(a.fine_grained_activation_offloading, a.transformer_impl),
         fixes=(drop(a.fine_grained_activation_offloading, safety=Safety.SAFE),),
@@ -103,8 +112,15 @@ MEGATRON.add(
     ),
     refuse(
         "inference-graphs-not-positive",
-        all_of(GRAPHS == "local", a.inference_dynamic_batching_num_cuda_graphs <= 0, a.inference_dynamic_batching_num_cuda_graphs != -1),
-        message="--inference-dynamic-batching-num-cuda-graphs is {inference_dynamic_batching_num_cuda_graphs}; it is above 0, or -1 to choose",
+        all_of(
+            GRAPHS == "local",
+            a.inference_dynamic_batching_num_cuda_graphs <= 0,
+            a.inference_dynamic_batching_num_cuda_graphs != -1,
+        ),
+        message=(
+            "--inference-dynamic-batching-num-cuda-graphs is {inference_dynamic_batching_num_cuda_graphs}; "
+            "it is above 0, or -1 to choose"
+        ),
         why=REFUSED,
         at=(a.inference_dynamic_batching_num_cuda_graphs,),
         fixes=(drop(a.inference_dynamic_batching_num_cuda_graphs),),
@@ -137,9 +153,15 @@ MEGATRON.add(
         "inference-graph-scope",
         any_of(
             all_of(GRAPHS == "local", a.inference_cuda_graph_scope.written == "none"),
-            all_of(GRAPHS.is_in("none", "transformer_engine", "full_iteration"), a.inference_cuda_graph_scope.written.is_in("layer", "block")),
+            all_of(
+                GRAPHS.is_in("none", "transformer_engine", "full_iteration"),
+                a.inference_cuda_graph_scope.written.is_in("layer", "block"),
+            ),
         ),
-        message="--inference-cuda-graph-scope {inference_cuda_graph_scope} does not go with --cuda-graph-impl {cuda_graph_impl}",
+        message=(
+            "--inference-cuda-graph-scope {inference_cuda_graph_scope} does not go with "
+            "--cuda-graph-impl {cuda_graph_impl}"
+        ),
         why=REFUSED,
         at=(a.inference_cuda_graph_scope, GRAPHS),
         fixes=(drop(a.inference_cuda_graph_scope),),

@@ -8,12 +8,23 @@ MEGATRON = ConstraintSet("megatron")
 TYPE = a.tokenizer_type
 BUILD = "megatron/training/tokenizer/tokenizer.py"
 FROM_FILE = (
-    *("SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer", "TikTokenizer", "HuggingFaceTokenizer", "MultimodalTokenizer"),
+    *(
+        "SentencePieceTokenizer",
+        "GPTSentencePieceTokenizer",
+        "Llama2Tokenizer",
+        "TikTokenizer",
+        "HuggingFaceTokenizer",
+        "MultimodalTokenizer",
+    ),
     "SFTTokenizer",
 )
 STATED = all_of(~a.use_checkpoint_args, a.entry_is_known)
 UNTYPED = all_of(
-    TYPE.is_none, a.tokenizer_model.is_set, a.metadata_path.is_none, a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"), STATED
+    TYPE.is_none,
+    a.tokenizer_model.is_set,
+    a.metadata_path.is_none,
+    a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"),
+    STATED,
 )
 WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"
 
@@ -35,7 +46,10 @@ MEGATRON.add(
     refuse(
         "tokenizer-type-missing",
         all_of(UNTYPED, any_of(a.vocab_file.is_none, a.merge_file.is_none)),
-        message="--tokenizer-model is not read: without --tokenizer-type {entry} makes a GPT2BPETokenizer, which needs --vocab-file and --merge-file",
+        message=(
+            "--tokenizer-model is not read: without --tokenizer-type {entry} makes a GPT2BPETokenizer, which needs "
+            "--vocab-file and --merge-file"
+        ),
         why=WHY,
         unless_framework="mindspeed-llm",
         at=(a.tokenizer_model,),

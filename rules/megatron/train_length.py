@@ -6,7 +6,8 @@ from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Kind, Safety, Severity
 
 MEGATRON = ConstraintSet("megatron")
-# A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace here.)
+# A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace
+# here.)
 ITERATIONS = all_of(a.train_iters.written, ~a.skip_train)
 SAMPLES = all_of(a.train_samples, ~a.skip_train)
 RAMP = a.rampup_batch_size
@@ -25,7 +26,10 @@ MEGATRON.add(
         "decay-samples-with-iterations",
         ITERATIONS,
         a.lr_decay_samples.is_set,
-        message="training is counted in iterations, so the decay is --lr-decay-iters, not --lr-decay-samples {lr_decay_samples}",
+        message=(
+            "training is counted in iterations, so the decay is --lr-decay-iters, not "
+            "--lr-decay-samples {lr_decay_samples}"
+        ),
         why=REFUSED,
         at=(a.lr_decay_samples, a.train_iters),
         fixes=(drop(a.lr_decay_samples),),
@@ -34,7 +38,10 @@ MEGATRON.add(
         "warmup-samples-with-iterations",
         ITERATIONS,
         a.lr_warmup_samples != 0,
-        message="training is counted in iterations, so the warm-up is --lr-warmup-iters, not --lr-warmup-samples {lr_warmup_samples}",
+        message=(
+            "training is counted in iterations, so the warm-up is --lr-warmup-iters, not "
+            "--lr-warmup-samples {lr_warmup_samples}"
+        ),
         why=REFUSED,
         at=(a.lr_warmup_samples, a.train_iters),
         fixes=(drop(a.lr_warmup_samples),),
@@ -43,7 +50,10 @@ MEGATRON.add(
         "warmup-fraction-and-iterations",
         all_of(ITERATIONS, a.lr_warmup_fraction.is_set),
         a.lr_warmup_iters != 0,
-        message="--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-iters {lr_warmup_iters} both say how long to warm up",
+        message=(
+            "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-iters {lr_warmup_iters} both say how long "
+            "to warm up"
+        ),
         why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_iters),
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_iters)),
@@ -60,7 +70,9 @@ MEGATRON.add(
         "decay-iterations-with-samples",
         SAMPLES,
         a.lr_decay_iters.is_set,
-        message="training is counted in samples, so the decay is --lr-decay-samples, not --lr-decay-iters {lr_decay_iters}",
+        message=(
+            "training is counted in samples, so the decay is --lr-decay-samples, not --lr-decay-iters {lr_decay_iters}"
+        ),
         why=REFUSED,
         at=(a.lr_decay_iters, a.train_samples),
         fixes=(drop(a.lr_decay_iters),),
@@ -69,7 +81,10 @@ MEGATRON.add(
         "warmup-iterations-with-samples",
         SAMPLES,
         a.lr_warmup_iters != 0,
-        message="training is counted in samples, so the warm-up is --lr-warmup-samples, not --lr-warmup-iters {lr_warmup_iters}",
+        message=(
+            "training is counted in samples, so the warm-up is --lr-warmup-samples, not "
+            "--lr-warmup-iters {lr_warmup_iters}"
+        ),
         why=REFUSED,
         at=(a.lr_warmup_iters, a.train_samples),
         fixes=(drop(a.lr_warmup_iters),),
@@ -78,7 +93,10 @@ MEGATRON.add(
         "warmup-fraction-and-samples",
         all_of(SAMPLES, a.lr_warmup_fraction.is_set),
         a.lr_warmup_samples != 0,
-        message="--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-samples {lr_warmup_samples} both say how long to warm up",
+        message=(
+            "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-samples {lr_warmup_samples} both say how "
+            "long to warm up"
+        ),
         why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_samples),
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_samples)),

@@ -1,4 +1,5 @@
-"""Names that the topic files over Megatron's training arguments share: places upstream and conditions of several checks."""
+"""Names that the topic files over Megatron's training arguments share:
+places upstream and conditions of several checks."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """An mcore network is not found by its architecture.
 
 ## What it does
-Checks, with `use_legacy: False`, `architectures` of `model.model_config`: a name, or a list that begins with one. A name that is nearly that
-of a network of MindFormers is told; any other unknown one may be a network of your own, and so is every name where `register_path` is given.
+Checks, with `use_legacy: False`, `architectures` of `model.model_config`: a name, or a list that begins with one. A
+name that is nearly that of a network of MindFormers is told; any other unknown one may be a network of your own, and so
+is every name where `register_path` is given.
 
 ## Why is this bad?
-The network is looked up by that name on every rank, after the devices are there: `Can't find class type models class name ...`.
+The network is looked up by that name on every rank, after the devices are there:
+`Can't find class type models class name ...`.
 
 ## Example
     model: {model_config: {model_type: qwen3, architectures: Qwen3ForCausalML}}

@@ -1,13 +1,13 @@
 """offset does not spread the layers over the pipeline stages.
 
 ## What it does
-Lays the layers out as the framework does: `num_layers // (stages * chunks)` a stage, plus `offset`. An offset list has one
-entry per stage (and one row per virtual chunk), and sums to the layers that are left over. DeepSeek-V3's
+Lays the layers out as the framework does: `num_layers // (stages * chunks)` a stage, plus `offset`. An offset list has
+one entry per stage (and one row per virtual chunk), and sums to the layers that are left over. DeepSeek-V3's
 multi-token-prediction layer counts as one more in legacy models.
 
 ## Why is this bad?
-The network refuses to be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as it
-is and then given to *every* stage, so that stages are laid out for layers that do not exist.
+The network refuses to be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as
+it is and then given to *every* stage, so that stages are laid out for layers that do not exist.
 
 ## Example
 With 42 layers over 4 stages:
@@ -31,6 +31,7 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, known, rule
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.dialects.mindformers.stage_layers import OFFSET, Spread
 
 _OLD = "mindformers/models/utils.py"
@@ -59,7 +60,7 @@ def check(job: Job) -> Iterator[Finding]:
     place = offset if offset.written else layers
     related = (*(layers.related if offset.written else ()), *pipeline.related)
     if laid.fault:
-        file, lines = UPSTREAM.get(job.target.version, UPSTREAM["1.5.0"])
+        file, lines = UPSTREAM.get(read_at(job.target.version), UPSTREAM["1.5.0"])
         serving = job.arguments.get("kind").raw == "mcore" and job.arguments.get("training").raw is not True
         where = _SERVED if serving else f"{file}:{lines.get(laid.fault, lines['sum'])}"
         yield Finding(
@@ -82,7 +83,8 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model lays its layers out this way: an mcore network that predicts does where it is really distributed."""
+    """Whether the model lays its layers out this way:
+    an mcore network that predicts does where it is really distributed."""
     if job.arguments.get("kind").raw == "mcore":
         spread = (
             job.arguments.get("use_parallel").raw is True and job.arguments.get("parallel_mode").raw == "stand_alone"

@@ -3,8 +3,8 @@
 ## What it does
 Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`: a
 bool, a list with at most one count per pipeline stage, a list per virtual chunk of counts per stage, and for the
-select settings also a list of patterns, or patterns with one of these. With `swap_config.swap` on, lists hold layer ids,
-and a pattern must have such a list: a bool behind it, or a list of patterns alone, is refused.
+select settings also a list of patterns, or patterns with one of these. With `swap_config.swap` on, lists hold layer
+ids, and a pattern must have such a list: a bool behind it, or a list of patterns alone, is refused.
 
 ## Why is this bad?
 Wrong forms are rejected when the network is built, after the launch. A negative count is worse: the framework counts
@@ -23,7 +23,8 @@ Use instead:
 Unsafe: counts that no stage has are dropped, a negative count becomes 0.
 
 ## References
-MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindformers/models/utils.py:442-485, LayerSetting
+MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindformers/models/utils.py:442-485,
+LayerSetting
 """
 
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ from preflight.dialects.mindformers.recompute import (
     swap_on,
 )
 from preflight.dialects.mindformers.recompute_faults import Fault, faults
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
 from preflight.run.versions import matches
 
@@ -135,7 +137,7 @@ def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterato
 
 def _finding(job: Job, setting: str, fault: Fault) -> Finding:
     places = UPSTREAM[fault.kind]
-    where = places.get(job.versions.get("mindformers", ""), places[""])
+    where = places.get(read_at(job.versions.get("mindformers", "")), places[""])
     stages_matter = fault.kind in ("list-length", "index")
     fix = (
         Fix(f"write {fault.meant}", (Edit("set", (SECTION, setting, *fault.path), fault.meant),))

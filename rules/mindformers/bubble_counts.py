@@ -1,12 +1,12 @@
 """A recompute setting does not say what the second chunk of a zero-bubble schedule recomputes.
 
 ## What it does
-Checks, with the schedule zero_bubble_v, that a list of `recompute_config` (or of one of its patterns) has a list for each of
-the two virtual chunks of a stage.
+Checks, with the schedule zero_bubble_v, that a list of `recompute_config` (or of one of its patterns) has a list for
+each of the two virtual chunks of a stage.
 
 ## Why is this bad?
-The framework turns the second entry round, because the second chunk runs through the stages backwards: a count cannot be
-turned round, and a missing entry is not there. Every rank dies while the network is built.
+The framework turns the second entry round, because the second chunk runs through the stages backwards: a count cannot
+be turned round, and a missing entry is not there. Every rank dies while the network is built.
 
 ## Example
     parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}
@@ -18,7 +18,8 @@ Use instead:
 Unsafe: as many layers of each stage are recomputed, of either chunk half of them.
 
 ## References
-MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py:472, LayerSetting._format_recompute_list
+MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py:472,
+LayerSetting._format_recompute_list
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """A checkpoint of the old format cannot leave redundancy away.
 
 ## What it does
-Checks each `CheckpointMonitor`: with `remove_redundancy` on, `checkpoint_format` must be safetensors; without it the format is ckpt.
+Checks each `CheckpointMonitor`: with `remove_redundancy` on, `checkpoint_format` must be safetensors; without it the
+format is ckpt.
 
 ## Why is this bad?
 The trainer refuses the callback after the network has been built, just before the first step.
@@ -34,13 +35,20 @@ UPSTREAM = {"mindformers@1.5.0": f"{_FILE}:1022", "mindformers@1.7.0": f"{_FILE}
 def check(job: Job) -> Iterator[Finding]:
     if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):
         return
-    if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=2.0"):
+    if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=1.8"):
         return  # the format is switched to safetensors first
     for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
-        monitor, without, form = (job.arguments.given(f"callbacks.{index}.{name}") for name in ("type", "remove_redundancy", "checkpoint_format"))
+        monitor, without, form = (
+            job.arguments.given(f"callbacks.{index}.{name}")
+            for name in ("type", "remove_redundancy", "checkpoint_format")
+        )
         if monitor is None or monitor.raw != "CheckpointMonitor" or without is None or without.raw is not True:
             continue
         if form is None or form.raw == "ckpt":
             fix = Fix("save safetensors", (Edit("set", ("callbacks", index, "checkpoint_format"), "safetensors"),))
-            message = "remove_redundancy does not work with the checkpoint format ckpt" + ("" if form else ", which is the default")
-            yield Finding(message, job.place(without), form.related if form else (), fix, without.key, job.upstream(UPSTREAM))
+            message = "remove_redundancy does not work with the checkpoint format ckpt" + (
+                "" if form else ", which is the default"
+            )
+            yield Finding(
+                message, job.place(without), form.related if form else (), fix, without.key, job.upstream(UPSTREAM)
+            )

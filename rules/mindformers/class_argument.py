@@ -1,14 +1,15 @@
 """A class refuses a value that its section hands to it.
 
 ## What it does
-Checks the arguments of the classes that a training run is built of, as each class checks them itself: `eps`, `betas` and
-`weight_decay` of an optimizer, the rate and the steps of a learning-rate schedule, what `CheckpointMonitor` saves and when, the
-loss scale, and the settings that every dataset hands to MindSpore. Only classes that are known are judged, each by what its own
-release takes, and none where classes from elsewhere are registered.
+Checks the arguments of the classes that a training run is built of, as each class checks them itself: `eps`, `betas`
+and `weight_decay` of an optimizer, the rate and the steps of a learning-rate schedule, what `CheckpointMonitor` saves
+and when, the loss scale, and the settings that every dataset hands to MindSpore. Only classes that are known are
+judged, each by what its own release takes, and none where classes from elsewhere are registered.
 
 ## Why is this bad?
-The class is built on every rank, after the network: the run dies of a TypeError or ValueError then. A `checkpoint_format` that
-does not exist is worse: it is taken, and the run dies when the first checkpoint is saved. `AdamW` takes floats alone: even
+The class is built on every rank, after the network: the run dies of a TypeError or ValueError then. A
+`checkpoint_format` that does not exist is worse: it is taken, and the run dies when the first checkpoint is saved.
+`AdamW` takes floats alone: even
 `weight_decay: 0` is refused.
 
 ## Example
@@ -65,7 +66,8 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _places(job: Job) -> Iterator[tuple[str, str, str]]:
-    """The sections whose class checks what it is given, where each stands, and the class: with a pipeline there is one wrapper alone."""
+    """The sections whose class checks what it is given, where each stands, and the class:
+    with a pipeline there is one wrapper alone."""
     a, stages = job.arguments, job.plan.layout.pipeline.raw
     where = [place for place in built(a, stages) if place[0] != "train_dataset_task"]
     for section, place in (*where, ("train_dataset", "train_dataset_task")):

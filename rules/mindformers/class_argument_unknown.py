@@ -1,14 +1,15 @@
 """A class does not have an argument that its section gives it.
 
 ## What it does
-Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` and the `callbacks` of a training run with the arguments that the
-class has had in any MindFormers release from 1.0 to 2.0. What a class refuses is an error; of a release after 2.0 only what is
-nearly an argument. A class that swallows whatever it is given, as schedules and wrappers do, is a warning for what is nearly an
+Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` and the `callbacks` of a training run with the
+arguments that the class has had in any MindFormers release from 1.0 to 2.0. What a class refuses is an error; of a
+release after 2.0 only what is nearly an argument. A class that swallows whatever it is given, as schedules and wrappers
+do, is a warning for what is nearly an
 argument: `warmup_step` beside `warmup_steps`.
 
 ## Why is this bad?
-The class is built on every rank after the network, and dies of a TypeError. Where it swallows the key, the default trains: no
-warm-up, no gradient clipping.
+The class is built on every rank after the network, and dies of a TypeError. Where it swallows the key, the default
+trains: no warm-up, no gradient clipping.
 
 ## Example
     lr_schedule:
@@ -28,7 +29,8 @@ Unsafe: the value takes effect once its key is spelled right.
 
 ## References
 MindFormers v1.5.0, mindformers/tools/register/register.py:316, get_instance_from_cfg; v1.7.0 and 2.1.0, :398
-MindFormers v1.7.0, mindformers/core/lr/lr_schedule.py, mindformers/core/callback/callback.py, mindformers/wrapper/wrapper.py
+MindFormers v1.7.0, mindformers/core/lr/lr_schedule.py, mindformers/core/callback/callback.py,
+mindformers/wrapper/wrapper.py
 """
 
 import json
@@ -37,7 +39,7 @@ from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.registry import built, registers, trains
-from preflight.dialects.mindformers.release_tables import folder
+from preflight.dialects.mindformers.release_tables import folder, read_at
 from preflight.run.versions import matches
 from preflight.source.spelling import nearest
 
@@ -49,7 +51,9 @@ _LINE = {"1.5.0": 316}
 @lru_cache(maxsize=1)
 def _parameters() -> dict[str, dict[str, dict[str, list[str]]]]:
     """By section and class: the names of its arguments, and whether it swallows others."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = json.loads((folder() / "parameters.json").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, dict[str, list[str]]]] = json.loads(
+        (folder() / "parameters.json").read_text(encoding="utf-8")
+    )
     return found
 
 
@@ -66,7 +70,14 @@ def check(job: Job) -> Iterator[Finding]:
         for name in raw:
             value = a.given(f"{place}.{name}")
             if value is not None and name not in _OWN and name not in row["names"]:
-                yield from _finding(job, value, str(name), row["names"], str(kind.raw) if kind is not None else "", refused=not row["open"])
+                yield from _finding(
+                    job,
+                    value,
+                    str(name),
+                    row["names"],
+                    str(kind.raw) if kind is not None else "",
+                    refused=not row["open"],
+                )
 
 
 def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, refused: bool) -> Iterator[Finding]:
@@ -81,6 +92,10 @@ def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, 
         near, hint = None, "; it takes beta1 and beta2"
     fix = Fix(f"rename it to {near}", (Edit("rename", value.key, near),)) if near else None
     span = value.setting.key_span if value.setting is not None else job.place(value)
-    upstream = f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 398)}" if refused else None
+    upstream = (
+        f"mindformers/tools/register/register.py:{_LINE.get(read_at(job.target.version), 398)}" if refused else None
+    )
     message = Message("{name!r} is no argument of {kind}, and {fate}{hint}", name=name, kind=kind, fate=fate, hint=hint)
-    yield Finding(message, span, key=value.key, fix=fix, severity=None if refused else Severity.WARNING, upstream=upstream)
+    yield Finding(
+        message, span, key=value.key, fix=fix, severity=None if refused else Severity.WARNING, upstream=upstream
+    )

@@ -1,13 +1,10 @@
-"""What the models of graph-mode MindFormers that are no Llama refuse, and how experts are laid over data-parallel ranks."""
+"""What the models of graph-mode MindFormers that are no Llama refuse,
+and how experts are laid over data-parallel ranks."""
 
 from preflight.lint.expressions import all_of
 from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.rules.mindformers.names import (
-    CHECKS,
-    NEW,
-    SINCE_TEMPLATE,
     a,
-    at,
     automatic,
     context,
     data,
@@ -34,10 +31,10 @@ MINDFORMERS.add(
         expert,
         experts,
         when=generic,
-        message="{moe_config.expert_num} experts do not divide over {parallel_config.expert_parallel} expert-parallel ranks",
+        message=(
+            "{moe_config.expert_num} experts do not divide over {parallel_config.expert_parallel} expert-parallel ranks"
+        ),
         why=WHY,
-        upstream=at(_MOE, 244),
-        versions="<1.7",
         layout=True,
     ),
     divides(
@@ -47,8 +44,6 @@ MINDFORMERS.add(
         when=generic,
         message="{world_size} devices do not divide over {parallel_config.expert_parallel} expert-parallel ranks",
         why=WHY,
-        upstream=at(_MOE, 251),
-        versions="<1.7",
         at=(expert,),
         after=("mindformers/generic-experts",),
         layout=True,
@@ -58,11 +53,11 @@ MINDFORMERS.add(
         expert,
         data * context,
         when=generic,
-        message="data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} is not a multiple of "
-        "expert_parallel {parallel_config.expert_parallel}",
+        message=(
+            "data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} "
+            "is not a multiple of expert_parallel {parallel_config.expert_parallel}"
+        ),
         why=WHY,
-        upstream=at(_MOE, 254),
-        versions="<1.7",
         at=(expert, data),
         after=("mindformers/generic-experts", "mindformers/generic-experts-devices"),
         layout=True,
@@ -79,43 +74,54 @@ MINDFORMERS.add(
             ~a["moe_config.use_gmm"],
             expert > data * context,
         ),
-        message="expert_parallel {parallel_config.expert_parallel} is more than data_parallel {parallel_config.data_parallel}, of which it is a part",
+        message=(
+            "expert_parallel {parallel_config.expert_parallel} is more than data_parallel "
+            "{parallel_config.data_parallel}, of which it is a part"
+        ),
         why="no rank is left to repeat an expert, and the expert layer refuses to be built",
-        upstream=at("mindformers/modules/layers.py", 84, 83),
-        versions=SINCE_TEMPLATE,
         at=(expert, data),
         layout=True,
     ),
     refuse(
         "stages-without-layers",
         all_of(legacy, semi, pipeline > 1, a["model.model_config.type"].is_in(*WITHOUT_LAYERS)),
-        message="{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage {parallel_config.pipeline_stage}",
+        message=(
+            "{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage "
+            "{parallel_config.pipeline_stage}"
+        ),
         why="the number of stages cannot be checked against it, which is refused",
-        upstream=at("mindformers/models/modeling_utils.py", 312),
-        versions=">=1.5,<1.7",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
     ),
     refuse(
         "interleave-without-scheduler",
-        all_of(a["use_parallel"], a["parallel.pipeline_config.pipeline_interleave"].given, a["parallel.pipeline_config.pipeline_scheduler"].written.is_none),
+        all_of(
+            a["use_parallel"],
+            a["parallel.pipeline_config.pipeline_interleave"].given,
+            a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
+        ),
         message="pipeline_config has pipeline_interleave, but no pipeline_scheduler",
         why="the context takes both or none",
-        upstream=at("mindformers/core/context/parallel.py", 109, 104, 104),
-        versions=SINCE_TEMPLATE,
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
     ),
     refuse(
         "scheduler-without-interleave",
-        all_of(a["use_parallel"], a["parallel.pipeline_config.pipeline_scheduler"].given, a["parallel.pipeline_config.pipeline_interleave"].written.is_none),
+        all_of(
+            a["use_parallel"],
+            a["parallel.pipeline_config.pipeline_scheduler"].given,
+            a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
+        ),
         message="pipeline_config has pipeline_scheduler, but no pipeline_interleave",
         why="the context takes both or none",
-        upstream=at("mindformers/core/context/parallel.py", 109, 104, 104),
-        versions=SINCE_TEMPLATE,
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
-        fixes=(put(a["parallel.pipeline_config.pipeline_interleave"], a["parallel.pipeline_config.pipeline_scheduler"] != "1f1b"),),
+        fixes=(
+            put(
+                a["parallel.pipeline_config.pipeline_interleave"],
+                a["parallel.pipeline_config.pipeline_scheduler"] != "1f1b",
+            ),
+        ),
     ),
     refuse(
         "zero-bubble-chunks-legacy",
@@ -129,28 +135,37 @@ MINDFORMERS.add(
         ),
         message="zero_bubble_v needs pp_interleave_num 2, not 1",
         why="the V-shaped schedule gives every stage two chunks, and the layers of the second one are turned round",
-        upstream={"1.7.0": f"{_SETTING}:169", "2.1.0": f"{_SETTING}:167"},
-        versions=">=1.7",
         at=(a["model.model_config.pp_interleave_num"], scheduler),
         fixes=(put(a["model.model_config.pp_interleave_num"], 2),),
     ),
     refuse(
         "mcore-ckpt-format",
-        all_of(mcore, a["run_mode"] == "predict", a["load_checkpoint"].is_set, a["load_checkpoint"] != "", a["load_ckpt_format"] == "ckpt"),
+        all_of(
+            mcore,
+            a["run_mode"] == "predict",
+            a["load_checkpoint"].is_set,
+            a["load_checkpoint"] != "",
+            a["load_ckpt_format"] == "ckpt",
+        ),
         message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
         why="refused when the weights are loaded, after the network is built",
-        upstream="mindformers/trainer/base_trainer.py:1831",
-        versions=NEW,
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),
     refuse(
         "serving-batch-unsaid",
-        all_of(a["run_mode"] == "predict", a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", batch.is_none, data > 1),
-        message="model_config has no batch_size, which counts as 1 and does not divide over data_parallel {parallel_config.data_parallel}",
+        all_of(
+            a["run_mode"] == "predict",
+            a["use_parallel"],
+            a["trainer.type"] == "CausalLanguageModelingTrainer",
+            batch.is_none,
+            data > 1,
+        ),
+        message=(
+            "model_config has no batch_size, which counts as 1 and does not divide over data_parallel "
+            "{parallel_config.data_parallel}"
+        ),
         why="every data-parallel rank predicts the same number of samples",
-        upstream=at(CHECKS, 97, 91, 115),
-        versions=SINCE_TEMPLATE,
         at=(data,),
         fixes=(put(batch, data),),
         layout=True,

@@ -3,17 +3,12 @@
 from preflight.lint.expressions import Handle, all_of
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindformers.names import (
-    MCORE,
-    NEW,
-    RUN,
-    SINCE_TEMPLATE,
-    TRAINER,
     a,
-    at,
     automatic,
     context,
     expert,
     legacy,
+    mcore,
     micro,
     pipeline,
     semi,
@@ -35,9 +30,11 @@ MINDFORMERS.add(
     refuse(
         "micro-batches-without-pipeline",
         all_of(training, pipeline == 1, micro > 1),
-        message="micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch is {global_batch_size}",
+        message=(
+            "micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch "
+            "is {global_batch_size}"
+        ),
         why="without a pipeline only gradient_accumulation_steps multiplies the batch",
-        upstream=at(TRAINER, 241, 255, 237),
         at=(micro, pipeline),
         fixes=(put(a["runner_config.gradient_accumulation_steps"], micro),),
         **_WRONG,
@@ -45,9 +42,11 @@ MINDFORMERS.add(
     refuse(
         "interleave-half-on",
         all_of(automatic, pipeline > 1, chunks > 1, ~a["pipeline_interleave"]),
-        message="pp_interleave_num {model.model_config.pp_interleave_num} has no effect: parallel.pipeline_config.pipeline_interleave is not on",
+        message=(
+            "pp_interleave_num {model.model_config.pp_interleave_num} has no effect: "
+            "parallel.pipeline_config.pipeline_interleave is not on"
+        ),
         why="interleaving has two switches; one alone is silently ignored",
-        upstream=at("mindformers/models/utils.py", 164, 164),
         at=(chunks,),
         **_WRONG,
     ),
@@ -56,7 +55,6 @@ MINDFORMERS.add(
         all_of(legacy, shard),
         message="optimizer_shard has no effect; parallel.enable_parallel_optimizer decides",
         why="the setting is dead since the first releases",
-        upstream=at("mindformers/modules/transformer/transformer.py", 574, 551, 546),
         at=(shard,),
         fixes=(drop(shard, safety=Safety.SAFE),),
         **_NO_EFFECT,
@@ -66,7 +64,6 @@ MINDFORMERS.add(
         all_of(legacy, training, semi, expert > 1, a["moe_config.expert_num"] <= 1),
         message="expert_parallel {parallel_config.expert_parallel} has no effect: the model has no experts",
         why="legacy models ignore it silently",
-        upstream=at("mindformers/modules/transformer/transformer.py", 612, 589, 584),
         at=(expert,),
         **_WRONG,
     ),
@@ -75,7 +72,6 @@ MINDFORMERS.add(
         all_of(legacy, training, semi, sequence_parallel, tensor == 1),
         message="use_seq_parallel has no effect with model_parallel 1",
         why="it splits what tensor ranks hold in common; mcore models refuse the pair",
-        upstream=at("mindformers/models/llama/llama_layer.py", 470),
         at=(sequence_parallel, tensor),
         **_NO_EFFECT,
     ),
@@ -84,8 +80,6 @@ MINDFORMERS.add(
         all_of(training, automatic, a["parallel.full_batch"], strategy.given, strategy != "full_batch"),
         message="dataset_strategy has no effect while full_batch is True",
         why="the trainer resets it to full_batch with a warning",
-        upstream=at(TRAINER, 196, 209),
-        versions="<1.7",
         at=(strategy, a["parallel.full_batch"]),
         **_NO_EFFECT,
     ),
@@ -94,8 +88,6 @@ MINDFORMERS.add(
         all_of(training, automatic, a["parallel.full_batch"].written, strategy != "full_batch", strategy.is_set),
         message="full_batch True has no effect: the dataset_strategy that is given switches it off",
         why="since 1.7 a strategy counts whatever full_batch says",
-        upstream={"1.7.0": f"{TRAINER}:875", "2.1.0": f"{TRAINER}:940"},
-        versions=MCORE,
         at=(a["parallel.full_batch"], strategy),
         **_NO_EFFECT,
     ),
@@ -104,8 +96,6 @@ MINDFORMERS.add(
         all_of(training, semi, context == 1, algorithm != "colossalai_cp"),
         message="context_parallel_algo {parallel_config.context_parallel_algo} has no effect with context_parallel 1",
         why="there is no context group to run it in",
-        upstream=at("mindformers/modules/transformer/transformer.py", 630, 607, 602),
-        versions=SINCE_TEMPLATE,
         at=(algorithm, context),
         **_NO_EFFECT,
     ),
@@ -120,9 +110,11 @@ MINDFORMERS.add(
             ~a["parallel_config.vocab_emb_dp"],
             a["shape.vocab"] % (tensor * context) != 0,
         ),
-        message="vocab_size {shape.vocab} does not divide over model_parallel {parallel_config.model_parallel}: every rank holds the whole embedding",
+        message=(
+            "vocab_size {shape.vocab} does not divide over model_parallel {parallel_config.model_parallel}: "
+            "every rank holds the whole embedding"
+        ),
         why="the layer falls back to copies with a warning, which costs memory",
-        upstream=at("mindformers/models/llama/llama_layer.py", 121),
         at=(a["model.model_config.vocab_size"], tensor),
         layout=True,
         **_WRONG,
@@ -132,8 +124,6 @@ MINDFORMERS.add(
         all_of(a["resume_training"].is_in(True), a["load_checkpoint"] == ""),
         message="resume_training is on, but load_checkpoint is empty: training starts from random weights",
         why="since 1.7 the trainer switches it off with a warning instead of refusing",
-        upstream=at(RUN, 1367, 1376, 1445),
-        versions=">=1.7",
         at=(a["resume_training"], a["load_checkpoint"]),
         fixes=(put(a["resume_training"], False),),
         **_WRONG,
@@ -143,7 +133,6 @@ MINDFORMERS.add(
         all_of(legacy, training, a["model.model_config.use_past"].written.is_in(True)),
         message="use_past is on in a training config; the trainer switches it off",
         why="a cache of past keys is for prediction",
-        upstream=at("mindformers/tools/check_rules.py", 57, 51, 51),
         at=(a["model.model_config.use_past"],),
         fixes=(put(a["model.model_config.use_past"], False, safety=Safety.SAFE),),
         **_NO_EFFECT,
@@ -156,9 +145,11 @@ MINDFORMERS.add(
             a["model.model_config.max_position_embedding"] < a["model.model_config.seq_length"],
             a["model.model_config.max_position_embedding"].is_set,
         ),
-        message="max_position_embedding {model.model_config.max_position_embedding} is less than seq_length {model.model_config.seq_length}",
+        message=(
+            "max_position_embedding {model.model_config.max_position_embedding} is less than seq_length "
+            "{model.model_config.seq_length}"
+        ),
         why="rotary frequencies are made for fewer positions than are used",
-        upstream=at("mindformers/models/llama/llama_config.py", 190, 190),
         at=(a["model.model_config.max_position_embedding"], a["model.model_config.seq_length"]),
         **_WRONG,
     ),
@@ -167,10 +158,59 @@ MINDFORMERS.add(
         a["ckpt_use_legacy_format"].given,
         message="ckpt_use_legacy_format has no effect since 2.1; it is called use_legacy_format",
         why="the old name is an unused key",
-        upstream="mindformers/tools/register/template.py:253",
-        versions=NEW,
         at=(a["ckpt_use_legacy_format"],),
         fixes=(drop(a["ckpt_use_legacy_format"]),),
+        **_WRONG,
+    ),
+    refuse(
+        "profile-steps-reset",
+        all_of(training, a["profile"], a["profile_start_step"].given, a["profile_start_step"] > a["profile_stop_step"]),
+        message=(
+            "profile_start_step {profile_start_step} is after profile_stop_step {profile_stop_step}: steps 1 to 10 "
+            "are profiled"
+        ),
+        why="the callback puts both back to their defaults with a warning",
+        at=(a["profile_start_step"], a["profile_stop_step"]),
+        versions=">=1.6",
+        **_WRONG,
+    ),
+    refuse(
+        "profile-start-ignored",
+        all_of(
+            training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1
+        ),
+        message="init_start_profile has no effect: profile_start_step is {profile_start_step}, not 1",
+        why="the callback switches it off with a warning, and profiling begins at that step",
+        at=(a["init_start_profile"], a["profile_start_step"]),
+        fixes=(put(a["init_start_profile"], False, safety=Safety.SAFE),),
+        versions=">=1.6",
+        **_WRONG,
+    ),
+    refuse(
+        "key-value-heads-uneven",
+        all_of(
+            legacy,
+            training,
+            a["shape.family"] == "llama",
+            a["shape.query_groups"] > 0,
+            a["shape.heads"] % a["shape.query_groups"] != 0,
+        ),
+        message="{shape.heads} heads do not divide over {shape.query_groups} key/value heads",
+        why=(
+            "each key/value head serves the same number of heads; nothing checks it before the graph is compiled, "
+            "which fails"
+        ),
+        at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
+        **_WRONG,
+    ),
+    refuse(
+        "router-top-above-experts",
+        all_of(
+            mcore, training, a["mcore.num_moe_experts"].is_set, a["mcore.moe_router_topk"] > a["mcore.num_moe_experts"]
+        ),
+        message="{mcore.moe_router_topk} experts a token are more than the {mcore.num_moe_experts} experts",
+        why="mcore models do not check it as legacy ones do; the router cannot take more than there are",
+        at=(a["mcore.moe_router_topk"], a["mcore.num_moe_experts"]),
         **_WRONG,
     ),
 )

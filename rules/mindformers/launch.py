@@ -3,13 +3,7 @@
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
-    CHECKS,
-    NEW,
-    RUN,
-    SINCE_TEMPLATE,
-    VALIDATORS,
     a,
-    at,
     automatic,
     data,
     empty_checkpoint,
@@ -20,7 +14,12 @@ from preflight.rules.mindformers.names import (
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
-_ENTRY = {"1.5.0": "run_mindformer.py:271", "1.7.0": "run_mindformer.py:276", "1.3.2": "run_mindformer.py:263", "1.2.0": "run_mindformer.py:216"}
+_ENTRY = {
+    "1.5.0": "run_mindformer.py:271",
+    "1.7.0": "run_mindformer.py:276",
+    "1.3.2": "run_mindformer.py:263",
+    "1.2.0": "run_mindformer.py:216",
+}
 predicting = a["run_mode"].is_in("predict", "eval")
 
 MINDFORMERS.add(
@@ -31,16 +30,18 @@ MINDFORMERS.add(
         when=a["run_mode"].is_set,
         message="run_mode is {run_mode}; it must be train, finetune, eval or predict",
         why="the launcher refuses any other mode before anything is read",
-        upstream=_ENTRY,
-        also=(f"{VALIDATORS}:36", f"{CHECKS}:70", f"{CHECKS}:64"),
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
     ),
     refuse(
         "run-mode-missing",
-        all_of(a["run_mode"].is_none, any_of(a["trainer.type"].is_set, a["model.model_config.type"].is_set)),
+        all_of(
+            a["run_mode"].is_none,
+            any_of(a["trainer.type"].is_set, all_of(a["model.model_config.type"].is_set, a["use_parallel"].given)),
+        ),
         message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher refuses a run without a mode before anything is read",
         upstream=_ENTRY,
+        versions=">=1.1",  # 1.0 does nothing without a mode
         at=(a["run_mode"],),
         always=True,
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
@@ -50,16 +51,12 @@ MINDFORMERS.add(
         a["run_mode"] == "export",
         message="run_mode export is gone; it must be train, finetune, eval or predict",
         why="the mode existed in 1.0 only",
-        upstream=_ENTRY,
-        versions=">=1.2",
     ),
     refuse(
         "run-mode-new",
         a["run_mode"] == "predict_with_train_model",
         message="run_mode predict_with_train_model does not exist before 2.1",
         why="the launcher refuses a mode that it does not know",
-        upstream=_ENTRY,
-        versions="<2.0",
     ),
     one_of(
         "context-mode",
@@ -67,28 +64,28 @@ MINDFORMERS.add(
         (0, 1, "GRAPH_MODE", "PYNATIVE_MODE"),
         message="context.mode is {context.mode}; it must be 0 (GRAPH_MODE) or 1 (PYNATIVE_MODE)",
         why="the context is validated at start",
-        upstream=at(VALIDATORS, 45, 45, 46),
-        versions=SINCE_TEMPLATE,
         fixes=(put(a["context.mode"], 0),),
     ),
     one_of(
         "parallel-mode",
         a["parallel.parallel_mode"],
         _MODES,
-        message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
+        message=(
+            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
+            "SEMI_AUTO_PARALLEL"
+        ),
         why="the mode is validated at start, even when use_parallel is off",
-        upstream=at(VALIDATORS, 55),
-        versions=">=1.5,<1.7",
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     one_of(
         "parallel-mode-new",
         a["parallel.parallel_mode"],
         (*_MODES, "MANUAL_PARALLEL"),
-        message="parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as SEMI_AUTO_PARALLEL",
+        message=(
+            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
+            "SEMI_AUTO_PARALLEL"
+        ),
         why="the mode is validated at start, even when use_parallel is off",
-        upstream=at(VALIDATORS, 55, 55, 56),
-        versions=">=1.7",
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     refuse(
@@ -100,52 +97,44 @@ MINDFORMERS.add(
         ),
         message="predict with use_past False cannot use flash attention",
         why="the validators refuse the pair at start",
-        upstream=at(VALIDATORS, 90, 90, 97),
-        versions=SINCE_TEMPLATE,
         at=(a["model.model_config.use_flash_attention"], a["model.model_config.use_past"]),
         fixes=(put(a["model.model_config.use_past"], True), put(a["model.model_config.use_flash_attention"], False)),
     ),
     refuse(
         "predict-jit-level-1",
         all_of(
-            predicting, any_of(a["context.jit_config.jit_level"] == "O1", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"))
+            predicting,
+            any_of(
+                a["context.jit_config.jit_level"] == "O1",
+                all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O1"),
+            ),
         ),
         message="jit_level O1 is not available in {run_mode} mode",
         why="the context refuses it",
-        upstream=at("mindformers/core/context/build_context.py", 171, 177, 464),
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
-        versions=SINCE_TEMPLATE,
     ),
     refuse(
         "predict-jit-level-2",
         all_of(
             predicting,
-            any_of(a["context.jit_config.jit_level"] == "O2", all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O2")),
-            ~any_of(a["context.jit_config.infer_boost"] == "off", all_of(a["context.jit_config.infer_boost"].is_none, a["context.infer_boost"] == "off")),
+            any_of(
+                a["context.jit_config.jit_level"] == "O2",
+                all_of(a["context.jit_config.jit_level"].is_none, a["context.jit_level"] == "O2"),
+            ),
+            ~any_of(
+                a["context.jit_config.infer_boost"] == "off",
+                all_of(a["context.jit_config.infer_boost"].is_none, a["context.infer_boost"] == "off"),
+            ),
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode",
         why="the context refuses the pair",
-        upstream=at("mindformers/core/context/build_context.py", 175, 181, 466),
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
-        versions=SINCE_TEMPLATE,
     ),
     refuse(
         "auto-trans-without-checkpoint",
         all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
         message="auto_trans_ckpt is on, but load_checkpoint is empty",
         why="there is nothing to transform; the trainer refuses to start",
-        upstream={**at(RUN, 1367, 1409, 1409, old=1348), "1.2.0": f"{RUN}:1308"},
-        versions=">=1.2,<2.0",
-        at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
-        fixes=(put(a["auto_trans_ckpt"], False),),
-    ),
-    refuse(
-        "auto-trans-without-checkpoint-new",
-        all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
-        message="auto_trans_ckpt is on, but load_checkpoint is empty",
-        why="there is nothing to transform; the trainer refuses to start",
-        upstream=f"{RUN}:1513",
-        versions=NEW,
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
         fixes=(put(a["auto_trans_ckpt"], False),),
     ),
@@ -156,12 +145,16 @@ MINDFORMERS.add(
             a["parallel.parallel_optimizer_config.optimizer_level"].is_in("level1", "level3"),
             a["parallel.parallel_optimizer_config.gradient_accumulation_shard"].given,
         ),
-        message="optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not go with gradient_accumulation_shard, whatever its value",
+        message=(
+            "optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not go with "
+            "gradient_accumulation_shard, whatever its value"
+        ),
         why="MindSpore takes the level as the whole answer and refuses both",
-        upstream=at("mindformers/core/context/parallel.py", 109, 104, 104),
-        at=(a["parallel.parallel_optimizer_config.gradient_accumulation_shard"], a["parallel.parallel_optimizer_config.optimizer_level"]),
+        at=(
+            a["parallel.parallel_optimizer_config.gradient_accumulation_shard"],
+            a["parallel.parallel_optimizer_config.optimizer_level"],
+        ),
         fixes=(drop(a["parallel.parallel_optimizer_config.gradient_accumulation_shard"]),),
-        versions=SINCE_TEMPLATE,
     ),
     refuse(
         "mcore-without-architectures",
@@ -173,8 +166,6 @@ MINDFORMERS.add(
         ),
         message="model_config has no architectures, and pretrained_model_dir names none",
         why="an mcore model is found by its architecture",
-        upstream="mindformers/tools/register/register.py:331",
-        versions=NEW,
         at=(a["model.model_config"],),
     ),
     refuse(
@@ -182,8 +173,6 @@ MINDFORMERS.add(
         all_of(a["use_parallel"], a["parallel.auto_pipeline"]),
         message="parallel.auto_pipeline is gone",
         why="the start refuses it",
-        upstream="mindformers/core/context/parallel.py:50",
-        versions=">=1.7",
         fixes=(drop(a["parallel.auto_pipeline"]),),
     ),
     refuse(
@@ -191,8 +180,6 @@ MINDFORMERS.add(
         all_of(any_of(a["checkpoint"], ~a["use_legacy_format"]), a["only_save_strategy"]),
         message="only_save_strategy does not go with a checkpoint section, or with use_legacy_format False",
         why="the section switches the legacy format off, which only_save_strategy needs",
-        upstream="mindformers/trainer/utils.py:816",
-        versions=NEW,
         at=(a["only_save_strategy"], a["checkpoint"]),
         fixes=(put(a["only_save_strategy"], False),),
     ),
@@ -201,8 +188,6 @@ MINDFORMERS.add(
         all_of(training, a["train_dataset.data_loader"].is_none),
         message="run_mode is {run_mode}, but train_dataset has no data_loader",
         why="the data loader is looked at before the network is built, and is not there",
-        upstream=at("mindformers/tools/check_rules.py", 230, 236, 260),
-        versions=SINCE_TEMPLATE,
         at=(a["train_dataset"], a["run_mode"]),
     ),
     *(
@@ -212,8 +197,6 @@ MINDFORMERS.add(
             low=1,
             message=f"checkpoint.{name} is {{checkpoint.{name}}}; it must be at least 1",
             why="the checkpoint section is validated before training",
-            upstream=f"mindformers/trainer/utils.py:{line}",
-            versions=NEW,
         )
         for name, line in (("save_max", 777), ("save_interleaved_steps", 779), ("reshard_worker_num", 781))
     ),
@@ -223,8 +206,6 @@ MINDFORMERS.add(
         data == 1,
         message="predict_with_train_model needs data_parallel 1, not {parallel_config.data_parallel}",
         why="the mode predicts one batch on all ranks",
-        upstream="mindformers/tools/check_rules.py:76",
-        versions=NEW,
         at=(data, a["run_mode"]),
         fixes=(put(data, 1),),
     ),
@@ -234,8 +215,6 @@ MINDFORMERS.add(
         a["parallel.full_batch"],
         message="predict_with_train_model needs full_batch True",
         why="the mode predicts one batch on all ranks",
-        upstream="mindformers/tools/check_rules.py:84",
-        versions=NEW,
         at=(a["parallel.full_batch"], a["run_mode"]),
     ),
 )

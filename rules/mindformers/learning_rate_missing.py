@@ -1,8 +1,9 @@
 """A learning-rate schedule is given no learning rate.
 
 ## What it does
-Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is given none, or null. The one in `optimizer` is not used
-where there is a schedule, and the template fills only a section that is left out as a whole.
+Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is given none, or null. The
+one in `optimizer` is not used where there is a schedule, and the template fills only a section that is left out as a
+whole.
 
 ## Why is this bad?
 The schedule is built without a rate, and the run dies when the first step is compiled.
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
+from preflight.dialects.mindformers.release_tables import read_at
 
 _SCHEDULES = frozenset(
     (
@@ -75,5 +77,5 @@ def check(job: Job) -> Iterator[Finding]:
         job.place(typed, kind),
         key=("lr_schedule",),
         fix=fix,
-        upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}",
+        upstream=f"{_FILE}:{_LINE.get(read_at(job.target.version), 502)}",
     )

@@ -1,9 +1,9 @@
 """A list or a form among the settings of an mcore network is one that its configuration refuses.
 
 ## What it does
-Checks, with `use_legacy: False`: with the schedule zero_bubble_v `recompute` as a list must have a row per virtual chunk; an
-attention window is two numbers of at least -1; `moe_layer_freq` is a number or a list of 0 and 1, one per layer; and every
-group of `grouped_lr_schedule` names its params in a list.
+Checks, with `use_legacy: False`: with the schedule zero_bubble_v `recompute` as a list must have a row per virtual
+chunk; an attention window is two numbers of at least -1; `moe_layer_freq` is a number or a list of 0 and 1, one per
+layer; and every group of `grouped_lr_schedule` names its params in a list.
 
 ## Why is this bad?
 The network's configuration refuses to be made, or the optimizer to be built, on every rank.

@@ -1,8 +1,9 @@
 """A size of an mcore network is no number.
 
 ## What it does
-Checks, with `use_legacy: False`, that the sizes of the network are whole numbers where they are written: not text, not null
-where there is no default to fall back to, not 0 for the heads and their width, and, to train, neither fractions nor below 1.
+Checks, with `use_legacy: False`, that the sizes of the network are whole numbers where they are written: not text, not
+null where there is no default to fall back to, not 0 for the heads and their width, and, to train, neither fractions
+nor below 1.
 
 ## Why is this bad?
 The network computes with them while it is built and dies of a TypeError or a division by zero, on every rank.
@@ -39,7 +40,8 @@ _DIVIDES = "mindformers/parallel_core/inference/utils.py:163"
 
 
 class _Size(NamedTuple):
-    """A size, and where a network dies of text or null: one that trains in 1.7, in 2.1, one that predicts in 2.1. null: it dies of null, too.
+    """A size, and where a network dies of text or null: one that trains in 1.7, in 2.1,
+    one that predicts in 2.1. null: it dies of null, too.
 
     zero: where they die of 0; "" where they do not. least: the smallest that one that trains can be built with.
     only: latent attention or experts alone have it.

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.namespace import TRAINING
-from preflight.dialects.mindformers.release_tables import Table, table
+from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.loaders.document import Entry, Node
 
 _FILE = "mindformers/tools/register/template.py"
@@ -80,7 +80,7 @@ def check(job: Job) -> Iterator[Finding]:
         yield Finding(
             "there is no model section, so there is nothing to train",
             tree.span._replace(end=tree.span.start),
-            upstream=_RUN[t.version],
+            upstream=_RUN[read_at(t.version)],
         )
 
 
@@ -143,8 +143,8 @@ def _lacking(name: str, entry: Entry, t: Table, place: str, fixable: bool) -> It
 
 def _trainer(name: str, node: Node, t: Table) -> Iterator[Finding]:
     kind = node.get("type")
-    if name == "trainer" and kind is not None and kind.value is None and t.version in _REGISTER:
-        place = f"mindformers/tools/register/register.py:{_REGISTER[t.version]}"
+    if name == "trainer" and kind is not None and kind.value is None and read_at(t.version) in _REGISTER:
+        place = f"mindformers/tools/register/register.py:{_REGISTER[read_at(t.version)]}"
         yield Finding("trainer.type is null; it must name the trainer", kind.span, key=(name, "type"), upstream=place)
 
 
@@ -153,4 +153,4 @@ def _has(node: Node, key: str) -> bool:
 
 
 def _place(name: str, *, mcore: bool, t: Table) -> str:
-    return f"{_FILE}:109" if name != "model" or not mcore or t.version != "2.1.0" else _RUN["2.1.0"]
+    return f"{_FILE}:109" if name != "model" or not mcore or read_at(t.version) != "2.1.0" else _RUN["2.1.0"]

@@ -1,7 +1,8 @@
 """Mappings are nested deeper than the framework reads.
 
 ## What it does
-Counts how deep mappings stand in mappings; lists end the count, as in the framework's own check. More than 10 is refused.
+Counts how deep mappings stand in mappings; lists end the count, as in the framework's own check. More than 10 is
+refused.
 
 ## Why is this bad?
 The file is refused before it is parsed, on every rank.
@@ -50,5 +51,6 @@ def _deepest(tree: Node) -> Node | None:
         node, depth = stack.pop()
         if node.kind == "mapping" and depth >= MAX_NESTING and node.entries:
             return node
-        stack += [(entry.value, depth + 1) for entry in reversed(node.entries) if entry.value.kind == "mapping"]
+        if node.value:
+            stack += [(entry.value, depth + 1) for entry in reversed(node.entries) if entry.value.kind == "mapping"]
     return None

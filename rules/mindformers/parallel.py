@@ -3,13 +3,7 @@
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
-    CHECKS,
-    CONFIG,
-    NEW,
-    SINCE_TEMPLATE,
-    TRAINER,
     a,
-    at,
     automatic,
     context,
     data,
@@ -40,20 +34,17 @@ MINDFORMERS.add(
         flash,
         message="context_parallel {parallel_config.context_parallel} needs use_flash_attention",
         why="context parallelism is built on flash attention only; refused before the network is built",
-        upstream=at(CHECKS, 180, 184, 208, old=157),
-        also=(f"{CONFIG}:2365",),
-        versions=">=1.3",
         at=(a["model.model_config.use_flash_attention"], context),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
     refuse(
         "ulysses-heads",
         all_of(semi, context > 1, algorithm == "ulysses_cp", groups.is_set, context * tensor > groups),
-        message="ulysses_cp spreads {shape.query_groups} key/value heads over context {parallel_config.context_parallel} "
-        "x tensor {parallel_config.model_parallel} = {ranks} ranks",
+        message=(
+            "ulysses_cp spreads {shape.query_groups} key/value heads over context "
+            "{parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks"
+        ),
         why="a head cannot be split; refused before the network is built",
-        upstream=at(CHECKS, 146, 140, 164),
-        versions=SINCE_TEMPLATE,
         at=(context, tensor),
         shows={"ranks": context * tensor},
         layout=True,
@@ -63,10 +54,11 @@ MINDFORMERS.add(
         a["parallel_config.ulysses_degree_in_cp"],
         context,
         when=all_of(context > 1, algorithm == "hybrid_cp"),
-        message="ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel {parallel_config.context_parallel}",
+        message=(
+            "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel "
+            "{parallel_config.context_parallel}"
+        ),
         why="the ranks of a context group form a grid of Ulysses and ring ranks",
-        upstream=at(_TF, 641, 618, 613),
-        versions=SINCE_TEMPLATE,
         at=(a["parallel_config.ulysses_degree_in_cp"], context),
         layout=True,
     ),
@@ -74,29 +66,28 @@ MINDFORMERS.add(
         "context-parallel-algorithm",
         algorithm,
         ("colossalai_cp", "ulysses_cp", "hybrid_cp"),
-        message="context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, ulysses_cp or hybrid_cp",
+        message=(
+            "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, "
+            "ulysses_cp or hybrid_cp"
+        ),
         why="the algorithm is looked up by name when the parallel config is made, whatever context_parallel is",
-        upstream=at(_TF, 600, 577, 572),
-        also=("mindformers/parallel_core/transformer_config_utils.py:85",),
-        versions=SINCE_TEMPLATE,
         fixes=(put(algorithm, "colossalai_cp"),),
     ),
     one_of(
         "context-parallel-algorithm-old",
         algorithm,
         ("colossalai_cp", "ulysses_cp", "hybird_cp"),
-        message="context_parallel_algo is {parallel_config.context_parallel_algo}; this release knows colossalai_cp, ulysses_cp and hybird_cp (so spelled)",
+        message=(
+            "context_parallel_algo is {parallel_config.context_parallel_algo}; this release knows colossalai_cp, "
+            "ulysses_cp and hybird_cp (so spelled)"
+        ),
         why="the algorithm is looked up by name when the parallel config is made",
-        upstream=f"{_TF}:365",
-        versions=">=1.3,<1.5",
     ),
     refuse(
         "mcore-hybrid-context",
         all_of(mcore, algorithm == "hybrid_cp", training),
         message="context_parallel_algo hybrid_cp is not available for mcore models in 1.7",
         why="the conversion to a transformer config refuses it",
-        upstream="mindformers/parallel_core/transformer_config_utils.py:80",
-        versions=">=1.7,<2.0",
         fixes=(put(algorithm, "ulysses_cp"),),
     ),
     refuse(
@@ -104,8 +95,6 @@ MINDFORMERS.add(
         all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
         why="the schedule interleaves the parts of a sequence; refused before the network is built",
-        upstream=at(CHECKS, 196, 202, 226),
-        versions=SINCE_TEMPLATE,
         at=(scheduler, splits),
         fixes=(put(scheduler, "seqpipe"),),
     ),
@@ -114,18 +103,21 @@ MINDFORMERS.add(
         all_of(pipeline > 1, splits > 1, a["recompute_config.recompute"], training),
         message="seq_split_num {parallel_config.seq_split_num} does not go with full recomputation",
         why="the sequence pipeline cannot recompute whole layers; refused when the network is wrapped",
-        upstream=at(TRAINER, 500, 508, 522),
-        versions=SINCE_TEMPLATE,
         at=(a["recompute_config.recompute"], splits),
         fixes=(put(a["recompute_config.recompute"], False),),
     ),
     refuse(
         "sequence-pipeline-per-token-loss",
-        all_of(legacy, pipeline > 1, splits > 1, ~a["recompute_config.recompute"], a["runner_wrapper.calculate_per_token_loss"], training),
+        all_of(
+            legacy,
+            pipeline > 1,
+            splits > 1,
+            ~a["recompute_config.recompute"],
+            a["runner_wrapper.calculate_per_token_loss"],
+            training,
+        ),
         message="seq_split_num {parallel_config.seq_split_num} does not go with calculate_per_token_loss",
         why="refused when the network is wrapped",
-        upstream=at(TRAINER, 504, 512, 526),
-        versions=SINCE_TEMPLATE,
         at=(a["runner_wrapper.calculate_per_token_loss"], splits),
     ),
     refuse(
@@ -133,8 +125,6 @@ MINDFORMERS.add(
         all_of(mcore, pipeline > 1, splits > 1, ~a["recompute_config.recompute"], training),
         message="seq_split_num {parallel_config.seq_split_num} is not available for mcore models",
         why="refused when the network is wrapped",
-        upstream={"1.7.0": f"{TRAINER}:544", "2.1.0": f"{TRAINER}:558"},
-        versions=">=1.7",
         fixes=(put(splits, 1),),
     ),
     refuse(
@@ -142,18 +132,17 @@ MINDFORMERS.add(
         all_of(mcore, a["micro_batch_interleave_num"] > 1, training),
         message="micro_batch_interleave_num {micro_batch_interleave_num} is not available for mcore models",
         why="refused when the network is wrapped",
-        upstream={"1.7.0": f"{TRAINER}:531", "2.1.0": f"{TRAINER}:545"},
-        versions=">=1.7",
         fixes=(put(a["micro_batch_interleave_num"], 1),),
     ),
     requires(
         "fine-grain-interleave",
         all_of(legacy, a["model.model_config.fine_grain_interleave"] > 1, ~(context > 1)),
         sequence_parallel,
-        message="fine_grain_interleave {model.model_config.fine_grain_interleave} needs use_seq_parallel or context_parallel",
+        message=(
+            "fine_grain_interleave {model.model_config.fine_grain_interleave} needs use_seq_parallel or "
+            "context_parallel"
+        ),
         why="the interleaved layer is built on sequence parallelism",
-        upstream=at(CHECKS, 313, 309, 333, old=254),
-        versions=">=1.3",
         at=(a["model.model_config.fine_grain_interleave"], sequence_parallel),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -162,8 +151,6 @@ MINDFORMERS.add(
         all_of(a["run_mode"] == "eval", pipeline > 1),
         message="pipeline_stage {parallel_config.pipeline_stage} is for training only, run_mode is eval",
         why="refused before the network is built",
-        upstream=at(CHECKS, 115, 109, 133, old=111),
-        versions=">=1.3",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -172,42 +159,59 @@ MINDFORMERS.add(
         "serving-batch",
         data,
         a["model.model_config.batch_size"],
-        when=all_of(predicting, a["use_parallel"], a["trainer.type"] == "CausalLanguageModelingTrainer", a["model.model_config.batch_size"].is_set),
-        message="model_config.batch_size {model.model_config.batch_size} does not divide over data_parallel {parallel_config.data_parallel}",
+        when=all_of(
+            predicting,
+            a["use_parallel"],
+            a["trainer.type"] == "CausalLanguageModelingTrainer",
+            a["model.model_config.batch_size"].is_set,
+        ),
+        message=(
+            "model_config.batch_size {model.model_config.batch_size} does not divide over data_parallel "
+            "{parallel_config.data_parallel}"
+        ),
         why="every data-parallel rank predicts the same number of samples",
-        upstream=at(CHECKS, 99, 93, 117, old=95),
-        versions=">=1.3",
         at=(a["model.model_config.batch_size"], data),
         layout=True,
     ),
     refuse(
         "stages-without-mode",
-        all_of(legacy, a["use_parallel"], ~automatic, a["parallel_config.pipeline_stage"].written > 1, a["shape.family"] == "llama"),
+        all_of(
+            legacy,
+            a["use_parallel"],
+            ~automatic,
+            a["parallel_config.pipeline_stage"].written > 1,
+            a["shape.family"] == "llama",
+        ),
         message="pipeline_stage {stages} needs parallel_mode 1 or 2; this mode resets it to 1, but not everywhere",
         why="the two places that hold the number of stages disagree, and the network refuses to be built",
-        upstream=at("mindformers/modules/transformer/op_parallel_config.py", 313, 318),
-        versions=SINCE_TEMPLATE,
         at=(a["parallel.parallel_mode"], pipeline),
         shows={"stages": a["parallel_config.pipeline_stage"].written},
     ),
     refuse(
         "mcore-mode",
         all_of(mcore, a["use_parallel"], ~automatic, training, a["world_size"] > 1),
-        message="mcore models train in parallel_mode 1 or 2 only; this mode resets every degree to 1, which does not make {world_size} devices",
+        message=(
+            "mcore models train in parallel_mode 1 or 2 only; this mode resets every degree to 1, "
+            "which does not make {world_size} devices"
+        ),
         why="the process groups of the reset degrees do not fill the devices",
-        upstream="mindformers/parallel_core/inference/parallel_state.py:259",
-        versions=NEW,
         at=(a["parallel.parallel_mode"],),
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     refuse(
         "serving-devices",
-        all_of(predicting, a["use_parallel"], a["parallel_mode"] == "stand_alone", data * tensor * pipeline != a["world_size"]),
-        message="data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline {parallel_config.pipeline_stage} = {ranks} ranks "
-        "are not the {world_size} devices; in this mode context_parallel does not count",
+        all_of(
+            predicting,
+            a["use_parallel"],
+            a["parallel_mode"] == "stand_alone",
+            data * tensor * pipeline != a["world_size"],
+        ),
+        message=(
+            "data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline "
+            "{parallel_config.pipeline_stage} = {ranks} ranks are not the {world_size} devices; in this mode "
+            "context_parallel does not count"
+        ),
         why="the process groups of a served model must fill the devices; refused before anything is loaded",
-        upstream="mindformers/parallel_core/inference/parallel_state.py:259",
-        versions=NEW,
         at=(tensor, data, pipeline),
         shows={"ranks": data * tensor * pipeline},
         layout=True,
@@ -217,8 +221,6 @@ MINDFORMERS.add(
         all_of(mcore, scheduler == "zero_bubble_v", a["model.model_config.pp_interleave_num"] != 2, training),
         message="zero_bubble_v needs pp_interleave_num 2, not {model.model_config.pp_interleave_num}",
         why="the V-shaped schedule gives every stage two chunks",
-        upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:680", "2.1.0": "mindformers/parallel_core/transformer_config.py:2690"},
-        versions=">=1.7",
         at=(a["model.model_config.pp_interleave_num"], scheduler),
         fixes=(put(a["model.model_config.pp_interleave_num"], 2),),
     ),
@@ -227,18 +229,17 @@ MINDFORMERS.add(
         all_of(mcore, scheduler == "zero_bubble_v", pipeline < 2, training),
         message="zero_bubble_v needs at least 2 pipeline stages, not {parallel_config.pipeline_stage}",
         why="there is no bubble to fill without a pipeline",
-        upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:684", "2.1.0": "mindformers/parallel_core/transformer_config.py:2694"},
-        versions=">=1.7",
         at=(scheduler, pipeline),
         layout=True,
     ),
     refuse(
         "zero-bubble-micro-batches",
         all_of(mcore, scheduler == "zero_bubble_v", micro < pipeline * 2, training),
-        message="zero_bubble_v needs {needed} micro-batches for {parallel_config.pipeline_stage} stages, not {parallel_config.micro_batch_num}",
+        message=(
+            "zero_bubble_v needs {needed} micro-batches for {parallel_config.pipeline_stage} stages, "
+            "not {parallel_config.micro_batch_num}"
+        ),
         why="every stage has two chunks to fill",
-        upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:688", "2.1.0": "mindformers/parallel_core/transformer_config.py:2698"},
-        versions=">=1.7",
         at=(micro, pipeline),
         shows={"needed": pipeline * 2},
         fixes=(put(micro, pipeline * 2),),

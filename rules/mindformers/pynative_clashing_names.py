@@ -2,8 +2,8 @@
 
 ## What it does
 Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
-mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The model's own
-class counts, too: what it calls num_hidden_layers has a value even where the file only says num_layers.
+mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The model's
+own class counts, too: what it calls num_hidden_layers has a value even where the file only says num_layers.
 
 ## Why is this bad?
 The conversion of the config refuses it, before the network is made.
@@ -14,8 +14,8 @@ Use instead:
     model: {num_key_value_heads: 8}
 
 ## Fix safety
-Unsafe: it cannot be known which of the two was meant. Safe where a setting only gets the name that the model's class has
-for it.
+Unsafe: it cannot be known which of the two was meant. Safe where a setting only gets the name that the model's class
+has for it.
 
 ## References
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, ConfigLogHandler.check_and_raise

@@ -1,8 +1,8 @@
 """A top-level section or a key of the model is read by nobody.
 
 ## What it does
-The top level of a pynative config and its `model` section accept every name. Finds top-level names that pynative does not read: misspelt sections,
-and sections of the older graph mode left behind; and misspelt keys of `model`.
+The top level of a pynative config and its `model` section accept every name. Finds top-level names that pynative does
+not read: misspelt sections, and sections of the older graph mode left behind; and misspelt keys of `model`.
 
 ## Why is this bad?
 Nothing is said (or one line in the log): `paralellism:` leaves every parallel degree at its default, and the run trains

@@ -1,4 +1,5 @@
-"""What a pynative run that predicts over a pipeline refuses: schedules and swapping that are made for a backward pass."""
+"""What a pynative run that predicts over a pipeline refuses:
+schedules and swapping that are made for a backward pass."""
 
 from preflight.dialects.mindformers.pynative_names import names
 from preflight.lint.expressions import Handles, all_of
@@ -14,9 +15,11 @@ PYNATIVE.add(
     refuse(
         "inference-interleave",
         all_of(piped, a["parallelism.pipeline_parallel_interleave_num"] > 1),
-        message="prediction over a pipeline needs pipeline_parallel_interleave_num 1, not {parallelism.pipeline_parallel_interleave_num}",
+        message=(
+            "prediction over a pipeline needs pipeline_parallel_interleave_num 1, "
+            "not {parallelism.pipeline_parallel_interleave_num}"
+        ),
         why=WHY,
-        upstream=f"{TRAINER}:1133",
         at=(a["parallelism.pipeline_parallel_interleave_num"], a["run_mode"]),
         fixes=(put(a["parallelism.pipeline_parallel_interleave_num"], 1),),
     ),
@@ -25,7 +28,6 @@ PYNATIVE.add(
         all_of(piped, a["parallelism.pipeline_parallel_overlap_b_f"]),
         message="prediction over a pipeline does not go with pipeline_parallel_overlap_b_f",
         why=WHY,
-        upstream=f"{TRAINER}:1138",
         at=(a["parallelism.pipeline_parallel_overlap_b_f"], a["run_mode"]),
         fixes=(put(a["parallelism.pipeline_parallel_overlap_b_f"], False),),
     ),
@@ -34,7 +36,6 @@ PYNATIVE.add(
         all_of(piped, a["swap.enable"]),
         message="prediction over a pipeline does not go with swap.enable",
         why=WHY,
-        upstream=f"{TRAINER}:1143",
         at=(a["swap.enable"], a["run_mode"]),
         fixes=(put(a["swap.enable"], False),),
     ),

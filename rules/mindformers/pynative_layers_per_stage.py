@@ -149,7 +149,10 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
                 else Message("layer {low} comes again or out of order", low=low)
             )
             message = Message(
-                "{what}: the stages do not hold each of the {layers} layers once, in order, and the model silently trains like that",
+                (
+                    "{what}: the stages do not hold each of the {layers} layers once, in order, and the model "
+                    "silently trains like that"
+                ),
                 what=what,
                 layers=layers,
             )

@@ -47,7 +47,10 @@ LAYERS = {
     ),
     "qwen3": (*_LINEAR, "linear_qkv"),
 }
-_PATH = "model decoder layers mtp transformer_layer self_attention core_attention mlp shared_experts indexer compressor router"
+_PATH = (
+    "model decoder layers mtp transformer_layer self_attention core_attention mlp shared_experts indexer "
+    "compressor router"
+)
 
 
 @rule(severity=Severity.ERROR, frameworks=("pynative",))

@@ -21,18 +21,21 @@ PYNATIVE.add(
     refuse(
         "shard-changed",
         all_of(shard.written > 1, shard.written != shard),
-        message="data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}",
+        message=(
+            "data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}"
+        ),
         why="replicas are data parallel / shard, rounded down, and the shard is computed back from them",
-        upstream=f"{TRAINER}:586",
         shows={"wish": shard.written},
         severity=Severity.WARNING,
     ),
     refuse(
         "micro-batches-overwritten",
         all_of(pipeline > 1, batch.given, batch.written != a["micro_batches"]),
-        message="pipeline_parallel_microbatch_size {written} is overwritten by {micro_batches}, which the batch sizes decide",
+        message=(
+            "pipeline_parallel_microbatch_size {written} is overwritten by {micro_batches}, which the batch "
+            "sizes decide"
+        ),
         why="micro-batches are global_batch_size / (data parallel x local_batch_size)",
-        upstream=f"{TRAINER}:622",
         at=(batch,),
         shows={"written": batch.written},
         fixes=(drop(batch, safety=Safety.SAFE),),
@@ -43,9 +46,11 @@ PYNATIVE.add(
         (pipeline > 1)
         & (a["schedule"] == "interleaved_1f1b")
         & a["parallelism.pipeline_parallel_schedule"].is_in("1f1b", "1F1B"),
-        message="the schedule 1f1b becomes interleaved_1f1b: a stage has {parallelism.pipeline_parallel_interleave_num} chunks",
+        message=(
+            "the schedule 1f1b becomes interleaved_1f1b: a stage has "
+            "{parallelism.pipeline_parallel_interleave_num} chunks"
+        ),
         why="1f1b knows only one chunk a stage; the name is changed without a word",
-        upstream=f"{PIPELINE}:315",
         at=(a["parallelism.pipeline_parallel_schedule"],),
         fixes=(put(a["parallelism.pipeline_parallel_schedule"], "interleaved_1f1b", safety=Safety.SAFE),),
         severity=Severity.NOTE,
@@ -53,9 +58,11 @@ PYNATIVE.add(
     refuse(
         "chunks-without-pipeline",
         (pipeline == 1) & (a["parallelism.pipeline_parallel_interleave_num"] > 1),
-        message="pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with one stage",
+        message=(
+            "pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with "
+            "one stage"
+        ),
         why="there is no pipeline to interleave",
-        upstream="mindformers/pynative/base_models/gpt/parallelize.py:2272",
         at=(a["parallelism.pipeline_parallel_interleave_num"],),
         severity=Severity.WARNING,
     ),
@@ -64,7 +71,6 @@ PYNATIVE.add(
         (pipeline > 1) & (overlap == YES) & any_of(a["net.num_moe_experts"].is_none, a["net.num_moe_experts"] == 0),
         message="pipeline_parallel_overlap_b_f is turned off: the model has no experts",
         why="there is no expert communication to overlap",
-        upstream=f"{PIPELINE}:411",
         at=(overlap,),
         severity=Severity.WARNING,
     ),
@@ -73,7 +79,6 @@ PYNATIVE.add(
         (pipeline > 1) & (split == YES) & (overlap == False),
         message="pipeline_parallel_enable_dxdw_split is turned off: it needs pipeline_parallel_overlap_b_f",
         why="the split gradients are only used to fill the overlap",
-        upstream=f"{PIPELINE}:420",
         at=(split, overlap),
         fixes=(put(overlap),),
         severity=Severity.WARNING,
@@ -84,7 +89,6 @@ PYNATIVE.add(
             (tensor == 1) & (a[f"parallelism.{name}"] == YES),
             message=Message("{name} has no effect with tensor_parallel 1", name=name),
             why="it changes how tensor-parallel ranks communicate",
-            upstream=place,
             at=(a[f"parallelism.{name}"],),
             severity=Severity.WARNING,
         )
@@ -98,7 +102,6 @@ PYNATIVE.add(
         (a["recompute.mode"] == "None") & a["recompute.exclude_op"].is_set,
         message="recompute.exclude_op has no effect while recompute.mode is None",
         why="nothing is recomputed that could be excluded",
-        upstream="mindformers/pynative/distributed/activation_checkpoint.py:186",
         at=(a["recompute.exclude_op"], a["recompute.mode"]),
         severity=Severity.WARNING,
     ),
@@ -107,7 +110,6 @@ PYNATIVE.add(
         (a["recompute.mode"] == "full") & a["recompute.select_module"].is_set,
         message="recompute.select_module has no effect while recompute.mode is full",
         why="whole layers are recomputed",
-        upstream="mindformers/pynative/distributed/activation_checkpoint.py:281",
         at=(a["recompute.select_module"], a["recompute.mode"]),
         severity=Severity.WARNING,
     ),
@@ -117,7 +119,6 @@ PYNATIVE.add(
         & any_of(a["recompute.full_recompute_layer"].is_set, a["recompute.select_module"].is_set),
         message="the layers to recompute have no effect: recompute.mode is None",
         why="the mode turns recomputation on",
-        upstream="mindformers/pynative/distributed/activation_checkpoint.py:168",
         at=(a["recompute.full_recompute_layer"], a["recompute.select_module"], a["recompute.mode"]),
         severity=Severity.WARNING,
     ),
@@ -127,7 +128,6 @@ PYNATIVE.add(
         & any_of(a["parallelism.expert_parallel"] > 1, a["recompute.mode"] != "None", a["swap.enable"] == YES),
         message="on one device expert_parallel, recompute and swap have no effect",
         why="they are applied together with the parallel layout, and one device has none",
-        upstream=f"{TRAINER}:280",
         severity=Severity.WARNING,
     ),
 )

@@ -2,8 +2,8 @@
 
 ## What it does
 For AdamW: `betas` must be two floats in [0, 1), `eps` and `weight_decay` floats: an integer such as `weight_decay: 0`
-is refused. For Muon: flat `ns_coefficients` must be three numbers, memory budgets positive numbers, `adamw_betas` a list of
-two, and every pattern of `adamw_include` text.
+is refused. For Muon: flat `ns_coefficients` must be three numbers, memory budgets positive numbers, `adamw_betas` a
+list of two, and every pattern of `adamw_include` text.
 
 ## Why is this bad?
 The file loads, the model is built and sharded, and then the optimizer raises on every rank.

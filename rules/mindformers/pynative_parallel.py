@@ -11,10 +11,15 @@ PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 TRAINER = "mindformers/pynative/trainer/trainer.py"
 DEGREES = (
-    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel {parallelism.context_parallel} must all be at least 1"
+    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel "
+    "{parallelism.context_parallel} must all be at least 1"
 )
 many = a["distributed"]
-shard, context, tensor = a["parallelism.data_parallel_shard"], a["parallelism.context_parallel"], a["parallelism.tensor_parallel"]
+shard, context, tensor = (
+    a["parallelism.data_parallel_shard"],
+    a["parallelism.context_parallel"],
+    a["parallelism.tensor_parallel"],
+)
 pipeline, expert = a["parallelism.pipeline_parallel"], a["parallelism.expert_parallel"]
 sparse = a["net.experimental_attention_variant"].is_in("dsa", "dsv4_hybrid")
 
@@ -24,21 +29,18 @@ PYNATIVE.add(
         any_of(tensor == 0, pipeline == 0, context == 0),
         message=DEGREES,
         why="the trainer divides the devices by their product",
-        upstream=f"{TRAINER}:571",
     ),
     refuse(
         "degree-negative",
         any_of(tensor < 0, pipeline < 0, context < 0),
         message=DEGREES,
         why="data parallel comes out negative or the mesh cannot be built",
-        upstream=f"{TRAINER}:575",
     ),
     refuse(
         "expert-degree",
         many & (expert < 1),
         message="expert_parallel is {parallelism.expert_parallel}; it must be at least 1",
         why="the mesh cannot be built",
-        upstream=f"{DIMS}:113",
         at=(expert,),
         fixes=(put(expert, 1),),
     ),
@@ -47,17 +49,20 @@ PYNATIVE.add(
         a["parallelism.data_parallel_shard"].written == 0,
         message="data_parallel_shard is 0; -1 shards over all of data parallel",
         why="the trainer divides by it",
-        upstream=f"{TRAINER}:584",
         fixes=(put(shard, -1),),
     ),
     refuse(
         "dense-shard",
         many
         & a["parallelism.dense_fsdp_shard_size"].is_set
-        & any_of(a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0),
-        message="dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP shard x context parallel",
+        & any_of(
+            a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0
+        ),
+        message=(
+            "dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP "
+            "shard x context parallel"
+        ),
         why="the mesh of the dense weights cannot be built",
-        upstream=f"{DIMS}:465",
         at=(a["parallelism.dense_fsdp_shard_size"],),
         shows={"domain": shard * context},
         layout=True,
@@ -67,15 +72,19 @@ PYNATIVE.add(
         many & (pipeline > 1) & ~a["schedule"].is_in("1f1b", "interleaved_1f1b", "gpipe"),
         message="the schedule {parallelism.pipeline_parallel_schedule} is none of 1f1b, interleaved_1f1b and gpipe",
         why="no schedule of that name is registered when the stages are built",
-        upstream=f"{PIPELINE}:347",
         at=(a["parallelism.pipeline_parallel_schedule"],),
     ),
     refuse(
         "interleaved-without-chunks",
-        many & (pipeline > 1) & (a["schedule"] == "interleaved_1f1b") & (a["parallelism.pipeline_parallel_interleave_num"] <= 1),
-        message="interleaved_1f1b needs pipeline_parallel_interleave_num above 1, it is {parallelism.pipeline_parallel_interleave_num}",
+        many
+        & (pipeline > 1)
+        & (a["schedule"] == "interleaved_1f1b")
+        & (a["parallelism.pipeline_parallel_interleave_num"] <= 1),
+        message=(
+            "interleaved_1f1b needs pipeline_parallel_interleave_num above 1, "
+            "it is {parallelism.pipeline_parallel_interleave_num}"
+        ),
         why="the schedule is refused when the stages are built",
-        upstream=f"{PIPELINE}:399",
         at=(
             a["parallelism.pipeline_parallel_schedule"],
             a["parallelism.pipeline_parallel_interleave_num"],
@@ -85,9 +94,11 @@ PYNATIVE.add(
     refuse(
         "pipeline-model",
         many & (pipeline > 1) & (a["model.model_type"] == "qwen3"),
-        message="pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot be built in parts",
+        message=(
+            "pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot "
+            "be built in parts"
+        ),
         why="building the first stage raises TypeError",
-        upstream=f"{PIPELINE}:259",
         at=(pipeline, a["model.model_type"]),
         layout=True,
     ),
@@ -96,9 +107,11 @@ PYNATIVE.add(
         a["parallelism.moe_token_dispatcher_type"],
         ("alltoall", "alltoall_deredundancy"),
         when=all_of(many, expert > 1, a["net.num_moe_experts"].is_set),
-        message="moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor alltoall_deredundancy",
+        message=(
+            "moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor "
+            "alltoall_deredundancy"
+        ),
         why="refused when the experts are sharded; mind the spelling, graph mode writes deredundency",
-        upstream=f"{GPT}:1212",
         at=(a["parallelism.moe_token_dispatcher_type"],),
     ),
     refuse(
@@ -106,7 +119,6 @@ PYNATIVE.add(
         many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,
         message="tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank in latent attention",
         why="without query compression the full sequence of queries cannot be formed",
-        upstream=f"{GPT}:995",
         at=(a["net.q_lora_rank"], tensor),
         layout=True,
     ),
@@ -115,9 +127,10 @@ PYNATIVE.add(
         tensor,
         a["net.num_query_groups"],
         when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),
-        message="{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks",
+        message=(
+            "{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks"
+        ),
         why="every rank owns whole groups of the fused projection; they are not copied",
-        upstream=f"{GPT}:1001",
         at=(tensor, a["net.num_query_groups"]),
         layout=True,
         after=("heads-not-divisible",),
@@ -127,18 +140,22 @@ PYNATIVE.add(
         tensor,
         a["net.num_attention_heads"] * a["net.v_head_dim"],
         when=all_of(many, tensor > 1, a["net.experimental_attention_variant"] == "dsv4_hybrid"),
-        message="the query projection of {net.num_attention_heads} heads x {net.v_head_dim} does not divide over {parallelism.tensor_parallel} ranks",
+        message=(
+            "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} does not divide over "
+            "{parallelism.tensor_parallel} ranks"
+        ),
         why="hybrid attention splits the projection, not its heads; refused when the layers are sharded",
-        upstream=f"{GPT}:842",
         at=(tensor, a["net.num_attention_heads"]),
         layout=True,
     ),
     refuse(
         "global-aux-loss",
-        many & (tensor > 1) & (a["net.moe_router_load_balancing_type"] == "global_aux_loss") & a["net.num_moe_experts"].is_set,
+        many
+        & (tensor > 1)
+        & (a["net.moe_router_load_balancing_type"] == "global_aux_loss")
+        & a["net.num_moe_experts"].is_set,
         message="global_aux_loss does not work with tensor_parallel {parallelism.tensor_parallel}",
         why="the router would balance over sequence shards; not implemented",
-        upstream=f"{GPT}:1046",
         at=(
             a["net.moe_router_load_balancing_type"],
             tensor,
@@ -149,9 +166,11 @@ PYNATIVE.add(
         a["parallelism.reshard_after_forward_policy"],
         ("always", "never", "default"),
         when=many,
-        message="reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, never and default",
+        message=(
+            "reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, "
+            "never and default"
+        ),
         why="refused when FSDP is applied",
-        upstream="mindformers/pynative/distributed/fsdp.py:71",
         at=(a["parallelism.reshard_after_forward_policy"],),
     ),
     refuse(
@@ -159,7 +178,6 @@ PYNATIVE.add(
         many & (a["swap.enable"] == True) & (pipeline > 1),
         message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
         why="refused when recomputation is set up",
-        upstream="mindformers/pynative/distributed/activation_checkpoint.py:1222",
         fixes=(put(a["swap.enable"], False),),
     ),
 )

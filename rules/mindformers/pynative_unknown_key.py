@@ -1,8 +1,8 @@
 """A key of a closed section is not one that pynative knows.
 
 ## What it does
-Compares the keys of the closed sections of a pynative config (training, parallelism, checkpoint, train_dataset, context,
-recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with what MindFormers 2.1 knows.
+Compares the keys of the closed sections of a pynative config (training, parallelism, checkpoint, train_dataset,
+context, recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with what MindFormers 2.1 knows.
 
 ## Why is this bad?
 The file is refused while it is loaded.

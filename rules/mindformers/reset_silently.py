@@ -51,7 +51,9 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _together(job: Job, switches: list[Switch]) -> Finding:
     values = [job.arguments.given(switch.name) for switch in switches]
-    names = tuple(Message("{name} {before}", name=switch.name.rpartition(".")[2], before=switch.before) for switch in switches)
+    names = tuple(
+        Message("{name} {before}", name=switch.name.rpartition(".")[2], before=switch.before) for switch in switches
+    )
     related = tuple(
         Related(value.setting.span) for value in values[1:] if value is not None and value.setting is not None
     )

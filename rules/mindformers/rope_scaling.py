@@ -1,12 +1,14 @@
 """The scaling of rotary positions of an mcore network is one that it cannot be built with, or none at all.
 
 ## What it does
-Checks, with `use_legacy: False` in training, the mapping `rope_scaling`: it needs a `factor`, its numbers must be numbers, and its type
-decides how positions are made. Type yarn, there or as `position_embedding_type`, needs latent attention. Any type but yarn and rope
-is taken, and the network has no rotary positions then. So it is, in 1.7, with a `position_embedding_type` that does not exist.
+Checks, with `use_legacy: False` in training, the mapping `rope_scaling`: it needs a `factor`, its numbers must be
+numbers, and its type decides how positions are made. Type yarn, there or as `position_embedding_type`, needs latent
+attention. Any type but yarn and rope is taken, and the network has no rotary positions then. So it is, in 1.7, with a
+`position_embedding_type` that does not exist.
 
 ## Why is this bad?
-The network refuses to be built on every rank. Without rotary positions it is built and trained, blind to the order of the tokens.
+The network refuses to be built on every rank. Without rotary positions it is built and trained, blind to the order of
+the tokens.
 
 ## Example
     model: {model_config: {model_type: deepseek_v3, rope_scaling: {type: yarn, factor: "40"}}}
@@ -18,7 +20,8 @@ Use instead:
 ## References
 MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:655; 2.1.0, :2595, TransformerConfig.__post_init__
 MindFormers v1.7.0, mindformers/parallel_core/training_graph/base_models/gpt/gpt_model.py:288; 2.1.0, :298, GPTModel
-MindFormers 2.1.0, mindformers/parallel_core/training_graph/base_models/common/embeddings/yarn_rotary_pos_embedding.py:139
+MindFormers 2.1.0,
+mindformers/parallel_core/training_graph/base_models/common/embeddings/yarn_rotary_pos_embedding.py:139
 """
 
 from collections.abc import Iterator
@@ -52,7 +55,12 @@ def check(job: Job) -> Iterator[Finding]:
     if a.get("kind").raw != "mcore" or not scaling.known or not matches(job.target.version, ">=1.7"):
         return
     if a.get("training").raw is not True:
-        if matches(job.target.version, ">=2") and scaling.written and isinstance(scaling.raw, dict) and "factor" not in scaling.raw:
+        if (
+            matches(job.target.version, ">=2")
+            and scaling.written
+            and isinstance(scaling.raw, dict)
+            and "factor" not in scaling.raw
+        ):
             yield Finding("rope_scaling has no factor", job.place(scaling), key=scaling.key, upstream=f"{_CONFIG}:2598")
         return
     if isinstance(scaling.raw, dict):
@@ -68,12 +76,22 @@ def _scaling(job: Job, scaling: Value, raw: dict[str, object]) -> Iterator[Findi
     new = matches(job.target.version, ">=2")
     kind = raw.get("type") or raw.get("rope_type")
     if "factor" not in raw:
-        yield Finding("rope_scaling has no factor", job.place(scaling), key=scaling.key, upstream=f"{_CONFIG}:{2598 if new else 658}")
+        yield Finding(
+            "rope_scaling has no factor",
+            job.place(scaling),
+            key=scaling.key,
+            upstream=f"{_CONFIG}:{2598 if new else 658}",
+        )
     elif kind == "yarn":
         yield from _latent(job, scaling)
         yield from _numbers(job, scaling, raw, new=new)
     elif kind not in ("rope", *_NONE):
-        yield _blind(job, scaling, Message("rope_scaling of type {kind}", kind=kind) if kind is not None else "rope_scaling without type", _BUILT)
+        yield _blind(
+            job,
+            scaling,
+            Message("rope_scaling of type {kind}", kind=kind) if kind is not None else "rope_scaling without type",
+            _BUILT,
+        )
 
 
 def _latent(job: Job, value: Value) -> Iterator[Finding]:
@@ -83,7 +101,10 @@ def _latent(job: Job, value: Value) -> Iterator[Finding]:
     if said is not None and known is not None and known.config and not known.latent:
         place = f"{_GPT}:{320 if matches(job.target.version, '>=2') else 310}"
         yield Finding(
-            Message("positions of type yarn need latent attention, which {said} does not have", said=said.raw), job.place(value), key=value.key, upstream=place
+            Message("positions of type yarn need latent attention, which {said} does not have", said=said.raw),
+            job.place(value),
+            key=value.key,
+            upstream=place,
         )
 
 
@@ -92,7 +113,13 @@ def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> 
         own = job.arguments.given(".".join((*map(str, scaling.key), name)))
         place, key = job.place(own, scaling), (*scaling.key, name)
         if name in _NUMBERS and not _fits(name, given):
-            shown = "null" if given is None else Message("the text {given!r}", given=given) if isinstance(given, str) else given
+            shown = (
+                "null"
+                if given is None
+                else Message("the text {given!r}", given=given)
+                if isinstance(given, str)
+                else given
+            )
             words = "a number above 0" if name in _ABOVE else "a number"
             yield Finding(
                 Message("rope_scaling.{name} is {shown}; it must be {words}", name=name, shown=shown, words=words),
@@ -100,8 +127,16 @@ def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> 
                 key=key,
                 upstream=f"{_YARN}:{_NUMBERS[name][int(new)]}",
             )
-        elif name not in _NUMBERS and (near := nearest(name, [known for known in _NUMBERS if known not in raw], 0.75)) is not None:
-            yield Finding(Message("nothing reads rope_scaling.{name}; did you mean {near!r}?", name=name, near=near), place, key=key, severity=Severity.WARNING)
+        elif (
+            name not in _NUMBERS
+            and (near := nearest(name, [known for known in _NUMBERS if known not in raw], 0.75)) is not None
+        ):
+            yield Finding(
+                Message("nothing reads rope_scaling.{name}; did you mean {near!r}?", name=name, near=near),
+                place,
+                key=key,
+                severity=Severity.WARNING,
+            )
 
 
 def _fits(name: str, given: object) -> bool:
@@ -115,5 +150,7 @@ def _blind(job: Job, value: Value, said: str, kinds: tuple[str, ...]) -> Finding
     near = nearest(str(value.raw), kinds) if isinstance(value.raw, str) else None
     hint = Message("; did you mean {near}?", near=near) if near else ""
     line = 298 if matches(job.target.version, ">=2") else 288
-    message = Message("{said} makes no rotary positions: the order of the tokens is not seen{hint}", said=said, hint=hint)
+    message = Message(
+        "{said} makes no rotary positions: the order of the tokens is not seen{hint}", said=said, hint=hint
+    )
     return Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=f"{_GPT}:{line}")

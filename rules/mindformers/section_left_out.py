@@ -1,12 +1,12 @@
 """A section that training needs is left out, and the template of the framework fills it.
 
 ## What it does
-Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its template. Says with
-what. What a `base_config` holds counts.
+Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its
+template. Says with what. What a `base_config` holds counts.
 
 ## Why is this bad?
-Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever `optimizer.learning_rate`
-says; without `callbacks` no checkpoint is ever saved.
+Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever
+`optimizer.learning_rate` says; without `callbacks` no checkpoint is ever saved.
 
 ## Example
     run_mode: train
@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import trains
-from preflight.dialects.mindformers.release_tables import table
+from preflight.dialects.mindformers.release_tables import read_at, table
 
 _FILE = "mindformers/tools/register/template.py"
 _LINE = {"1.5.0": 676}
@@ -51,7 +51,7 @@ def check(job: Job) -> Iterator[Finding]:
                 name=name,
                 filled=filled,
             )
-            place = f"{_FILE}:{_LINE.get(job.target.version, 687)}"
+            place = f"{_FILE}:{_LINE.get(read_at(job.target.version), 687)}"
             yield Finding(
                 message,
                 node.span if node is not None else tree.span._replace(end=tree.span.start),

@@ -2,9 +2,9 @@
 
 ## What it does
 Splits each pattern of the select settings on the two characters `\\.` as the framework does, and refuses a part that
-is no regular expression, a last part such as `.*` that also names what every cell lists besides its operators (its class,
-which has a method recompute of its own, or an attribute that cannot be read) and, for communication patterns, one that
-also names a plain attribute of a cell.
+is no regular expression, a last part such as `.*` that also names what every cell lists besides its operators (its
+class, which has a method recompute of its own, or an attribute that cannot be read) and, for communication patterns,
+one that also names a plain attribute of a cell.
 
 ## Why is this bad?
 The first decoder layer that the pattern is tried on raises, on every rank, after the whole launch has been paid.

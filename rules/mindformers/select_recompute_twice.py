@@ -2,8 +2,8 @@
 
 ## What it does
 Finds operators that two patterns of `select_recompute` hit in one layer, and operators that the model itself has
-marked already (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore). The same holds for what
-`select_recompute_exclude` takes out, except where it names a pattern of `select_recompute`, which is then dropped.
+marked already (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore). The same holds for
+what `select_recompute_exclude` takes out, except where it names a pattern of `select_recompute`, which is then dropped.
 
 ## Why is this bad?
 Marking an operator replaces its method `recompute` by a value; the second call raises TypeError ('bool' object is not
@@ -86,7 +86,8 @@ def _kept(selected: list[Item], excluded: list[Item]) -> list[Item]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two patterns match each other part by part, one way or the other; what cannot be tried counts as the same."""
+    """Whether two patterns match each other part by part, one way or the other;
+    what cannot be tried counts as the same."""
     pairs = list(zip_longest(one.split(SEPARATOR), other.split(SEPARATOR), fillvalue=None))
     return all(a is not None and b is not None and (_matches(a, b) or _matches(b, a)) for a, b in pairs)
 
@@ -99,7 +100,8 @@ def _matches(part: str, text: str) -> bool:
 def _clash(
     item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]
 ) -> tuple[str, Item | None] | None:
-    """The first operator that is marked already, and by which pattern; None for the model itself. Adds the pattern's own operators to seen."""
+    """The first operator that is marked already, and by which pattern; None for the model itself.
+    Adds the pattern's own operators to seen."""
     first: tuple[str, Item | None] | None = None
     reached: dict[int, tuple[Hit, ...]] = {}
     for layer in sorted(here):

@@ -1,11 +1,12 @@
 """A learning-rate schedule is not told how long it warms up.
 
 ## What it does
-Finds an `lr_schedule` of a training run whose class must be given `warmup_steps`, `warmup_ratio` or `warmup_epochs`, and is
-given none of them. `CosineWithWarmUpLR` alone takes 0 for it, since 1.2.
+Finds an `lr_schedule` of a training run whose class must be given `warmup_steps`, `warmup_ratio` or `warmup_epochs`,
+and is given none of them. `CosineWithWarmUpLR` alone takes 0 for it, since 1.2.
 
 ## Why is this bad?
-The template fills only a section that is left out as a whole. The schedule is built after the network, on every rank, and refuses.
+The template fills only a section that is left out as a whole. The schedule is built after the network, on every rank,
+and refuses.
 
 ## Example
     lr_schedule: {type: ConstantWarmUpLR, learning_rate: 1.0e-5}
@@ -26,12 +27,13 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches
 
 _SCHEDULES = frozenset(
     (
-        "ConstantWarmUpLR LinearWithWarmUpLR CosineWithRestartsAndWarmUpLR PolynomialWithWarmUpLR ConstantWithCoolDownLR WarmUpStableDecayLR "
-        "constant_with_warmup linear cosine_with_restarts polynomial"
+        "ConstantWarmUpLR LinearWithWarmUpLR CosineWithRestartsAndWarmUpLR PolynomialWithWarmUpLR "
+        "ConstantWithCoolDownLR WarmUpStableDecayLR constant_with_warmup linear cosine_with_restarts polynomial"
     ).split()
 )
 _COSINE = ("CosineWithWarmUpLR", "cosine")
@@ -62,4 +64,6 @@ def check(job: Job) -> Iterator[Finding]:
     message = Message(
         "lr_schedule has no warmup_steps and no warmup_ratio, of which {kind} must be given one", kind=kind.raw
     )
-    yield Finding(message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(version, 39)}")
+    yield Finding(
+        message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(read_at(version), 39)}"
+    )

@@ -1,10 +1,11 @@
 """A setting holds a value of a sort that the framework refuses.
 
 ## What it does
-Checks the sort of every setting that graph-mode MindFormers, or MindSpeed's counterpart MindSpore below it, checks before
-training: degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` a size like `58GB`,
-types, formats and modes one of the names that exist. What a run does not read is not judged: `load_ckpt_format` where nothing is
-loaded, `device_id` where the launcher chooses the device.
+Checks the sort of every setting that graph-mode MindFormers, or MindSpeed's counterpart MindSpore below it, checks
+before
+training: degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` a size like
+`58GB`, types, formats and modes one of the names that exist. What a run does not read is not judged: `load_ckpt_format`
+where nothing is loaded, `device_id` where the launcher chooses the device.
 
 ## Why is this bad?
 The launch is rejected once all processes are up. `"2"`, `2.0` and `True` are all refused where a whole number is due.
@@ -19,8 +20,8 @@ Use instead:
       data_parallel: 8
 
 ## Fix safety
-Safe where the text or the whole float is replaced by the value that it spells. Unsafe where a batch setting becomes the smallest that works,
-or where a setting is left out so that its default holds.
+Safe where the text or the whole float is replaced by the value that it spells. Unsafe where a batch setting becomes the
+smallest that works, or where a setting is left out so that its default holds.
 
 ## References
 MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
@@ -28,7 +29,8 @@ MindFormers v1.5.0, mindformers/core/context/build_context.py:200, MSContextOper
 MindFormers v1.5.0, mindformers/trainer/utils.py:469, check_checkpoint_config_valid
 MindFormers v1.5.0, mindformers/models/utils.py:56, convert_mstype
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:59, convert_str_to_mstype
-MindSpore 2.7.1, mindspore/context.py:478, set_device_target; :325, set_ascend_config; mindspore/train/model.py:1329, Model.train
+MindSpore 2.7.1, mindspore/context.py:478, set_device_target; :325, set_ascend_config; mindspore/train/model.py:1329,
+Model.train
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumulation_steps
 MindFormers v1.5.0, mindformers/tools/check_rules.py:336, in 1.7.0 mindformers/tools/check_rules.py:332, in 2.1.0
 mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.swap once more
@@ -40,6 +42,7 @@ from collections.abc import Callable, Iterator
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value, known, rule
 from preflight.dialects.mindformers.checked_setting import Checked
 from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
 from preflight.lint.value_kinds import ValueKind
@@ -93,14 +96,14 @@ def _finding(job: Job, row: Checked, value: Value) -> Finding:
 
 def _upstream(job: Job, row: Checked, value: Value) -> str:
     """Where the value is refused: the number of stages is used before it is checked."""
-    text, empty, other = _STAGE_LINES.get(job.target.version, _STAGE_LINES["1.5.0"])
+    text, empty, other = _STAGE_LINES.get(read_at(job.target.version), _STAGE_LINES["1.5.0"])
     parallel = job.arguments.get("use_parallel")
     if row.name == _STAGES and parallel.known and parallel.raw:
         if value.raw is None:
             return f"mindformers/core/parallel_config.py:{empty}"
         if isinstance(value.raw, (str, float)):
             return f"{_CONTEXT}:{text if isinstance(value.raw, str) else other}"
-    return row.places.get(job.target.version, next(iter(row.places.values())))
+    return row.places.get(read_at(job.target.version), next(iter(row.places.values())))
 
 
 def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:

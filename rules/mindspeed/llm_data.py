@@ -3,86 +3,78 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a
+from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
     refuse(
         "deepseek4-context-algo",
-        a.spec.has("mindspeed_llm.tasks.models.spec.deepseek4_spec") & (a.context_parallel_size > 1) & (a.context_parallel_algo != "kvallgather_cp_algo"),
+        a.spec.has("mindspeed_llm.tasks.models.spec.deepseek4_spec")
+        & (a.context_parallel_size > 1)
+        & (a.context_parallel_algo != "kvallgather_cp_algo"),
         at=(a.context_parallel_algo, a.context_parallel_size),
-        upstream=f"{LLM}context_parallel/context_parallel_feature.py:56",
         message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
         why="its compressed attention reads the keys of all ranks; dies at launch",
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
-        versions=">=26.1",
     ),
     refuse(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         upstream={"mindspeed-llm": "megatron/training/arguments.py:1046"},
-        message="--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name that is gone",
-        why="TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, MindSpeed-LLM does not; dies at launch",
+        message=(
+            "--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name "
+            "that is gone"
+        ),
+        why=(
+            "TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, "
+            "MindSpeed-LLM does not; dies at launch"
+        ),
         fixes=(drop(a.init_method_xavier_uniform),),
     ),
     refuse(
         "neat-pack",
         a.neat_pack & ~a.reset_attention_mask,
         at=(a.neat_pack,),
-        upstream=f"{LLM}megatron_basic/training_basic.py:55",
         message="--neat-pack needs --reset-attention-mask",
-        since="2.3",
         fixes=(put(a.reset_attention_mask), drop(a.neat_pack)),
         why="packed samples would attend to each other; --reset-position-ids is no substitute; dies at launch",
-        versions=">=2.3",
     ),
     refuse(
         "hf-convert-format",
         a.enable_hf2mg_convert & (a.ckpt_format == "torch_dist"),
         at=(a.ckpt_format, a.enable_hf2mg_convert),
-        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:116",
         message="--enable-hf2mg-convert needs --ckpt-format torch; torch_dist is the default",
-        since="26.1",
         why="converted weights are written in the old format; dies at launch",
         fixes=(put(a.ckpt_format, "torch"),),
-        versions=">=26.1",
     ),
     refuse(
         "hf-convert-load",
         a.enable_hf2mg_convert & a.load.is_none,
         at=(a.enable_hf2mg_convert,),
-        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:138",
-        also=(f"{LLM}convert_checkpoint/convert_checkpoint.py:145",),
         message="--enable-hf2mg-convert needs --load, the directory of the weights",
         why="there is nothing to convert; dies at launch",
         fixes=(drop(a.enable_hf2mg_convert),),
-        versions=">=26",
     ),
     refuse(
         "hf-convert-save",
         a.enable_mg2hf_convert & a.save.is_none,
         at=(a.enable_mg2hf_convert,),
-        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:148",
         message="--enable-mg2hf-convert needs --save, the directory to write to",
         why="there is no place for the converted weights; dies at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
-        versions=">=26",
     ),
     refuse(
         "hf-convert-lora",
         a.enable_mg2hf_convert & (a.lora_target_modules.length > 0),
         at=(a.enable_mg2hf_convert, a.lora_target_modules),
-        upstream=f"{LLM}convert_checkpoint/convert_checkpoint.py:151",
         message="--enable-mg2hf-convert does not work with LoRA (--lora-target-modules)",
         why="adapters are not converted; dies at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
-        versions=">=26",
     ),
     refuse(
         "prompt-type-template",
         a.prompt_type.is_set & a.hf_chat_template,
         at=(a.prompt_type, a.hf_chat_template),
-        upstream=f"{LLM}inference/inference.py:15",
         message="--prompt-type does not work together with --hf-chat-template",
         why="both say how a prompt is written; dies at launch",
         fixes=(drop(a.hf_chat_template), drop(a.prompt_type)),
@@ -91,16 +83,17 @@ MINDSPEED_LLM.add(
         "history-turns",
         a.history_turns,
         low=0,
-        upstream=f"{LLM}inference/inference.py:18",
         message="--history-turns {history_turns} is negative",
         why="it counts turns; dies at launch",
         fixes=(drop(a.history_turns),),
     ),
     refuse(
         "tokenizer-path-missing",
-        (a.tokenizer_type == "PretrainedFromHF") & a.tokenizer_name_or_path.is_none & ~a.use_checkpoint_args & a.entry_is_known,
+        (a.tokenizer_type == "PretrainedFromHF")
+        & a.tokenizer_name_or_path.is_none
+        & ~a.use_checkpoint_args
+        & a.entry_is_known,
         at=(a.tokenizer_type,),
-        upstream="mindspeed_llm/training/tokenizer/tokenizer.py:36",
         message="--tokenizer-type PretrainedFromHF needs --tokenizer-name-or-path, the folder of the model",
         why="the tokenizer is made right after the arguments are read; dies at launch",
     ),
@@ -109,7 +102,10 @@ MINDSPEED_LLM.add(
         a.tokenizer_type.is_none & a.tokenizer_name_or_path.is_set & ~a.use_checkpoint_args & a.entry_is_known,
         at=(a.tokenizer_name_or_path,),
         upstream="megatron/training/tokenizer/tokenizer.py:100",
-        message="--tokenizer-name-or-path is read by --tokenizer-type PretrainedFromHF; no type is given, and there is no default",
+        message=(
+            "--tokenizer-name-or-path is read by --tokenizer-type PretrainedFromHF; no type is given, "
+            "and there is no default"
+        ),
         why="the tokenizer is made right after the arguments are read; dies at launch",
         fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),
     ),
@@ -117,7 +113,6 @@ MINDSPEED_LLM.add(
         "wandb-name",
         (a.wandb_exp_name != "") & a.wandb_exp_name.is_set & ~a.use_wandb,
         at=(a.wandb_exp_name,),
-        upstream=f"{LLM}dpo/dpo.py:12",
         message="--wandb-exp-name needs --use-wandb",
         why="dies at launch",
         fixes=(put(a.use_wandb), drop(a.wandb_exp_name)),
@@ -126,7 +121,6 @@ MINDSPEED_LLM.add(
         "profile-step-start",
         a.profile_step_start,
         low=1,
-        upstream=f"{LLM}functional/profiling.py:36",
         message="--profile-step-start {profile_step_start} must be at least 1",
         why="the first step cannot be profiled; dies at launch, also without --profile",
         fixes=(put(a.profile_step_start, 1),),

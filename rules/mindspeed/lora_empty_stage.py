@@ -5,7 +5,8 @@ With `--lora-target-modules` and `--noop-layers`, checks that no pipeline stage,
 `--num-layers-per-virtual-pipeline-stage` layers, consists of empty layers alone.
 
 ## Why is this bad?
-Such a stage has no parameter to adapt. MindSpeed-LLM refuses it before arguments are validated: every rank dies at launch.
+Such a stage has no parameter to adapt. MindSpeed-LLM refuses it before arguments are validated: every rank dies at
+launch.
 
 ## Example
 Stage 3 of 4 holds the layers 6 and 7, which are both empty.
@@ -35,7 +36,8 @@ SINCE = ">=26"
 
 
 @rule(
-    id="mindspeed-llm/lora-empty-stage", kind=Kind.RELEASE,
+    id="mindspeed-llm/lora-empty-stage",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed-llm",),
     upstream=(f"{FILE}:1180", f"{FILE}:1194"),
@@ -71,7 +73,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def first_empty(empty: frozenset[int], per_stage: int, pipeline: int, chunk: int) -> tuple[str, int, int, int] | None:
-    """The first stage or virtual stage without a real layer: its name, its first and last layer, and the line that refuses it."""
+    """The first stage or virtual stage without a real layer: its name, its first and last layer,
+    and the line that refuses it."""
     for stage in range(pipeline if per_stage > 0 else 0):
         begin = stage * per_stage
         if empty.issuperset(range(begin, begin + per_stage)):

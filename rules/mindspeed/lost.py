@@ -5,13 +5,14 @@ from __future__ import annotations
 from preflight import Safety, Severity
 from preflight.lint.expressions import Handle, all_of
 from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
+from preflight.rules.mindspeed.shorthand import LLM, a, flag
 
 MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
 TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
 
-OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep  # bring an expert layer of their own
+# bring an expert layer of their own
+OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep
 
 MINDSPEED.add(
     refuse(
@@ -32,14 +33,20 @@ MINDSPEED.add(
         at=(a.seq_length, TP),
         layout=True,
         shows={"local": a.seq_length // CP},
-        message="{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with --sequence-parallel",
+        message=(
+            "{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with "
+            "--sequence-parallel"
+        ),
         why="no validator checks it; the embedding cannot be scattered, the first step fails",
     ),
     refuse(
         "experts-tensor-first-step",
         a.num_experts.is_set & (TP > 1) & ~a.sequence_parallel & ~a.tp_2d & ~OTHER_LAYER,
         severity=Severity.WARNING,
-        upstream={"mindspeed": "megatron/core/transformer/moe/moe_layer.py:135", "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127"},
+        upstream={
+            "mindspeed": "megatron/core/transformer/moe/moe_layer.py:135",
+            "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127",
+        },
         at=(TP, a.num_experts),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
         why="no validator checks it, but the expert layer raises in the first training step",
@@ -50,7 +57,6 @@ MINDSPEED.add(
         "noop-layers-ignored",
         a.noop_layers.given & a.automated_pipeline,
         severity=Severity.WARNING,
-        upstream=f"{CORE}pipeline_parallel/noop_layers.py:37",
         at=(a.noop_layers,),
         unless_framework="mindspeed-llm",
         message="--noop-layers is dropped beside --automated-pipeline",
@@ -61,7 +67,12 @@ MINDSPEED.add(
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 DEPRECATED = f"{LLM}arguments/deprecated_args.py"
-RING_RESET = (CP > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & (a.context_parallel_algo == "megatron_cp_algo")
+RING_RESET = (
+    (CP > 1)
+    & a.reset_attention_mask
+    & (a.attention_mask_type == "causal")
+    & (a.context_parallel_algo == "megatron_cp_algo")
+)
 
 
 def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool) -> Constraint:
@@ -96,7 +107,6 @@ MINDSPEED_LLM.add(
         all_of(a.output_layer_slice_num.given, a.output_layer_slice_num.written != 1),
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
-        upstream="mindspeed_llm/training/arguments.py:175",
         message="--output-layer-slice-num is set to 1, whatever is written",
         why="logits are computed in one piece, with the memory that takes",
         fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
@@ -106,10 +116,11 @@ MINDSPEED_LLM.add(
         a.o2_gradient & a.bf16 & ~a.grad_reduce_in_bf16,
         severity=Severity.WARNING,
         at=(a.o2_gradient,),
-        upstream=f"{LLM}megatron_basic/requirements_basic.py:18",
         message="--o2-gradient does nothing: gradients are kept in fp32",
-        why="what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, not the 2 of the manual. Megatron's --grad-reduce-in-bf16 "
-        "is what halves them",
+        why=(
+            "what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, "
+            "not the 2 of the manual. Megatron's --grad-reduce-in-bf16 is what halves them"
+        ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),
     refuse(
@@ -117,28 +128,26 @@ MINDSPEED_LLM.add(
         a.log_throughput.given & a.no_pad_to_seq_lengths,
         severity=Severity.NOTE,
         at=(a.log_throughput,),
-        upstream=f"{LLM}finetune/finetune.py:34",
         message="--log-throughput is turned off beside --no-pad-to-seq-lengths",
         why="without padding the work of a step is not known beforehand",
         fixes=(drop(a.log_throughput, safety=Safety.SAFE),),
-        versions=">=2.3",
     ),
     refuse(
         "shape-order-changed",
         a.shape_order.given & a.reset_attention_mask,
         severity=Severity.NOTE,
         at=(a.shape_order,),
-        upstream=f"{LLM}megatron_basic/training_basic.py:20",
         message="--shape-order becomes TND beside --reset-attention-mask",
         why="packed documents are laid out one after another",
         fixes=(drop(a.shape_order, safety=Safety.SAFE),),
-        versions=">=2.3",
     ),
     _overruled(70, a.deprecated_cp_attention_mask_type, "--cp-attention-mask-type", a.attention_mask_type, wins=True),
     _overruled(75, a.deprecated_moe_intermediate_size, "--moe-intermediate-size", a.moe_ffn_hidden_size, wins=True),
     _overruled(80, a.deprecated_n_group, "--n-group", a.moe_router_num_groups, wins=False),
     _overruled(85, a.deprecated_topk_group, "--topk-group", a.moe_router_group_topk, wins=False),
-    _overruled(92, a.deprecated_routed_scaling_factor, "--routed-scaling-factor", a.moe_router_topk_scaling_factor, wins=False),
+    _overruled(
+        92, a.deprecated_routed_scaling_factor, "--routed-scaling-factor", a.moe_router_topk_scaling_factor, wins=False
+    ),
     _overruled(97, a.deprecated_qk_rope_head_dim, "--qk-rope-head-dim", a.qk_pos_emb_head_dim, wins=True),
     _overruled(102, a.deprecated_qk_nope_head_dim, "--qk-nope-head-dim", a.qk_head_dim, wins=True),
     _overruled(112, a.deprecated_rope_scaling_beta_fast, "--rope-scaling-beta-fast", a.beta_fast, wins=True),

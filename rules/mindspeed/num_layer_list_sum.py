@@ -1,9 +1,9 @@
 """--num-layer-list does not fit the pipeline or the number of layers.
 
 ## What it does
-Checks that `--num-layer-list` has one number per pipeline stage (one more with `--layerwise-disaggregated-training`, whose
-first stage holds the first and the last layers), that the numbers add up to `--num-layers`, and that neither the embedding
-nor the loss is counted as a further layer.
+Checks that `--num-layer-list` has one number per pipeline stage (one more with `--layerwise-disaggregated-training`,
+whose first stage holds the first and the last layers), that the numbers add up to `--num-layers`, and that neither the
+embedding nor the loss is counted as a further layer.
 
 ## Why is this bad?
 MindSpeed-LLM refuses a list of another length when it validates arguments, and another sum when it builds the model
@@ -17,7 +17,8 @@ Use instead:
     --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,2
 
 ## References
-MindSpeed-LLM c77308a, mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:27, mindspeed_llm/training/arguments.py:146,
+MindSpeed-LLM c77308a, mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:27,
+mindspeed_llm/training/arguments.py:146,
 mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:104
 """
 
@@ -38,12 +39,12 @@ SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
 _LENGTH = "--num-layer-list has {count} numbers for {pipeline} pipeline stages"
 _DISAGGREGATED = (
-    "--num-layer-list has {count} numbers; "
-    "--layerwise-disaggregated-training wants one more than pipeline stages, {wanted}"
+    "--num-layer-list has {count} numbers; --layerwise-disaggregated-training wants one more than pipeline stages, "
+    "{wanted}"
 )
 _COUNTED = (
-    "--num-layer-list does not go with counting embedding or loss as layers: "
-    "{pipeline} + {counted} do not divide over {pipeline} stages"
+    "--num-layer-list does not go with counting embedding or loss as layers: {pipeline} + {counted} do not divide "
+    "over {pipeline} stages"
 )
 _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
 

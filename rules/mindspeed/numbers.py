@@ -14,7 +14,8 @@ def entries(text: object) -> tuple[int, ...] | None:
 
 
 def nested(text: str) -> Nested | None:
-    """Lists in brackets with `*` for repetition, as MindSpeed reads them: everything else is skipped. None: not readable."""
+    """Lists in brackets with `*` for repetition, as MindSpeed reads them: everything else is skipped. None:
+    not readable."""
     stack: list[Nested] = [[]]
     tokens = iter(re.findall(r"\d+|\*|\[|\]", text))
     for token in tokens:

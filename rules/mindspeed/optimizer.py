@@ -8,11 +8,13 @@ from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 EMA = a.optimizer_selection == "fused_ema_adamw"
-EMA_FILE, MUON_FILE = f"{CORE}optimizer/fused_ema_adamw_feature.py", "optimizer/muon_optimizer_feature.py"
-LOW, LOW_LLM = f"{CORE}optimizer/low_precision_optimizer_feature.py", f"{LLM}low_precision/low_precision_optimizer_feature.py"
+MUON_FILE = "optimizer/muon_optimizer_feature.py"
+LOW, LOW_LLM = (
+    f"{CORE}optimizer/low_precision_optimizer_feature.py",
+    f"{LLM}low_precision/low_precision_optimizer_feature.py",
+)
 MUON = a.optimizer == "muon"  # dist_muon, its older name, has become muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
-REUSE_FILE = f"{CORE}memory/reuse_fp32_param.py"
 STATES = "both own the optimizer's states; dies at launch"
 SHARDED = a.use_distributed_optimizer | a.use_layer_wise_distributed_optimizer
 
@@ -21,15 +23,16 @@ MINDSPEED.add(
         "ema-decay",
         a.ema_decay,
         high=1,
-        upstream=f"{EMA_FILE}:19",
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
-        why="a moving average is a weighted mean; refused even when the averaging optimizer is not selected; dies at launch",
+        why=(
+            "a moving average is a weighted mean; refused even when the averaging optimizer is not selected; "
+            "dies at launch"
+        ),
     ),
     refuse(
         "ema-decay-negative",
         EMA & (a.ema_decay < 0),
-        upstream=f"{EMA_FILE}:18",
         at=(a.ema_decay,),
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
@@ -39,46 +42,41 @@ MINDSPEED.add(
         "quantised-gradients-fusion",
         a.quant_grads,
         a.gradient_accumulation_fusion,
-        upstream=f"{LOW}:70",
         at=(a.quant_grads,),
         unless_framework="mindspeed-llm",
         message="--quant-grads needs --no-gradient-accumulation-fusion",
-        fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"), drop(a.quant_grads)),
+        fixes=(
+            put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
+            drop(a.quant_grads),
+        ),
         why="fused products add into full-precision gradients; dies at launch",
-        versions=">=26",
     ),
     refuse(
         "quantised-states-swap",
         SWAP & QUANT,
         upstream={"mindspeed": f"{LOW}:78", "mindspeed-llm": f"{LOW_LLM}:82"},
-        also=(f"{LOW}:78", f"{LOW_LLM}:82"),
         at=(SWAP, a.quant_grads, a.quant_states),
         message="--swap-optimizer does not work with quantised states or gradients",
         why=STATES,
         fixes=(drop(SWAP),),
-        versions=">=26",
     ),
     refuse(
         "muon-fp16",
         MUON & a.fp16,
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:135", "mindspeed-llm": f"{LLM}{MUON_FILE}:134"},
         at=(a.fp16, a.optimizer),
-        also=(f"{CORE}{MUON_FILE}:135", f"{LLM}{MUON_FILE}:134"),
         message="--optimizer muon does not work with --fp16",
         why="its orthogonalisation overflows half precision; dies at launch",
         fixes=(drop(a.fp16), put(a.optimizer, "adam")),
-        versions=">=26.1",
     ),
     refuse(
         "muon-fsdp",
         MUON & (a.use_custom_fsdp | a.use_torch_fsdp2),
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:137", "mindspeed-llm": f"{LLM}{MUON_FILE}:136"},
-        also=(f"{CORE}{MUON_FILE}:137", f"{LLM}{MUON_FILE}:136"),
         at=(a.optimizer, a.use_custom_fsdp, a.use_torch_fsdp2),
         message="--optimizer muon does not work with FSDP",
         why="it needs whole matrices, FSDP shards them; dies at launch",
         fixes=(put(a.optimizer, "adam"),),
-        versions=">=26.1",
     ),
     refuse(
         "muon-overlap-step",
@@ -89,26 +87,21 @@ MINDSPEED.add(
         fixes=(drop(a.overlap_param_gather_with_optimizer_step),),
         message="--overlap-param-gather-with-optimizer-step is turned off beside --optimizer muon",
         why="parameters are gathered after the step, not during it",
-        versions=">=26.1",
     ),
-    clash("swap-optimizer-reuse", SWAP, REUSE, upstream=f"{CORE}optimizer/swap_optimizer_feature.py:21", why=STATES),
+    clash("swap-optimizer-reuse", SWAP, REUSE, why=STATES),
     refuse(
         "swap-optimizer-distributed",
         SWAP & ~SHARDED,
-        upstream=f"{CORE}optimizer/swap_optimizer_feature.py:27",
         at=(SWAP,),
         message="--swap-optimizer needs --use-distributed-optimizer",
         why="it swaps the shards of that optimizer; dies at launch",
         fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
-        versions=">=26",
-        since="26.0",
     ),
     refuse(
         "swap-optimizer-ema",
         SWAP & EMA,
         severity=Severity.WARNING,
         at=(SWAP, a.optimizer_selection),
-        upstream="docs/zh/features/swap-optimizer.md:40",
         message="--swap-optimizer is not made for --optimizer-selection fused_ema_adamw",
         why="the documents exclude the pair, no validator checks it",
         fixes=(drop(SWAP),),
@@ -117,14 +110,12 @@ MINDSPEED.add(
         "reuse-fp32-param-bf16",
         REUSE,
         a.bf16,
-        upstream=f"{REUSE_FILE}:19",
         at=(REUSE,),
         why="masters are rebuilt from the bits of bf16 weights; dies at launch",
     ),
     refuse(
         "reuse-fp32-param-legacy",
         REUSE & a.use_legacy_models & a.overlap_param_gather,
-        upstream=f"{REUSE_FILE}:22",
         at=(REUSE, a.overlap_param_gather),
         message="--reuse-fp32-param in legacy models does not work with --overlap-param-gather",
         why="weights are gathered before the masters are rebuilt; dies at launch",
@@ -134,7 +125,6 @@ MINDSPEED.add(
         "reuse-fp32-param-ema",
         REUSE,
         EMA,
-        upstream=f"{REUSE_FILE}:24",
         why=STATES,
         fixes=(drop(a.optimizer_selection), drop(REUSE)),
         message="--reuse-fp32-param does not work together with --optimizer-selection fused_ema_adamw",
@@ -145,7 +135,6 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.virtual_optimizer, a.optimizer_selection),
         fixes=(drop(a.virtual_optimizer),),
-        upstream=f"{CORE}optimizer/virtual_optimizer.py:37",
         message="--virtual-optimizer is not made for --optimizer-selection fused_ema_adamw",
         why="MindSpeed means to refuse the pair but reads an argument that does not exist",
     ),
@@ -155,27 +144,22 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.compress_optimizer, a.optimizer_selection),
         unless_framework="mindspeed-llm",
-        upstream=f"{CORE}compress/compress.py:55",
         message="--compress-optimizer is not made for --optimizer-selection fused_ema_adamw",
         fixes=(drop(a.compress_optimizer),),
         why="MindSpeed means to refuse the pair but reads an argument that does not exist",
-        versions=">=26",
     ),
     refuse(
         "bucket-order-overlap",
         a.reset_bucket_group_order & ~a.overlap_param_gather,
-        upstream=f"{CORE}distributed/reset_bucket_group_order_feature.py:22",
         at=(a.reset_bucket_group_order,),
         unless_framework="mindspeed-llm",
         fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
         message="--reset-bucket-group-order needs --overlap-param-gather",
         why="it orders the gathers that are overlapped; dies at launch",
-        versions=">=2.3",
     ),
     refuse(
         "buffer-pad",
         (a.param_and_grad_buffer_pad < 0) & a.param_and_grad_buffer_pad.is_set,
-        upstream=f"{CORE}distributed/buffer_pad.py:19",
         unless_framework="mindspeed-llm",
         at=(a.param_and_grad_buffer_pad,),
         message="--param-and-grad-buffer-pad must be positive, not {param_and_grad_buffer_pad}",
@@ -185,7 +169,6 @@ MINDSPEED.add(
     refuse(
         "buffer-pad-zero",
         a.param_and_grad_buffer_pad == 0,
-        upstream=f"{CORE}distributed/buffer_pad.py:18",
         severity=Severity.WARNING,
         unless_framework="mindspeed-llm",
         message="--param-and-grad-buffer-pad 0 pads nothing",
@@ -196,7 +179,6 @@ MINDSPEED.add(
         "fsdp2-config-alone",
         a.fsdp2_config_path.is_set & (a.fsdp2_config_path != "") & ~a.use_torch_fsdp2,
         at=(a.fsdp2_config_path,),
-        upstream=f"{CORE}distributed/torch_fully_sharded_data_parallel.py:28",
         message="--fsdp2-config-path needs --use-torch-fsdp2",
         why="there is nothing to configure; dies at launch",
         fixes=(put(a.use_torch_fsdp2), drop(a.fsdp2_config_path)),

@@ -19,7 +19,8 @@ Use instead:
 Safe: what is removed had no effect. The fused kernel stays where the backward pass needs it.
 
 ## References
-MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82, mindspeed/core/tensor_parallel/tp_2d/linear_2d_split_along_first_dim.py:88
+MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82,
+mindspeed/core/tensor_parallel/tp_2d/linear_2d_split_along_first_dim.py:88
 """
 
 from __future__ import annotations
@@ -51,9 +52,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     arguments = job.arguments
     if arguments.given("tp_2d") is None:
         return
-    certain = list(
-        takewhile(lambda name: arguments.get(name).known, RANKED)
-    )  # which one wins, later ones do not change
+    # which one wins, later ones do not change
+    certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))
     switches = [name for name in certain if arguments.get(name).raw]
     if len(switches) < 2 or not arguments.get("tp_2d").known:
         if because := next(

@@ -30,7 +30,8 @@ FILE = "mindspeed/features_manager/pipeline_parallel/unaligned_pineline_feature.
 
 
 @rule(
-    id="mindspeed/pipeline-layers-list", kind=Kind.RELEASE,
+    id="mindspeed/pipeline-layers-list",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=tuple(f"{FILE}:{line}" for line in (49, 55, 57, 65)),

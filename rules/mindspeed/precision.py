@@ -11,7 +11,6 @@ from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 MINDSPEED = ConstraintSet("mindspeed")
 BASIC = "megatron_basic/transformer_engine_basic.py"
 CORE_ONLY = "mindspeed-llm"
-QAD = f"{CORE}qad/qad_quant_engine.py"
 QAD_ON = a.qad_enable.written == True
 
 
@@ -30,7 +29,6 @@ MINDSPEED.add(
         message="FP8 needs --transformer-impl transformer_engine, not local",
         why="the local layers have no FP8 path; dies at launch",
         fixes=(put(a.transformer_impl, "transformer_engine"), drop(a.fp8)),
-        versions=">=26",
     ),
     refuse(
         "legacy-transformer-engine",
@@ -40,8 +38,6 @@ MINDSPEED.add(
         message="--use-legacy-models does not work with --transformer-impl transformer_engine, which is the default",
         why="only core models are built from its layers; dies at launch",
         fixes=(put(a.transformer_impl, "local"), drop(a.use_legacy_models)),
-        versions=">=26",
-        since="26.0",
     ),
     refuse(
         "hif8-recipe",
@@ -51,7 +47,6 @@ MINDSPEED.add(
         message="--fp8-format hif8 needs --fp8-recipe tensorwise, not {fp8_recipe}",
         why="the format has one scale per tensor; dies at launch",
         fixes=(put(a.fp8_recipe, "tensorwise"),),
-        versions=">=26",
     ),
     refuse(
         "fp8-reuse-alone",
@@ -61,23 +56,23 @@ MINDSPEED.add(
         message="--fp8-reuse-quantized-weight needs --fp8-format",
         why="no weight is quantised; dies at launch",
         fixes=(drop(a.fp8_reuse_quantized_weight),),
-        versions=">=26",
     ),
     refuse(
         "fp8-grouped-recipe",
-        a.fp8 & a.moe_grouped_gemm & a.use_gmm_fp8 & ~a.fp8_recipe.is_in("mxfp8", "mxfp8-32x32", "tensorwise", "delayed"),
+        a.fp8
+        & a.moe_grouped_gemm
+        & a.use_gmm_fp8
+        & ~a.fp8_recipe.is_in("mxfp8", "mxfp8-32x32", "tensorwise", "delayed"),
         severity=Severity.WARNING,
         upstream={"mindspeed": f"{CORE}{BASIC}:101", "mindspeed-llm": f"{LLM}{BASIC}:68"},
         at=(a.fp8_recipe,),
         message="grouped products stay in bf16 with the {fp8_recipe} recipe",
         why="the experts, most of the work, gain nothing from FP8",
         fixes=(put(a.fp8_recipe, "mxfp8"),),
-        versions=">=26",
     ),
     refuse(
         "op-tflops-mla",
         a.op_cal_tflops & a.multi_latent_attention,
-        upstream=f"{CORE}functional/tflops_calculate.py:18",
         unless_framework=CORE_ONLY,
         at=(a.op_cal_tflops,),
         message="--op-cal-tflops does not work with multi-head latent attention",
@@ -87,19 +82,16 @@ MINDSPEED.add(
     refuse(
         "auto-settings-checkpoints",
         a.auto_settings & (a.load.is_set | a.save.is_set),
-        upstream=f"{CORE}auto_settings/auto_settings_feature.py:28",
         unless_framework=CORE_ONLY,
         at=(a.auto_settings, a.load, a.save),
         message="--auto-settings does not work with --load or --save",
         why="the search runs trial jobs of other layouts; dies at launch",
         fixes=(drop(also=(a.load, a.save), title="drop --load and --save"), drop(a.auto_settings)),
-        versions=">=2.3",
     ),
     refuse(
         "auto-settings-ranks",
         a.auto_settings & (a.auto_settings_ranks < 16),
         severity=Severity.WARNING,
-        upstream="docs/zh/features/auto_settings.md:73",
         unless_framework=CORE_ONLY,
         at=(a.auto_settings_ranks, a.auto_settings),
         message="--auto-settings is documented for 16 ranks or more, not {auto_settings_ranks}",
@@ -110,7 +102,6 @@ MINDSPEED.add(
         "swap-attention-lora",
         a.swap_attention,
         a.lora_target_modules,
-        upstream=f"{CORE}memory/swap_attention.py:29",
         at=(a.swap_attention, a.lora_target_modules),
         message="--swap-attention does not work with LoRA (--lora-target-modules)",
         why="frozen layers keep no activations to swap; dies at launch",
@@ -121,7 +112,6 @@ MINDSPEED.add(
         a.swap_attention & ~a.use_flash_attn,
         severity=Severity.WARNING,
         at=(a.swap_attention,),
-        upstream="docs/zh/features/swap_attention.md:21",
         message="--swap-attention is documented for flash attention only (--use-flash-attn)",
         why="no validator checks it",
         fixes=(put(a.use_flash_attn),),
@@ -130,7 +120,6 @@ MINDSPEED.add(
         "compress-dense-recompute",
         a.compress_dense != "disable",
         a.recompute_activation_function,
-        upstream=f"{CORE}compress_dense/compress_dense.py:23",
         unless_framework=CORE_ONLY,
         message="--compress-dense does not work together with --recompute-activation-function",
         at=(a.compress_dense, a.recompute_activation_function),
@@ -142,7 +131,6 @@ MINDSPEED.add(
         a.use_torch_fsdp2 & a.fsdp2_config_path.is_set & a.recompute_granularity.written.is_set,
         severity=Severity.WARNING,
         at=(a.recompute_granularity, a.fsdp2_config_path),
-        upstream="docs/zh/features/fsdp2.md:43",
         fixes=(drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),),
         message="recomputation is set by --recompute-granularity and may be set by the FSDP2 config as well",
         why="the documents allow one of the two; no validator checks it",
@@ -152,7 +140,6 @@ MINDSPEED.add(
         a.recompute_norm & a.use_legacy_models,
         severity=Severity.WARNING,
         at=(a.recompute_norm, a.use_legacy_models),
-        upstream="docs/zh/features/norm-recompute.md:26",
         message="--recompute-norm does nothing for legacy models",
         why="only core models have the hook; no validator checks it",
         fixes=(drop(a.recompute_norm),),
@@ -160,57 +147,47 @@ MINDSPEED.add(
     refuse(
         "qad-teacher",
         QAD_ON & (a.qad_teacher_load.is_none | (a.qad_teacher_load == "")),
-        upstream=f"{QAD}:105",
         at=(a.qad_enable,),
         unless_framework=CORE_ONLY,
         message="--qad-enable needs --qad-teacher-load",
         why="distillation needs a teacher; dies at launch",
         fixes=(drop(a.qad_enable),),
-        versions=">=26.1",
     ),
     refuse(
         "qad-temperature",
         QAD_ON & (a.kl_temperature <= 0),
-        upstream=f"{QAD}:110",
         at=(a.kl_temperature,),
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_temperature),),
         message="--kl-temperature must be positive, not {kl_temperature}",
         why="logits are divided by it; dies at launch",
-        versions=">=26.1",
     ),
     refuse(
         "qad-weight",
         QAD_ON & (a.kl_loss_weight < 0),
-        upstream=f"{QAD}:115",
         at=(a.kl_loss_weight,),
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_loss_weight),),
         message="--kl-loss-weight must not be negative: {kl_loss_weight}",
         why="the student would be pushed away from the teacher; dies at launch",
-        versions=">=26.1",
     ),
     refuse(
         "qad-experts",
         QAD_ON & a.num_experts.is_set,
-        upstream=f"{QAD}:127",
         at=(a.qad_enable, a.num_experts),
         unless_framework=CORE_ONLY,
         message="--qad-enable does not work with mixtures of experts",
         why="teacher and student route differently; dies at launch",
         fixes=(drop(a.qad_enable),),
-        versions=">=26.1",
     ),
     refuse(
         "qad-pipeline",
         QAD_ON & (a.pipeline_model_parallel_size > 1),
-        upstream=f"{QAD}:138",
         at=(a.qad_enable, a.pipeline_model_parallel_size),
         unless_framework=CORE_ONLY,
         layout=True,
         message="--qad-enable does not work with pipeline {pipeline_model_parallel_size}",
         why="the loss needs the logits on every rank; dies at launch",
         fixes=(drop(a.qad_enable),),
-        versions=">=26.1",
     ),
 )

@@ -32,7 +32,13 @@ from preflight.source.finding import Kind
 DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
 
 
-@rule(id="mindspeed/tp-2d-degenerate", kind=Kind.RELEASE, severity=Severity.WARNING, frameworks=("mindspeed",), upstream=(DOCUMENT,))
+@rule(
+    id="mindspeed/tp-2d-degenerate",
+    kind=Kind.RELEASE,
+    severity=Severity.WARNING,
+    frameworks=("mindspeed",),
+    upstream=(DOCUMENT,),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Both sizes should be above 1."""
     arguments = job.arguments

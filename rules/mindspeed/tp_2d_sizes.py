@@ -18,7 +18,8 @@ Use instead:
 Unsafe: other sizes communicate differently; the loss stays the same up to rounding.
 
 ## References
-MindSpeed 028de58, mindspeed/features_manager/tensor_parallel/tp_2d.py:39, mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py:242
+MindSpeed 028de58, mindspeed/features_manager/tensor_parallel/tp_2d.py:39,
+mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py:242
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ OWN = (
 
 
 @rule(
-    id="mindspeed/tp-2d-sizes", kind=Kind.RELEASE,
+    id="mindspeed/tp-2d-sizes",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=(CHECK, FEATURE, f"{GROUPS}:242", f"{GROUPS}:247"),
@@ -96,7 +98,8 @@ def _place(x: int, y: int, tensor: int) -> str:
 
 
 def repairs(arguments: Arguments, tensor: int, near: tuple[int, int]) -> Iterator[Fix]:
-    """Pairs of factors above 1, the nearest to what is written first; where there is none, going back to one dimension."""
+    """Pairs of factors above 1, the nearest to what is written first; where there is none,
+    going back to one dimension."""
     pairs = [(x, tensor // x) for x in range(2, min(tensor // 2, LARGEST) + 1) if tensor % x == 0]
     for x, y in sorted(pairs, key=lambda pair: (abs(pair[0] - near[0]) + abs(pair[1] - near[1]), pair))[:3]:
         edits = [

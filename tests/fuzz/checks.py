@@ -1,4 +1,5 @@
-"""Targets that check a whole config, script or command: no rule crashes, every place is in its text, every format can be written."""
+"""Targets that check a whole config, script or command: no rule crashes, every place is in its text,
+every format can be written."""
 
 from __future__ import annotations
 
@@ -92,11 +93,17 @@ def script_text(choices: Choices) -> str:
     if shape == 0:
         return f"{head}torchrun --nproc_per_node 8 pretrain_gpt.py {flags}\n"
     if shape == 1:
-        return f'{head}ARGS=(\n  {flags}\n  --tensor-model-parallel-size $TP\n)\ntorchrun --nproc_per_node $TP --nnodes 2 pretrain_gpt.py "${{ARGS[@]}}"\n'
+        return (
+            f"{head}ARGS=(\n  {flags}\n  --tensor-model-parallel-size $TP\n)\n"
+            f'torchrun --nproc_per_node $TP --nnodes 2 pretrain_gpt.py "${{ARGS[@]}}"\n'
+        )
     if shape == 2:
         inner = flags.replace('"', "")
         return f'{head}ARGS="{inner} --tensor-model-parallel-size $TP"\ntorchrun $DIST pretrain_gpt.py $ARGS\n'
-    return f'{head}export CUDA_DEVICE_MAX_CONNECTIONS=1\npython pretrain_gpt.py {flags} "$@" {choices.of(SHELL)}{choices.of(SHELL)}\n'
+    return (
+        f"{head}export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+        f'python pretrain_gpt.py {flags} "$@" {choices.of(SHELL)}{choices.of(SHELL)}\n'
+    )
 
 
 def script(choices: Choices) -> None:

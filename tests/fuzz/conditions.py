@@ -61,7 +61,8 @@ def _declared() -> tuple[Expression, ...]:
 
 
 def constraints(choices: Choices) -> None:
-    """Declared conditions over random values: with every value unknown or odd, the answer is a plain truth or unknown."""
+    """Declared conditions over random values: with every value unknown or odd,
+    the answer is a plain truth or unknown."""
     tree = choices.of(_declared())
     values: dict[str, Any] = {}
     answer = evaluate(tree, lambda handle: values.setdefault(f"{handle.view} {handle.name}", choices.of(_VALUES)))

@@ -1,4 +1,5 @@
-"""Names and paths through the command line: files named like options, with odd bytes, deep, linked, and files that are none."""
+"""Names and paths through the command line: files named like options, with odd bytes, deep, linked,
+and files that are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Targets that say the same again and again, and construct in construct: short mostly, long seldom, as time and memory are finds too."""
+"""Targets that say the same again and again, and construct in construct: short mostly, long seldom,
+as time and memory are finds too."""
 
 from __future__ import annotations
 

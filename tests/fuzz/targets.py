@@ -1,4 +1,5 @@
-"""What is fuzzed: each target takes choices and raises when something is wrong. InputError is the one allowed way to say no."""
+"""What is fuzzed: each target takes choices and raises when something is wrong.
+InputError is the one allowed way to say no."""
 
 from __future__ import annotations
 

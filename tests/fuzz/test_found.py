@@ -16,8 +16,14 @@ from preflight.source.text import InputError, Source
 from . import targets
 from .choices import Choices
 
-GRAPH = "run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 2, pipeline_stage: {stages}}}\nmodel: {{model_config: {{type: LlamaConfig, num_layers: {layers}, offset: {offset}}}}}\n"
-DENSE = "pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --train-iters 1"
+GRAPH = (
+    "run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 2, pipeline_stage: {stages}}}\n"
+    "model: {{model_config: {{type: LlamaConfig, num_layers: {layers}, offset: {offset}}}}}\n"
+)
+DENSE = (
+    "pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+    "--max-position-embeddings 64 --micro-batch-size 1 --train-iters 1"
+)
 
 
 def fine(text: str, name: str = "run.yaml", target: str | None = None) -> None:

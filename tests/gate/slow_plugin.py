@@ -1,4 +1,5 @@
-"""A plugin whose rule hangs in C code, dies, or takes all memory where a script says so: what an attack looks like, whatever the parser bounds."""
+"""A plugin whose rule hangs in C code, dies, or takes all memory where a script says so:
+what an attack looks like, whatever the parser bounds."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from preflight.gate.deadline import AGAIN, OutOfTime, deadline
 
 
 class Late:
-    """Takes long to go away, and is in a cycle, so that the garbage collector does it: what is raised there is only printed."""
+    """Takes long to go away, and is in a cycle, so that the garbage collector does it:
+    what is raised there is only printed."""
 
     def __init__(self) -> None:
         self.me = self

@@ -12,8 +12,8 @@ from preflight.plugins.manager import load
 from preflight.source.text import Source
 
 ARGS = (
-    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 --seq-length 4096 --max-position-embeddings 4096 "
-    "--lr 1e-4 --train-iters 100 --micro-batch-size 1 --global-batch-size 64"
+    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 --seq-length 4096 "
+    "--max-position-embeddings 4096 --lr 1e-4 --train-iters 100 --micro-batch-size 1 --global-batch-size 64"
 )
 
 
@@ -65,12 +65,15 @@ def ascend(tensor: int) -> str:
 
 
 def mpi(tensor: int) -> str:
-    words = f"[mpirun, -np, '16', python, pretrain_gpt.py, {', '.join(repr(word) for word in ARGS.split())}, '--tensor-model-parallel-size', '{tensor}']"
+    words = (
+        f"[mpirun, -np, '16', python, pretrain_gpt.py, {', '.join(repr(word) for word in ARGS.split())}, "
+        f"'--tensor-model-parallel-size', '{tensor}']"
+    )
     pod = "      template:\n        spec:\n          containers:\n          - "
     first = f"    Launcher:\n{pod}{{name: l, command: {words}}}\n"
-    return (
-        head("kubeflow.org/v2beta1", "MPIJob")
-        + f"  mpiReplicaSpecs:\n{first}    Worker:\n      replicas: 2\n{pod}{{name: w, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}\n"
+    return head("kubeflow.org/v2beta1", "MPIJob") + (
+        f"  mpiReplicaSpecs:\n{first}    Worker:\n      replicas: 2\n"
+        f"{pod}{{name: w, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}\n"
     )
 
 
@@ -98,7 +101,10 @@ def trainjob(
 ) -> str:
     script = "\n".join(f"        {line}" for line in launch(tensor, more).splitlines())
     sizes = "".join(f"    {line}\n" for line in (nodes, devices) if line)
-    text = f"  runtimeRef: {{name: torch-distributed}}\n  trainer:\n{sizes}    command: [bash, -c]\n    args:\n      - |\n{script}\n"
+    text = (
+        f"  runtimeRef: {{name: torch-distributed}}\n  trainer:\n{sizes}    command: [bash, -c]\n    args:\n"
+        f"      - |\n{script}\n"
+    )
     return head("trainer.kubeflow.org/v1alpha1", "TrainJob") + text
 
 
@@ -111,7 +117,10 @@ def rayjob(
         )
 
     words = f"torchrun {more} pretrain_gpt.py {ARGS} --tensor-model-parallel-size {tensor}"
-    ray = f"  rayClusterSpec:\n{cluster}    headGroupSpec:\n{group(6)}\n    workerGroupSpecs:\n    - groupName: w\n      {replicas}\n{group(6)}\n"
+    ray = (
+        f"  rayClusterSpec:\n{cluster}    headGroupSpec:\n{group(6)}\n    workerGroupSpecs:\n    - groupName: w\n"
+        f"      {replicas}\n{group(6)}\n"
+    )
     return head("ray.io/v1", "RayJob") + f"  entrypoint: {words}\n{ray}"
 
 

@@ -1,4 +1,5 @@
-"""Checks that hang, die or grow, one after the other: what they cost is bounded, for a user and in all, and it is over by itself."""
+"""Checks that hang, die or grow, one after the other: what they cost is bounded, for a user and in all,
+and it is over by itself."""
 
 from __future__ import annotations
 

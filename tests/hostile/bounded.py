@@ -17,7 +17,10 @@ model:
     type: LlamaConfig
     num_layers: 40
 """
-COMMAND = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1"
+COMMAND = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+    "--seq-length 64 --micro-batch-size 1"
+)
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202e\u2028\x9b31m"
 
 

@@ -1,4 +1,5 @@
-"""Files and streams without an end, and the rows of attacks that took seconds: each ends in time, with one line or a bounded report."""
+"""Files and streams without an end, and the rows of attacks that took seconds: each ends in time,
+with one line or a bounded report."""
 
 from __future__ import annotations
 
@@ -228,5 +229,8 @@ def test_a_place_in_a_long_line_is_shown_with_what_is_around_it(tmp_path: Path) 
 
 
 def test_the_module_reads_no_more_than_it_says() -> None:
-    program = "from preflight.source.text import read_all, InputError\nimport sys\ntry: read_all(open('/dev/zero','rb').read, 'x')\nexcept InputError: sys.exit(7)"
+    program = (
+        "from preflight.source.text import read_all, InputError\nimport sys\n"
+        "try: read_all(open('/dev/zero','rb').read, 'x')\nexcept InputError: sys.exit(7)"
+    )
     assert subprocess.run([sys.executable, "-c", program], timeout=20, check=False).returncode == 7

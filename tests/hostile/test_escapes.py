@@ -32,10 +32,14 @@ def _evil_reports(folder: Path) -> Iterator[Report]:
         .replace("\x9b", "\\x9b")
     )
     yield check(
-        f'{GRAPH}recompute_config: {{recompute: "{written}"}}\nparalel_config: 1\n"{written}": 1\nrunner_config: {{"{written}": 2}}\n'
+        f'{GRAPH}recompute_config: {{recompute: "{written}"}}\nparalel_config: 1\n"{written}": 1\n'
+        f'runner_config: {{"{written}": 2}}\n'
     )
     yield check(
-        f"{COMMAND} --num-layers $'\\e[2J' --wrong{EVIL} --tensor-model-parallel-size {EVIL} --position-embedding-type {EVIL}\n",
+        (
+            f"{COMMAND} --num-layers $'\\e[2J' --wrong{EVIL} --tensor-model-parallel-size {EVIL} "
+            f"--position-embedding-type {EVIL}\n"
+        ),
         "run.sh",
     )
     yield check(GRAPH.replace("40", "42"), f"{EVIL}.yaml")
@@ -111,7 +115,10 @@ def test_a_diff_and_a_plan_are_no_commands_either(
         )
 
 
-LIVE = "@everyone https://evil.example/x www.evil.example <img src=x> <!--x--> &#64;all #1 !2 ~bug a@evil.example | `x` ![y](z) [t](u)"
+LIVE = (
+    "@everyone https://evil.example/x www.evil.example <img src=x> <!--x--> &#64;all #1 !2 ~bug a@evil.example | "
+    "`x` ![y](z) [t](u)"
+)
 
 
 def test_markdown_has_no_mention_link_or_element_of_strangers() -> None:

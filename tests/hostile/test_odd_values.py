@@ -29,5 +29,8 @@ def test_no_rule_crashes(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("devices", [0, 8])
 @pytest.mark.parametrize("tensor", [0, 1])
 def test_no_devices_and_no_ranks_are_divided_by(target: str, devices: int, tensor: int) -> None:
-    text = f"run_mode: train\nuse_parallel: True\nparallel: {{parallel_mode: 1}}\nparallel_config: {{data_parallel: 4, model_parallel: {tensor}}}\n"
+    text = (
+        f"run_mode: train\nuse_parallel: True\nparallel: {{parallel_mode: 1}}\n"
+        f"parallel_config: {{data_parallel: 4, model_parallel: {tensor}}}\n"
+    )
     assert preflight.check_text(text, target=target, world_size=devices).crashes == ()

@@ -1,4 +1,5 @@
-"""One construct as often as a file may hold it: within two seconds and 500 MB, at the largest size and just before a script is tried in a child."""
+"""One construct as often as a file may hold it: within two seconds and 500 MB,
+at the largest size and just before a script is tried in a child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Same bytes in, same report out: whatever the order of files, the hash seed, the locale, the time zone, the terminal."""
+"""Same bytes in, same report out: whatever the order of files, the hash seed, the locale, the time zone,
+the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Stops when it is told to: by SIGTERM, by Ctrl-C, and when nobody reads the report any more. No process of it is left."""
+"""Stops when it is told to: by SIGTERM, by Ctrl-C, and when nobody reads the report any more.
+No process of it is left."""
 
 from __future__ import annotations
 

@@ -23,5 +23,5 @@ def test_the_faults_are_found_where_they_were_typed() -> None:
         ("device-count", 10),
         ("bad-choice", 52),
         ("undefined-group", 61),
-        ("lost-options", 66),
+        ("lost-continuation", 66),
     }

@@ -55,10 +55,20 @@ def microbatches(run: Run) -> None:
 @derives("train_iters")
 def train_iters(run: Run) -> None:
     """A number of samples becomes a number of steps."""
-    if run.train_iters is not None or not run.train_samples or run.skip_train or (run.is_core("<0.18") and run.rampup_batch_size):
+    if (
+        run.train_iters is not None
+        or not run.train_samples
+        or run.skip_train
+        or (run.is_core("<0.18") and run.rampup_batch_size)
+    ):
         return
     if run.step_batch_size_schedule is None:
-        run.derive("train_iters", run.train_samples // run.global_batch_size, "train samples / global batch", of="train_samples")
+        run.derive(
+            "train_iters",
+            run.train_samples // run.global_batch_size,
+            "train samples / global batch",
+            of="train_samples",
+        )
         return
     steps = consumed = 0
     phases = schedule_of(run)

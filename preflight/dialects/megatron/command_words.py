@@ -15,6 +15,9 @@ from preflight.source.text import Span
 WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads"])
 """What a file has that says a whole run: the sizes of the model."""
 
+ELSEWHERE = frozenset(["--use-checkpoint-args", "--yaml-cfg"])
+"""Options with which the sizes are in a checkpoint or in another file."""
+
 MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
 RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
 """What Megatron's own test runner sets where a model_config.yaml does not."""
@@ -30,6 +33,7 @@ class Spelled:
     """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set.
 
     plain: a YAML file of a pretraining run, whose entry script adds no options of its own.
+    given: words in whose place whoever starts the script may add options.
     """
 
     words: tuple[Word, ...]
@@ -40,6 +44,7 @@ class Spelled:
     closed: bool = False
     yaml: bool = False
     plain: bool = True
+    given: tuple[Word, ...] = ()
 
 
 class Inherited(Mapping[str, Value]):
@@ -50,7 +55,11 @@ class Inherited(Mapping[str, Value]):
 
     def __getitem__(self, name: str) -> Value:
         found = self.known.get(name)
-        return found if found is not None else Value(Unknown(f"${name} may be set by whoever starts the job"), Origin.UNKNOWN)
+        return (
+            found
+            if found is not None
+            else Value(Unknown(f"${name} may be set by whoever starts the job"), Origin.UNKNOWN)
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.known)
@@ -62,24 +71,43 @@ class Inherited(Mapping[str, Value]):
 def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = False) -> Spelled:
     """The words of a command, a script's launch or a functional-test YAML.
 
-    stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did before 0.13.
+    stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did
+    before 0.13.
     """
     known = spell_environment(stated)
     if document.launch is not None:
         launch = document.launch
-        known.update({name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN) for name, word in launch.environment.items()})
+        known.update(
+            {
+                name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN)
+                for name, word in launch.environment.items()
+            }
+        )
         entry = (launch.entry.text or "").rpartition("/")[2]
-        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, document.kind == "command")
+        closed = document.kind == "command"
+        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, closed, given=launch.assumed)
     assert document.tree is not None
     for name, text in RUNNER_ENVIRONMENT.items():
         known.setdefault(name, Value(text))
     variables = document.tree.get(ENV_VARS)
     for entry_ in _live(variables):
         value = _text(entry_.value, stated)
-        known[str(entry_.key.value)] = Value(value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN)
-    words = tuple(word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated, old_runner))
+        known[str(entry_.key.value)] = Value(
+            value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN
+        )
+    words = tuple(
+        word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated, old_runner)
+    )
     mode = _mode(document)
-    return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, open=_partial(document, words), yaml=True, plain=mode == "")
+    return Spelled(
+        words,
+        lambda option: (MODEL_ARGS, option),
+        known,
+        mode,
+        open=_partial(document, words),
+        yaml=True,
+        plain=mode == "",
+    )
 
 
 def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
@@ -88,7 +116,8 @@ def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _mode(document: Document) -> str:
-    """What a functional test runs instead of GPT pretraining: "inference", "rl", the folder of another family; "" for pretraining."""
+    """What a functional test runs instead of GPT pretraining: "inference", "rl", the folder of another family;
+    "" for pretraining."""
     mode = document.tree.get("MODE") if document.tree is not None else None
     if mode is not None and mode.value != "pretraining":
         return str(mode.value)
@@ -97,9 +126,17 @@ def _mode(document: Document) -> str:
 
 
 def _partial(document: Document, words: Iterable[Word]) -> bool:
-    """Whether a file is one of several that a test puts together: it is not named as a whole one is, and lacks what every run needs."""
+    """Whether a file is one of several that a test puts together: it is not named as a whole one is,
+    and lacks what every run needs."""
     name = document.source.path.name if document.source.path is not None else ""
     return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
+
+
+def has_sizes(words: Iterable[Word]) -> bool:
+    """Whether a command says the sizes of the model, or where they are:
+    one that does not gets them with what is added."""
+    texts = {(word.text or "").partition("=")[0].replace("--encoder-num", "--num") for word in words}
+    return texts >= WHOLE or not texts.isdisjoint(ELSEWHERE)
 
 
 def _live(node: Node | None) -> list[Entry]:
@@ -124,7 +161,10 @@ def _entry_words(entry: Entry, stated: Mapping[str, str], old_runner: bool) -> I
     if text is None:
         yield from (flag, Word(None, span, because=span.text.strip("\"'"), editable=False))
     elif "\\" in text:
-        yield from (flag, Word(None, span, because="releases of the test runner read backslashes in different ways", editable=False))
+        yield from (
+            flag,
+            Word(None, span, because="releases of the test runner read backslashes in different ways", editable=False),
+        )
     elif text == "true":
         yield flag
     elif text != "":

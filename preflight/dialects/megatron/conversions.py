@@ -8,9 +8,26 @@ from typing import Any
 
 from preflight.dialects.megatron.option_table import Flag
 
-GRAPH_MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference")
+GRAPH_MODULES = (
+    "attn",
+    "mlp",
+    "moe",
+    "moe_router",
+    "moe_preprocess",
+    "mamba",
+    "full",
+    "full_iteration",
+    "full_iteration_inference",
+)
 LIST = "a whole number or a list such as [0]*1+[1]*3"
-WORDS = {"int": "a whole number", "float": "a number", "ints": "whole numbers with commas", "truth": "true or false", "json": "JSON", "pattern": LIST}
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "ints": "whole numbers with commas",
+    "truth": "true or false",
+    "json": "JSON",
+    "pattern": LIST,
+}
 
 
 class BadValue(ValueError):

@@ -1,7 +1,7 @@
 """The YAML that --yaml-cfg names: dataclass fields in language_model and model_parallel, everything else at the top.
 
-Upstream reads it with another, experimental validator: sizes are clipped to the ranks, and none of the checks on options
-run. So only neutral rules look at such a run; its version is listed as "megatron-yaml".
+Upstream reads it with another, experimental validator: sizes are clipped to the ranks, and none of the checks on
+options run. So only neutral rules look at such a run; its version is listed as "megatron-yaml".
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ SECTIONS = ("language_model", "model_parallel")
 RENAMED = {"num_moe_experts": "num_experts", "layernorm_epsilon": "norm_epsilon", "fp8_param": "fp8_param_gather"}
 ACTIVATIONS = {"swiglu": "swiglu", "squaredrelu": "squared_relu"}
 PLACE = "megatron/training/yaml_arguments.py"
-PARALLEL = frozenset(["tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "expert_model_parallel_size", "sequence_parallel"])
+PARALLEL = frozenset(
+    [
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "context_parallel_size",
+        "expert_model_parallel_size",
+        "sequence_parallel",
+    ]
+)
 
 
 @derives("tensor_model_parallel_size", "pipeline_model_parallel_size")
@@ -32,7 +40,12 @@ def clipped(run: Run) -> None:
     """Tensor and pipeline sizes are cut down to the ranks there are."""
     world, tensor, pipe = run.world_size, run.tensor_model_parallel_size, run.pipeline_model_parallel_size
     run.switch("tensor_model_parallel_size", min(tensor, world), f"there are {world} ranks", f"{PLACE}:58")
-    run.switch("pipeline_model_parallel_size", min(pipe, world // min(tensor, world)), f"there are {world} ranks", f"{PLACE}:64")
+    run.switch(
+        "pipeline_model_parallel_size",
+        min(pipe, world // min(tensor, world)),
+        f"there are {world} ranks",
+        f"{PLACE}:64",
+    )
 
 
 @derives("group_query_attention", "swiglu", "squared_relu")
@@ -72,7 +85,13 @@ STEPS = (
 )
 
 
-def read_core_yaml(document: Document, documents: tuple[Document, ...], cluster: Cluster, target: Target, environment: Mapping[str, Value]) -> Reading:
+def read_core_yaml(
+    document: Document,
+    documents: tuple[Document, ...],
+    cluster: Cluster,
+    target: Target,
+    environment: Mapping[str, Value],
+) -> Reading:
     """A run whose arguments are all in a YAML file."""
     assert document.tree is not None
     version = target.version or "0.20.0"
@@ -88,7 +107,16 @@ def read_core_yaml(document: Document, documents: tuple[Document, ...], cluster:
     except NotKnown:
         known = False
     perform(run, (clipped, *STEPS) if known else STEPS)
-    arguments = Arguments(target, run.written, run.effective, run.default, writer.put, environment, tuple(run.switches), versions={"megatron-yaml": version})
+    arguments = Arguments(
+        target,
+        run.written,
+        run.effective,
+        run.default,
+        writer.put,
+        environment,
+        tuple(run.switches),
+        versions={"megatron-yaml": version},
+    )
     return Reading(documents, target, arguments, plan(run, target, writer), cluster)
 
 

@@ -16,7 +16,11 @@ def ffn(run: Run) -> None:
     """Four times the hidden size, or two thirds of it in multiples of 64 where two projections share it."""
     if run.ffn_hidden_size is None:
         hidden = run.hidden_size
-        size, note = (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 hidden in multiples of 64") if run.swiglu else (4 * hidden, "4 x hidden")
+        size, note = (
+            (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 hidden in multiples of 64")
+            if run.swiglu
+            else (4 * hidden, "4 x hidden")
+        )
         run.derive("ffn_hidden_size", size, note, of="hidden_size")
 
 
@@ -35,7 +39,12 @@ def query_groups(run: Run) -> None:
     """--num-query-groups only counts with --group-query-attention."""
     if not run.group_query_attention:
         heads, given = run.num_attention_heads, run.value("num_query_groups")
-        run.derive("num_query_groups", heads, "as many as heads", of="num_query_groups" if given.written else "num_attention_heads")
+        run.derive(
+            "num_query_groups",
+            heads,
+            "as many as heads",
+            of="num_query_groups" if given.written else "num_attention_heads",
+        )
 
 
 @derives("num_experts")
@@ -50,7 +59,12 @@ def expert_ffn(run: Run) -> None:
     """Experts are as wide as the dense layers unless they have their own size."""
     if run.moe_ffn_hidden_size is None and (run.num_experts is not None or run.is_core("<0.13")):
         run.derive("moe_ffn_hidden_size", run.ffn_hidden_size, "ffn hidden size", of="ffn_hidden_size")
-    elif run.moe_ffn_hidden_size is not None and run.num_experts is None and _mixed(run.moe_layer_freq) and run.is_core(">=0.18"):
+    elif (
+        run.moe_ffn_hidden_size is not None
+        and run.num_experts is None
+        and _mixed(run.moe_layer_freq)
+        and run.is_core(">=0.18")
+    ):
         run.derive("moe_ffn_hidden_size", None, "there are no experts")
 
 
@@ -108,13 +122,17 @@ def vocabulary(run: Run) -> None:
     run.derive("padded_vocab_size", -(-size // multiple) * multiple, f"{size} in multiples of {multiple}", of=of)
 
 
-@derives("seq_length", "encoder_seq_length")
+@derives("encoder_seq_length")
+def encoder_sequence(run: Run) -> None:
+    """--seq-length is that of the encoder, too."""
+    if run.seq_length is not None and run.encoder_seq_length is None:
+        run.derive("encoder_seq_length", run.seq_length, of="seq_length")
+
+
+@derives("seq_length")
 def sequence(run: Run) -> None:
     """--encoder-seq-length is another name for --seq-length."""
-    if run.seq_length is not None:
-        if run.encoder_seq_length is None:
-            run.derive("encoder_seq_length", run.seq_length, of="seq_length")
-    elif run.encoder_seq_length is not None:
+    if run.seq_length is None and run.encoder_seq_length is not None:
         run.derive("seq_length", run.encoder_seq_length, of="encoder_seq_length")
 
 
@@ -138,4 +156,15 @@ def activation(run: Run) -> None:
     run.derive("gated_linear_unit", gated, of=of)
 
 
-STEPS = (ffn, kv_channels, query_groups, experts, expert_ffn, expert_layers, vocabulary, sequence, activation)
+STEPS = (
+    ffn,
+    kv_channels,
+    query_groups,
+    experts,
+    expert_ffn,
+    expert_layers,
+    vocabulary,
+    encoder_sequence,
+    sequence,
+    activation,
+)

@@ -17,7 +17,8 @@ class Writer:
         self.table, self.spelled, self.spelt, self.run = table, spelled, spelt, run
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that make an argument a value; REMOVE takes away what was typed. Empty when there is no option for it."""
+        """The edits that make an argument a value; REMOVE takes away what was typed.
+        Empty when there is no option for it."""
         flags = self.table.flags(name)
         if not flags:
             return ()
@@ -27,9 +28,13 @@ class Writer:
         if all(flag.switch for flag in flags):
             return self.switch(flags, typed, value, self.table.defaults.get(name))
         option = typed[-1] if typed else _preferred(flags, name)
-        return (self.edit("set", option, value if value is None or isinstance(value, (int, float, list)) else str(value)),)
+        return (
+            self.edit("set", option, value if value is None or isinstance(value, (int, float, list)) else str(value)),
+        )
 
-    def switch(self, flags: tuple[Flag, ...], typed: tuple[str, ...], value: object, default: object) -> tuple[Edit, ...]:
+    def switch(
+        self, flags: tuple[Flag, ...], typed: tuple[str, ...], value: object, default: object
+    ) -> tuple[Edit, ...]:
         wanted = True if value is None else bool(value)
         spelt = {option: flag for flag in flags for option in (flag.option, *flag.also)}
         against = tuple(self.edit("remove", option) for option in typed if spelt[option].stores(option) is not wanted)
@@ -46,7 +51,14 @@ class Writer:
 
     def export(self, name: str, value: object) -> tuple[Edit, ...]:
         """The edits that set an environment variable of the run."""
-        return (Edit("set", (ENV_VARS, name) if self.spelled.yaml else (name,), value if self.spelled.yaml else str(value), run=self.run),)
+        return (
+            Edit(
+                "set",
+                (ENV_VARS, name) if self.spelled.yaml else (name,),
+                value if self.spelled.yaml else str(value),
+                run=self.run,
+            ),
+        )
 
     def edit(self, action: str, option: str, value: object = None) -> Edit:
         return Edit(action, self.spelled.key(option), value, run=self.run)  # type: ignore[arg-type]

@@ -6,7 +6,11 @@ from typing import Any
 
 from preflight.dialects.megatron.option_table import UNASKED, Flag, table
 
-TYPES: dict[str, list[str]] = {"int": ["integer", "string"], "float": ["number", "string"], "str": ["string", "number", "boolean"]}
+TYPES: dict[str, list[str]] = {
+    "int": ["integer", "string"],
+    "float": ["number", "string"],
+    "str": ["string", "number", "boolean"],
+}
 
 
 def names() -> dict[str, tuple[str, str]]:
@@ -17,7 +21,11 @@ def names() -> dict[str, tuple[str, str]]:
 def schema(framework: str, version: str) -> dict[str, Any]:
     """The schema of MODEL_ARGS at a version: every option with its type, choices and default."""
     options = table(framework, version).options
-    arguments = {"type": ["object", "null"], "properties": {name: option(flag) for name, flag in sorted(options.items())}, "additionalProperties": False}
+    arguments = {
+        "type": ["object", "null"],
+        "properties": {name: option(flag) for name, flag in sorted(options.items())},
+        "additionalProperties": False,
+    }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": f"preflight:{framework}-{version}",
@@ -40,5 +48,12 @@ def option(flag: Flag) -> dict[str, Any]:
         return {**found, "anyOf": [{"enum": sorted({*flag.choices, *map(str, flag.choices)}, key=str)}, variable]}
     if flag.kind in ("int", "float"):
         number = {"type": "integer" if flag.kind == "int" else "number"}
-        return {**found, "anyOf": [number, {"type": "string", "pattern": r"^\s*[-+]?[0-9_]*\.?[0-9]*([eE][-+]?[0-9]+)?\s*$"}, variable]}
+        return {
+            **found,
+            "anyOf": [
+                number,
+                {"type": "string", "pattern": r"^\s*[-+]?[0-9_]*\.?[0-9]*([eE][-+]?[0-9]+)?\s*$"},
+                variable,
+            ],
+        }
     return {**found, "type": [*TYPES["str"], "array"]}

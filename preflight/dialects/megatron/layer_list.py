@@ -11,7 +11,8 @@ LONGEST = 100_000
 
 
 def written(text: str) -> Any:
-    """The value of digits, brackets, commas, + and *. Raises ValueError, TypeError or SyntaxError as upstream's `eval` would."""
+    """The value of digits, brackets, commas, + and *. Raises ValueError,
+    TypeError or SyntaxError as upstream's `eval` would."""
     if re.search(r"[^,\d\[\]()+*]", text) or len(text) > LONGEST:
         raise ValueError(text)
     return _walk(ast.parse(text, mode="eval").body)

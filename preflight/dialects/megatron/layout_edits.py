@@ -16,7 +16,11 @@ _DEGREES = {
     "expert_model_parallel_size": "expert",
     "micro_batch_size": "micro",
 }
-_VIRTUAL = ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank", "pipeline_model_parallel_layout")
+_VIRTUAL = (
+    "num_layers_per_virtual_pipeline_stage",
+    "num_virtual_stages_per_pipeline_rank",
+    "pipeline_model_parallel_layout",
+)
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 
 
@@ -59,7 +63,11 @@ def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     if same_stages and now.known and (now.raw or 1) == sizes.virtual:
         return _ends(sizes.stages) if sizes.stages else {}
     gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
-    return gone | _ends(sizes.stages) | ({"num_virtual_stages_per_pipeline_rank": sizes.virtual} if sizes.virtual > 1 else {})
+    return (
+        gone
+        | _ends(sizes.stages)
+        | ({"num_virtual_stages_per_pipeline_rank": sizes.virtual} if sizes.virtual > 1 else {})
+    )
 
 
 def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
@@ -69,7 +77,10 @@ def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
         return {first: REMOVE, last: REMOVE}
     if len(stages) == 2:
         return {first: stages[0], last: REMOVE}
-    return {first: stages[0] if stages[0] != stages[1] else REMOVE, last: stages[-1] if stages[-1] != stages[1] else REMOVE}
+    return {
+        first: stages[0] if stages[0] != stages[1] else REMOVE,
+        last: stages[-1] if stages[-1] != stages[1] else REMOVE,
+    }
 
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
@@ -77,7 +88,9 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     now = arguments.get("recompute_granularity")
     if now.known and now.raw == granularity:
         return {}
-    gone: dict[str, object] = dict.fromkeys(("recompute_activations", "recompute_method", "recompute_num_layers", "recompute_modules"), REMOVE)
+    gone: dict[str, object] = dict.fromkeys(
+        ("recompute_activations", "recompute_method", "recompute_num_layers", "recompute_modules"), REMOVE
+    )
     if granularity is None:
         return {**gone, "recompute_granularity": REMOVE}
     if granularity == "full":

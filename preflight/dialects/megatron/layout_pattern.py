@@ -1,7 +1,8 @@
 """Megatron's pipeline layout strings: "Et*3|(tt|)*14tL" as the stages it stands for.
 
 E embedding, t decoder layer, m multi-token-prediction layer, L loss; "|" ends a stage, commas are decoration,
-"x*n" and "(xy)*n" repeat. Repetition is textual and not nested: brackets first, then single characters, as upstream does it.
+"x*n" and "(xy)*n" repeat. Repetition is textual and not nested: brackets first, then single characters, as upstream
+does it.
 """
 
 from __future__ import annotations

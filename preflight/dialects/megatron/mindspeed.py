@@ -41,6 +41,14 @@ def older_names(run: Run) -> None:
             )
 
 
+@derives("attention_mask_type")
+def context_mask(run: Run) -> None:
+    """Before 2.2 MindSpeed-LLM takes the mask of context parallelism for all."""
+    if before(run, "2.2"):
+        place = "mindspeed_llm/training/arguments.py:1324"
+        run.switch("attention_mask_type", run.cp_attention_mask_type, "--cp-attention-mask-type wins", place)
+
+
 @derives("moe_shared_expert_intermediate_size")
 def shared_experts(run: Run) -> None:
     """A number of shared experts is a size."""
@@ -73,7 +81,7 @@ def loader_mask(run: Run) -> None:
 @derives("virtual_pipeline_model_parallel_size", "overlap_p2p_comm")
 def single_virtual_stage(run: Run) -> None:
     """One virtual stage is none, except where expert communication overlaps."""
-    if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap:
+    if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap and not before(run, "2.2"):
         place = CORE + "megatron_basic/megatron_basic.py:20"
         run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage is none", place)
         run.switch("overlap_p2p_comm", False, "one virtual stage is none", place)
@@ -121,6 +129,7 @@ def _step(change: Change) -> tuple[Step, tuple[str, ...]]:
 
 BEFORE = (older_names,)
 AFTER = (
+    context_mask,
     shared_experts,
     variable_lengths,
     single_virtual_stage,

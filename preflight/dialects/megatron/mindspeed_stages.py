@@ -1,4 +1,5 @@
-"""Which layers MindSpeed's pipeline stages hold: where they are written out, where they are empty, where a schedule folds them."""
+"""Which layers MindSpeed's pipeline stages hold: where they are written out, where they are empty,
+where a schedule folds them."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ from preflight.dialects.megatron.namespace import NotKnown, Run
 
 
 def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
-    """Layers by rank and virtual stage where they are written out: --num-layer-list or --pipeline-num-transformer-layers."""
+    """Layers by rank and virtual stage where they are written out:
+    --num-layer-list or --pipeline-num-transformer-layers."""
     pipeline = run.pipeline_model_parallel_size
     if run.num_layer_list is not None:
         rows: tuple[tuple[int, ...], ...] = tuple((int(part),) for part in str(run.num_layer_list).split(","))
         if run.layerwise_disaggregated_training:  # the first stage holds the last layers as well
             rows = ((*rows[0], *rows[-1]), *((*row, 0) for row in rows[1:-1]))
     elif run.pipeline_num_transformer_layers is not None:
-        rows = tuple(tuple(int(n) for n in re.findall(r"\d+", row)) for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers))
+        rows = tuple(
+            tuple(int(n) for n in re.findall(r"\d+", row))
+            for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers)
+        )
         if "*" in run.pipeline_num_transformer_layers:
             raise NotKnown("the layers per stage are written with repetitions")
     else:

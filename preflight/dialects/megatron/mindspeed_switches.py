@@ -12,6 +12,10 @@ CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
 RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"
 
 
+OWN = ">=2.1"
+"""The releases whose features change arguments; of those that MindSpeed-LLM 2.0 and 2.1 call (2.0.0-llm) none does."""
+
+
 class Change(NamedTuple):
     """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of
     its `versions`."""
@@ -57,6 +61,7 @@ CHANGES = (
         lambda r: r.tp_2d and not r.use_flash_attn and r.context_parallel_algo == RING,
         "--tp-2d without --use-flash-attn",
         CORE + "tensor_parallel/tp_2d.py:38",
+        versions=OWN,
     ),
     Change(
         "recompute_in_advance",
@@ -64,6 +69,7 @@ CHANGES = (
         lambda r: r.num_layers_per_virtual_pipeline_stage not in (None, 1),
         "a virtual stage has more than one layer",
         CORE + "pipeline_parallel/ripipe_schedules_feature.py:114",
+        versions=OWN,
     ),
     Change(
         "enable_gloo_process_groups",
@@ -71,14 +77,15 @@ CHANGES = (
         lambda r: r.disable_gloo_group,
         "--disable-gloo-group",
         CORE + "disable_gloo_group/disable_gloo_group_feature.py:41",
+        versions=OWN,
     ),
     Change(
         "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given",
-        CORE + "fusions/fused_moe_permute.py:41"
+        CORE + "fusions/fused_moe_permute.py:41", versions=OWN
     ),
     Change(
         "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given",
-        CORE + "fusions/fused_moe_permute.py:43"
+        CORE + "fusions/fused_moe_permute.py:43", versions=OWN
     ),
     Change(
         "recompute_granularity",
@@ -100,6 +107,7 @@ CHANGES = (
         lambda r: r.optimizer == "muon",
         "Muon does not support it",
         CORE + "optimizer/muon_optimizer_feature.py:129",
+        versions=OWN,
     ),
     Change(
         "create_attention_mask_in_dataloader",
@@ -123,7 +131,7 @@ CHANGES = (
         "mindspeed-llm",
     ),
     Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it",
-        "mindspeed_llm/training/arguments.py:175", "mindspeed-llm"),
+        "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
     Change(
         "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask",
         LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"

@@ -63,16 +63,21 @@ class Run:
         if base is None:
             self.effective[name] = derived(raw, note)
         else:
-            self.effective[name] = Value(raw, Origin.DERIVED, base.setting, note, base.edits if of in ("", name) else None)
+            self.effective[name] = Value(
+                raw, Origin.DERIVED, base.setting, note, base.edits if of in ("", name) else None
+            )
 
     def lose(self, name: str, because: str) -> None:
         """Make a value unknown; one that was typed keeps its place."""
         base = self.written.get(name)
         lost = Unknown(because)
-        self.effective[name] = base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+        self.effective[name] = (
+            base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+        )
 
     def switch(self, name: str, after: object, cause: str, upstream: str, site: str = "") -> None:
-        """The framework changes an argument without asking. site: the statement, where evidence knows its place in each release."""
+        """The framework changes an argument without asking. site: the statement, where evidence knows its place in each
+        release."""
         before = self.value(name)
         if before.known and before.raw == after:
             return
@@ -95,7 +100,9 @@ def perform(run: Run, steps: Sequence[tuple[Step, tuple[str, ...]]]) -> None:
         try:
             step(run)
         except (NotKnown, TypeError, ValueError, ArithmeticError, IndexError) as error:
-            because = str(error) if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
+            because = (
+                str(error) if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
+            )
             for name in names:
                 if run.effective.get(name) is before[name]:
                     run.lose(name, because)

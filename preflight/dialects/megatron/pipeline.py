@@ -13,7 +13,14 @@ Chunks = tuple[tuple[int, ...], ...]
 """Layers by pipeline rank, then virtual stage."""
 
 
-@derives("hybrid_main_pattern", "hybrid_mtp_pattern", "hybrid_mtp_depths", "hybrid_num_segments", "hybrid_has_pipes", "hybrid_layer_pattern")
+@derives(
+    "hybrid_main_pattern",
+    "hybrid_mtp_pattern",
+    "hybrid_mtp_depths",
+    "hybrid_num_segments",
+    "hybrid_has_pipes",
+    "hybrid_layer_pattern",
+)
 def hybrid_pattern(run: Run) -> None:
     """A hybrid pattern taken apart."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
@@ -74,7 +81,11 @@ def layout_counts(run: Run) -> None:
     if run.pipeline_model_parallel_layout is None:
         return
     found = _layout(run.pipeline_model_parallel_layout)
-    for name, count in (("stages", len(found)), ("layers", "".join(found).count("t")), ("mtp", "".join(found).count("m"))):
+    for name, count in (
+        ("stages", len(found)),
+        ("layers", "".join(found).count("t")),
+        ("mtp", "".join(found).count("m")),
+    ):
         run.derive(f"layout_num_{name}", count, of="pipeline_model_parallel_layout")
 
 
@@ -82,7 +93,11 @@ def layout_counts(run: Run) -> None:
 def counted_layers(run: Run) -> None:
     """Layers to split, with one each for embedding and loss where they are counted."""
     extra = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
-    layers = len(str(run.num_layer_list).split(",")) - bool(run.layerwise_disaggregated_training) if run.num_layer_list else run.num_layers
+    layers = (
+        len(str(run.num_layer_list).split(",")) - bool(run.layerwise_disaggregated_training)
+        if run.num_layer_list
+        else run.num_layers
+    )
     run.derive("pipeline_num_layers", layers + extra, of="num_layers")
 
 
@@ -105,7 +120,11 @@ def virtual_stages(run: Run) -> None:
     elif run.is_core(">=0.17") and run.hybrid_layer_pattern is not None:
         of = "hybrid_layer_pattern"
         segments = run.hybrid_num_segments
-        virtual = None if segments == 1 and pipeline > 1 else _whole(segments, pipeline, "segments of the hybrid layer pattern")
+        virtual = (
+            None
+            if segments == 1 and pipeline > 1
+            else _whole(segments, pipeline, "segments of the hybrid layer pattern")
+        )
     if virtual == 1 and run.is_core(">=0.13"):
         virtual = None
     run.derive("virtual_pipeline_model_parallel_size", virtual, of=of)
@@ -149,7 +168,11 @@ def chunks(run: Run) -> Chunks:
 
 def ranks(run: Run) -> list[int]:
     """Layers by pipeline rank, embedding and loss counted in where they are accounted for."""
-    pipeline, first, last = run.pipeline_model_parallel_size, run.decoder_first_pipeline_num_layers, run.decoder_last_pipeline_num_layers
+    pipeline, first, last = (
+        run.pipeline_model_parallel_size,
+        run.decoder_first_pipeline_num_layers,
+        run.decoder_last_pipeline_num_layers,
+    )
     if first is None and last is None:
         return [_whole(run.pipeline_num_layers, pipeline, "layers")] * pipeline
     middle = run.num_layers - (first or 0) - (last or 0)
@@ -175,4 +198,13 @@ def _whole(number: int, parts: int, what: str) -> int:
     return number // parts
 
 
-STEPS = (hybrid_pattern, hybrid_layers, encoder_layers, layout_counts, counted_layers, virtual_stages, point_to_point, layers_per_chunk)
+STEPS = (
+    hybrid_pattern,
+    hybrid_layers,
+    encoder_layers,
+    layout_counts,
+    counted_layers,
+    virtual_stages,
+    point_to_point,
+    layers_per_chunk,
+)

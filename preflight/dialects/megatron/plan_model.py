@@ -26,16 +26,22 @@ FAMILIES = {
 
 
 GATES = {"gelu": 1, "gelu_tanh": 4}
-"""What MindSpeed-LLM's gates keep, operator by operator: the GELU's output for the product; written out with tanh, also the tanh, one more
-than it, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in megatron/core/transformer/mlp.py)."""
+"""What MindSpeed-LLM's gates keep, operator by operator: the GELU's output for the product; written out with tanh, also
+the tanh, one more than it, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
+megatron/core/transformer/mlp.py)."""
 
 
 def _gate_kept(run: Run) -> int:
-    """Megatron's gate keeps nothing more unless its kernel is switched off: then the SiLU's output and, since an offset is added to it,
-    the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
+    """Megatron's gate keeps nothing more unless its kernel is switched off: then the SiLU's output and, since an offset
+    is added to it, the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
     if not run.gated_linear_unit:
         return 0
-    if run.activation_func == "silu" and "mindspeed" not in run.versions and not run.bias_swiglu_fusion and not run.use_te_activation_func:
+    if (
+        run.activation_func == "silu"
+        and "mindspeed" not in run.versions
+        and not run.bias_swiglu_fusion
+        and not run.use_te_activation_func
+    ):
         return 1 if run.is_core("<0.13") else 2
     return GATES.get(str(run.activation_func), 0)
 
@@ -74,7 +80,10 @@ def _network(source: Source) -> Model:
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
         sequence=take("seq_length"),
-        positions=compute(lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0, "max_position_embeddings"),
+        positions=compute(
+            lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
+            "max_position_embeddings",
+        ),
         tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),
         bias=take("add_bias_linear"),
         qkv_bias=take("add_qkv_bias"),
@@ -98,12 +107,16 @@ def _network(source: Source) -> Model:
 
 
 def _padded(run: Run) -> tuple[int, int] | None:
-    """MindSpeed-LLM pads heads for its flash attention, values alone with BNSD (c77308a multi_latent_attention.py:355-359, :661-667)."""
+    """MindSpeed-LLM pads heads for its flash attention, values alone with BNSD (c77308a
+    multi_latent_attention.py:355-359, :661-667)."""
     if "mindspeed-llm" not in run.versions or not run.multi_latent_attention or not run.use_flash_attn:
         return None
     if run.mla_fa_without_pad or run.mla_fa_divide_qk or (run.enable_mla_absorb and run.use_sparse_flash_attn):
         return None
-    queries, values = (run.qk_head_dim or run.qk_nope_head_dim) + (run.qk_pos_emb_head_dim or run.qk_rope_head_dim), run.v_head_dim
+    queries, values = (
+        (run.qk_head_dim or run.qk_nope_head_dim) + (run.qk_pos_emb_head_dim or run.qk_rope_head_dim),
+        run.v_head_dim,
+    )
     if queries == values:
         return None
     if run.shape_order == "BNSD":
@@ -115,7 +128,11 @@ def _padded(run: Run) -> tuple[int, int] | None:
 def _vocabulary(source: Source) -> Value:
     """Rows of the embedding; where no option says, those of the tokenizer that is named."""
     value = source.take("padded_vocab_size")
-    return value if value.known else source.compute(rows, "tokenizer_model", "the vocabulary that this tokenizer is published with")
+    return (
+        value
+        if value.known
+        else source.compute(rows, "tokenizer_model", "the vocabulary that this tokenizer is published with")
+    )
 
 
 def _family(run: Run) -> str:
@@ -125,12 +142,13 @@ def _family(run: Run) -> str:
 
 
 def attention(run: Run) -> str:
-    """The backend that really runs. Transformer Engine picks a flash kernel unless it is told or prevented; Megatron's own
-    attention keeps the scores; MindSpeed's is flash when asked for."""
+    """The backend that really runs. Transformer Engine picks a flash kernel unless it is told or prevented; Megatron's
+    own attention keeps the scores; MindSpeed's is flash when asked for."""
     latent = "mla-" if run.multi_latent_attention else ""
     if "mindspeed" in run.versions:
         ring = run.context_parallel_size > 1
-        engine = run.transformer_impl == "transformer_engine" and not before(run, "26")  # training/arguments.py:1288 of 2.3.0 makes it local
+        # training/arguments.py:1288 of 2.3.0 makes it local
+        engine = run.transformer_impl == "transformer_engine" and not before(run, "26")
         return f"{latent}flash" if run.use_flash_attn or ring or engine else _own(run)
     if run.transformer_impl == "local":
         return _own(run)
@@ -168,7 +186,8 @@ def _capacity(run: Run) -> float | None:
 
 
 def _cross_entropy(run: Run) -> str:
-    """MindSpeed's loss kept a copy of the fp32 logits before MindSpeed-LLM 2.2 (mindspeed/core/tensor_parallel/cross_entropy.py:15 of 2.0.0_core_r0.8.0)."""
+    """MindSpeed's loss kept a copy of the fp32 logits before MindSpeed-LLM 2.2
+    (mindspeed/core/tensor_parallel/cross_entropy.py:15 of 2.0.0_core_r0.8.0)."""
     if run.cross_entropy_loss_fusion:
         return run.cross_entropy_fusion_impl or "native"
     return "unfused-copy" if "mindspeed-llm" in run.versions and matches(run.core_release, "<0.12") else "unfused"

@@ -41,8 +41,9 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
 
 
 def _varying(run: Run) -> bool:
-    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless told not to (data_samplers.py:70); until 2.2 it was
-    told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an older release may be meant, or what MindSpore makes of it."""
+    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless told not to
+    (data_samplers.py:70); until 2.2 it was told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an
+    older release may be meant, or what MindSpore makes of it."""
     return bool(
         run.no_pad_to_seq_lengths or run.variable_seq_lengths or ("mindspeed-llm" in run.versions and _asked(run))
     )
@@ -100,8 +101,8 @@ def _deferred(run: Run) -> int:
 
 
 def _exchanged(run: Run) -> int:
-    """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166); Transformer Engine
-    keeps one alone and exchanges it again."""
+    """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166);
+    Transformer Engine keeps one alone and exchanges it again."""
     ranks: int = run.context_parallel_size * (run.tp_y if run.tp_2d else 1)
     if run.context_parallel_algo in ("hybrid_cp_algo", "hybrid_adaptive_cp_algo"):
         ranks = run.ulysses_degree_in_cp or 1

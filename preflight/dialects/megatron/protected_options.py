@@ -67,7 +67,10 @@ _NAMES = frozenset(
         "experimental_attention_variant",
     ]
 )
-_FAMILIES = ("rotary_", "rope_", "q_lora", "kv_lora", "qk_", "v_head", "linear_", "mamba_", "tokenizer_", "num_layer_list", "init_method")
+# fmt: off
+_FAMILIES = ("rotary_", "rope_", "q_lora", "kv_lora", "qk_", "v_head", "linear_", "mamba_", "tokenizer_",
+    "num_layer_list", "init_method")
+# fmt: on
 
 
 def keeps(name: str) -> bool:

@@ -23,7 +23,8 @@ def _rows() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def option_before(option: str) -> tuple[str, bool]:
-    """The releases that have an option, as "megatron before 0.9", and whether one of them is in use; "" where none has."""
+    """The releases that have an option, as "megatron before 0.9", and whether one of them is in use;
+    "" where none has."""
     return _before({framework: rows["options"].get(option, "") for framework, rows in _rows().items()})
 
 

@@ -1,8 +1,9 @@
 """The size of a vocabulary that no option states: in code, or of a tokenizer that is published under its name.
 
 A name is good enough for an estimate of memory, not for a check: only the plan reads these sizes.
-Source: `vocab_size` in the config.json that each model is published with; of SentencePiece models their number of pieces
-(Llama 2 32,000, Megatron-LM d98e8a6 tests/unit_tests/tokenizers/test_tokenizer.py:104; Nemotron 256,000, arXiv 2402.16819).
+Source: `vocab_size` in the config.json that each model is published with; of SentencePiece models their number of
+pieces (Llama 2 32,000, Megatron-LM d98e8a6 tests/unit_tests/tokenizers/test_tokenizer.py:104; Nemotron 256,000, arXiv
+2402.16819).
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ def published(run: Run) -> int:
     """The vocabulary of the tokenizer that the options name. Raises NotKnown when it is none that is known."""
     for name in ("tokenizer_model", "tokenizer_name_or_path"):
         value = run.value(name)
-        last = "/".join(value.raw.lower().rstrip("/").split("/")[-2:]) if value.known and isinstance(value.raw, str) else ""
+        last = (
+            "/".join(value.raw.lower().rstrip("/").split("/")[-2:])
+            if value.known and isinstance(value.raw, str)
+            else ""
+        )
         for pattern, size in _PUBLISHED if last else ():
             if re.search(pattern, last):
                 return size

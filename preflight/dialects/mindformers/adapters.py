@@ -11,6 +11,7 @@ from preflight.loaders.document import Unknown
 from preflight.run.value import Value, derived, unknown
 
 _PET = "model.model_config.pet_config"
+# fmt: off
 _CELLS = {
     "llama": {
         "attention.wq": "query",
@@ -23,10 +24,14 @@ _CELLS = {
         "feed_forward.w_gate_hidden": "fc1",
         "feed_forward.w2": "fc2",
     },
-    "glm": {"attention.query_key_value": "qkv", "attention.dense": "projection", "mlp.dense_h_to_4h": "fc1", "mlp.dense_4h_to_h": "fc2"},
-    "gpt2": {"attention.dense1": "query", "attention.dense2": "key", "attention.dense3": "value", "attention.projection": "projection"},
-    "mcore": {"self_attention.linear_qkv": "qkv", "self_attention.linear_proj": "projection", "mlp.linear_fc1": "fc1", "mlp.linear_fc2": "fc2"},
+    "glm": {"attention.query_key_value": "qkv", "attention.dense": "projection", "mlp.dense_h_to_4h": "fc1",
+        "mlp.dense_4h_to_h": "fc2"},
+    "gpt2": {"attention.dense1": "query", "attention.dense2": "key", "attention.dense3": "value",
+        "attention.projection": "projection"},
+    "mcore": {"self_attention.linear_qkv": "qkv", "self_attention.linear_proj": "projection", "mlp.linear_fc1": "fc1",
+        "mlp.linear_fc2": "fc2"},
 }
+# fmt: on
 _EITHER = {"qkv": ("query", "key", "value"), "fc1": ("gate", "up")}
 
 
@@ -42,7 +47,8 @@ def targets(run: Run, family: str) -> Value:
 
 
 def _matched(pattern: object, cells: dict[str, str]) -> tuple[str, ...]:
-    """Names of the cells that one of the alternatives matches from the start; nothing for patterns that are not plain alternatives."""
+    """Names of the cells that one of the alternatives matches from the start;
+    nothing for patterns that are not plain alternatives."""
     if not isinstance(pattern, str) or "(" in pattern:
         return ()
     expressions = [compiled(part) for part in pattern.split("|")]

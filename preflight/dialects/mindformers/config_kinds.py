@@ -1,8 +1,8 @@
 """Which kind of MindFormers config a document is, and which release it is for.
 
-The kinds: "legacy" (schema-free up to 1.4, templated since 1.5: the text alone does not tell), "mcore" (`use_legacy: False`)
-and "pynative" (2.x, own sections). The release: the one that is asked for; else the newest that knows the most of the
-strict sections' keys and the model's type.
+The kinds: "legacy" (schema-free up to 1.4, templated since 1.5: the text alone does not tell), "mcore"
+(`use_legacy: False`) and "pynative" (2.x, own sections). The release: the one that is asked for; else the newest that
+knows the most of the strict sections' keys and the model's type.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
+from preflight.dialects.mindformers.release_tables import VERSIONS as VERSIONS
 from preflight.dialects.mindformers.release_tables import Table, table
 from preflight.loaders.document import Node
 from preflight.run.request import Request
 from preflight.run.versions import numbers
 
-VERSIONS = ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0")
 Kind = Literal["legacy", "mcore", "pynative"]
 _PYNATIVE = ("training", "parallelism", "lr_scheduler")
 _GRAPH = ("parallel_config", "runner_config", "runner_wrapper", "train_dataset_task", "use_legacy")
@@ -30,13 +30,17 @@ _STRONG = (
     "train_dataset_task",
     "base_config",
 )
+# fmt: off
 _WEAK = (
-    *("run_mode", "trainer", "use_parallel", "parallel", "context", "lr_schedule", "optimizer", "train_dataset", "eval_dataset", "callbacks", "metric"),
+    *("run_mode", "trainer", "use_parallel", "parallel", "context", "lr_schedule", "optimizer", "train_dataset",
+        "eval_dataset", "callbacks", "metric"),
     *("model", "processor", "output_dir", "load_checkpoint", "auto_trans_ckpt", "pretrained_model_dir", "seed"),
 )
+# fmt: on
 
 _FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
-"""Keys of configs with sections of the same names that the framework does not read: Hydra's, and a schema of MindFormers that no release reads."""
+"""Keys of configs with sections of the same names that the framework does not read: Hydra's,
+and a schema of MindFormers that no release reads."""
 
 
 def looks_like(tree: Node, *, hinted: bool = False) -> bool:
@@ -48,7 +52,9 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
         return False
     if hinted and keys.intersection((*_STRONG, *_WEAK, *_PYNATIVE)):
         return True
-    if len(keys.intersection(_PYNATIVE)) >= 2 or (keys.intersection(_PYNATIVE) and tree.get("model", "model_type") is not None):
+    if len(keys.intersection(_PYNATIVE)) >= 2 or (
+        keys.intersection(_PYNATIVE) and tree.get("model", "model_type") is not None
+    ):
         return True
     strong = len(keys.intersection(_STRONG)) + (tree.get("model", "model_config") is not None)
     weak = len(keys.intersection(_WEAK))
@@ -56,10 +62,14 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
 
 
 def _is_experimental(tree: Node) -> bool:
-    """Whether the sizes have Megatron's names only, as in the experimental library of releases 1.3 to 1.5 that scripts of its own read."""
+    """Whether the sizes have Megatron's names only, as in the experimental library of releases 1.3 to 1.5 that scripts
+    of its own read."""
     sizes = tree.get("parallel_config")
     names = {entry.key.value for entry in sizes.entries} if sizes is not None else set()
-    theirs, ours = {"tensor_model_parallel_size", "pipeline_model_parallel_size"}, ("data_parallel", "model_parallel", "pipeline_stage")
+    theirs, ours = (
+        {"tensor_model_parallel_size", "pipeline_model_parallel_size"},
+        ("data_parallel", "model_parallel", "pipeline_stage"),
+    )
     return theirs <= names and not names.intersection(ours)
 
 
@@ -74,11 +84,9 @@ def kind_of(tree: Node) -> Kind:
 
 
 def known_version(asked: str) -> str:
-    """The release whose behaviour is described and that is nearest below the one asked for; 1.6, the first with mcore networks, is read as 1.7."""
+    """The release that is described and asked for, else the nearest one below."""
     if not numbers(asked):
         return VERSIONS[-1]
-    if numbers(asked)[:2] == (1, 6):
-        return "1.7.0"
     wanted = numbers(asked)
     return next((v for v in reversed(VERSIONS) if numbers(v)[: len(wanted)] <= wanted), VERSIONS[0])
 
@@ -101,13 +109,16 @@ def choose_version(tree: Node, kind: Kind, request: Request) -> str:
 
 @lru_cache(maxsize=256)
 def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: bool = False) -> str:
-    """The newest of the releases that know the most of the keys, the model's type, and the optimizer; old: which newer ones do not have."""
+    """The newest of the releases that know the most of the keys, the model's type, and the optimizer; old:
+    which newer ones do not have."""
     candidates = _candidates(kind)[0]
 
     def misfits(t: Table) -> int:
         unknown_keys = sum(1 for s, k in found if s in t.strict and k not in t.sections[s])
-        unknown_keys += 10 * (old and numbers(t.version) >= (1, 7))
-        return unknown_keys + 10 * (bool(name) and name not in t.models and any(name in other.models for other in candidates))
+        unknown_keys += 10 * (old and numbers(t.version) >= (1, 6))
+        return unknown_keys + 10 * (
+            bool(name) and name not in t.models and any(name in other.models for other in candidates)
+        )
 
     best: Table = min(reversed(candidates), key=misfits)
     return best.version
@@ -116,14 +127,19 @@ def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: b
 @lru_cache(maxsize=3)
 def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str]]]:
     """The releases that have a kind of config, and every key of their sections."""
-    tables = tuple(table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 7))
-    return tables, frozenset((*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section])))
+    tables = tuple(table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 6))
+    return tables, frozenset(
+        (*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section]))
+    )
 
 
 GONE = ("adamw", "fp32_adamw", "fused_adamw", "FP32StateAdamWeightDecay", "FusedAdamWeightDecay")
 """Optimizers that no release has since 1.6: v1.6.0, mindformers/core/optim/build_optim.py."""
 _FORMER = (
-    *(("runner_config", key) for key in ("image_size", "per_epoch_size", "initial_epoch", "has_trained_epoches", "has_trained_steps")),
+    *(
+        ("runner_config", key)
+        for key in ("image_size", "per_epoch_size", "initial_epoch", "has_trained_epoches", "has_trained_steps")
+    ),
     ("parallel_config", "auto_parallel"),
 )
 """Keys of releases before 1.5 that no table lists: mindformers r1.0, mindformers/trainer/config_args.py:692."""

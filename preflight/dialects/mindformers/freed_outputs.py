@@ -1,9 +1,9 @@
 """What recomputing a pattern's operators frees, in the memory model's names of kept outputs.
 
 An output is freed when the operator that makes it is recomputed and its own inputs are kept anyway. Two facts about the
-plain layers: a 16-bit cast after a norm is what the next linear keeps, so both the norm and the cast must be recomputed;
-and without fine-grained interleave a reshape stands between a linear and the activation or product beside it, so those
-save nothing unless `w1.reshape` and `w2.reshape` (or the linears' cells) are recomputed with them.
+plain layers: a 16-bit cast after a norm is what the next linear keeps, so both the norm and the cast must be
+recomputed; and without fine-grained interleave a reshape stands between a linear and the activation or product beside
+it, so those save nothing unless `w1.reshape` and `w2.reshape` (or the linears' cells) are recomputed with them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from preflight.dialects.mindformers.operators import plain
 Counts = tuple[tuple[int, ...], ...]
 Rows = tuple[tuple[tuple[str, ...], Counts], ...]
 
+# fmt: off
 _FREED: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
-    (("attention_norm.norm", "input_layernorm.norm"), ("attention_norm.rcast", "input_layernorm.rcast", "input_layernorm.cast"), ("norm 1 output",)),
-    (("ffn_norm.norm", "pre_mlp_layernorm.norm"), ("ffn_norm.rcast", "pre_mlp_layernorm.rcast", "pre_mlp_layernorm.cast"), ("norm 2 output",)),
+    (("attention_norm.norm", "input_layernorm.norm"),
+        ("attention_norm.rcast", "input_layernorm.rcast", "input_layernorm.cast"), ("norm 1 output",)),
+    (("ffn_norm.norm", "pre_mlp_layernorm.norm"),
+        ("ffn_norm.rcast", "pre_mlp_layernorm.rcast", "pre_mlp_layernorm.cast"), ("norm 2 output",)),
     (("attention_norm", "input_layernorm"), (), ("norm 1 output",)),
     (("ffn_norm", "pre_mlp_layernorm", "post_attention_layernorm"), (), ("norm 2 output",)),
     (
-        ("attention.flash_attention", "attention.flash_attention.flash_attention", "self_attention.core_attention", "self_attention.flash_attention"),
+        ("attention.flash_attention", "attention.flash_attention.flash_attention", "self_attention.core_attention",
+            "self_attention.flash_attention"),
         (),
         ("attention output", "softmax statistics"),
     ),
@@ -29,10 +33,13 @@ _FREED: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     (("feed_forward.w3",), (), ("up output",)),
     (("feed_forward.w1.matmul",), ("feed_forward.w1.reshape",), ("gate output",)),
     (("feed_forward.w3.matmul",), ("feed_forward.w3.reshape",), ("up output",)),
-    (("feed_forward.w_gate_hidden", "mlp.linear_fc1", "mlp.dense_h_to_4h"), (), ("fc1 output", "gate output", "up output")),
-    (("feed_forward.w1.activation.silu", "feed_forward.w1.activation"), ("feed_forward.w1.reshape",), ("gate activation",)),
+    (("feed_forward.w_gate_hidden", "mlp.linear_fc1", "mlp.dense_h_to_4h"), (),
+        ("fc1 output", "gate output", "up output")),
+    (("feed_forward.w1.activation.silu", "feed_forward.w1.activation"), ("feed_forward.w1.reshape",),
+        ("gate activation",)),
     (("feed_forward.mul",), ("feed_forward.w2.reshape",), ("activation output",)),
-    (("feed_forward.activate.silu", "feed_forward.activate", "mlp.activation_func.silu", "mlp.activation_func"), (), ("gate activation",)),
+    (("feed_forward.activate.silu", "feed_forward.activate", "mlp.activation_func.silu", "mlp.activation_func"), (),
+        ("gate activation",)),
     (("mlp.mul",), (), ("activation output",)),
     (("feed_forward", "mlp"), (), ("fc1 output", "gate output", "up output", "gate activation", "activation output")),
 )
@@ -42,15 +49,22 @@ _REPEATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("query", ("attention.wq", "attention.wq.matmul"), ()),
     ("key", ("attention.wk", "attention.wk.matmul"), ()),
     ("value", ("attention.wv", "attention.wv.matmul"), ()),
-    ("qkv", ("attention.w_qkv", "attention.w_qkv.matmul", "self_attention.linear_qkv", "self_attention.linear_qkv.matmul"), ()),
-    ("scores", ("attention.flash_attention", "attention.flash_attention.flash_attention", "self_attention.core_attention"), ()),
-    ("projection", ("attention.wo", "attention.wo.matmul", "self_attention.linear_proj", "self_attention.linear_proj.matmul"), ("add",)),
+    ("qkv", ("attention.w_qkv", "attention.w_qkv.matmul", "self_attention.linear_qkv",
+        "self_attention.linear_qkv.matmul"), ()),
+    ("scores",
+        ("attention.flash_attention", "attention.flash_attention.flash_attention", "self_attention.core_attention"),
+        ()),
+    ("projection", ("attention.wo", "attention.wo.matmul", "self_attention.linear_proj",
+        "self_attention.linear_proj.matmul"), ("add",)),
     ("gate", ("feed_forward.w1", "feed_forward.w1.matmul", "feed_forward"), ()),
     ("up", ("feed_forward.w3", "feed_forward.w3.matmul", "feed_forward"), ()),
-    ("fc1", ("feed_forward.w_gate_hidden", "feed_forward.w_gate_hidden.matmul", "mlp.linear_fc1", "mlp.linear_fc1.matmul", "mlp"), ()),
+    ("fc1", ("feed_forward.w_gate_hidden", "feed_forward.w_gate_hidden.matmul", "mlp.linear_fc1",
+        "mlp.linear_fc1.matmul", "mlp"), ()),
     ("fc2", ("feed_forward.w2", "feed_forward.w2.matmul", "mlp.linear_fc2", "mlp.linear_fc2.matmul"), ("add",)),
 )
-"""Matrix work that runs again: its paths, and what else must be recomputed for it to be needed (a sum needs its summands)."""
+# fmt: on
+"""Matrix work that runs again: its paths, and what else must be recomputed for it to be needed (a sum needs its
+summands)."""
 
 
 def repeats(reached: Iterable[tuple[tuple[str, ...], Counts]]) -> tuple[tuple[str, Counts], ...]:

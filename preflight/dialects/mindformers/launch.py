@@ -34,9 +34,27 @@ NAMES = {
     "sink_mode": "runner_config.sink_mode",
 }
 """Options whose place in the config is not called like them."""
-_BOOLEANS = frozenset("do_eval auto_trans_ckpt only_save_strategy use_parallel profile sink_mode do_sample trust_remote_code".split())
-_TEXTS = frozenset("run_mode device_target load_checkpoint src_strategy_path_or_dir output_dir register_path remote_save_url train_dataset_dir".split())
-_APART = frozenset(["config", "predict_data", "modal_type", "predict_batch_size", "adapter_id", "options", "num_samples", "register_path"])
+_BOOLEANS = frozenset(
+    "do_eval auto_trans_ckpt only_save_strategy use_parallel profile sink_mode do_sample trust_remote_code".split()
+)
+_TEXTS = frozenset(
+    (
+        "run_mode device_target load_checkpoint src_strategy_path_or_dir output_dir register_path remote_save_url "
+        "train_dataset_dir"
+    ).split()
+)
+_APART = frozenset(
+    [
+        "config",
+        "predict_data",
+        "modal_type",
+        "predict_batch_size",
+        "adapter_id",
+        "options",
+        "num_samples",
+        "register_path",
+    ]
+)
 
 
 def read_launch(document: Document, surroundings: Surroundings) -> Reading:
@@ -64,7 +82,9 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
     if cluster.device is None:
         device, where = which(document, surroundings)
         cluster = replace(cluster, device=device, named=where)
-    return reading._replace(documents=(document, *reading.documents, *([ranks] if ranks is not None else [])), cluster=cluster)
+    return reading._replace(
+        documents=(document, *reading.documents, *([ranks] if ranks is not None else [])), cluster=cluster
+    )
 
 
 def overrides(launch: Launch, run: int = 0) -> dict[str, Value]:
@@ -79,7 +99,9 @@ def overrides(launch: Launch, run: int = 0) -> dict[str, Value]:
         flag = flags.get(option, word)
         setting = Setting((f"--{option}",), raw, word.span, flag.span, word.uses, word.editable, word.maybe, run)
         origin = Origin.UNKNOWN if isinstance(raw, Unknown) else Origin.WRITTEN
-        found[NAMES.get(option, option)] = Value(raw, origin, setting, "given on the command line", edits=_Editor(f"--{option}", word, run))
+        found[NAMES.get(option, option)] = Value(
+            raw, origin, setting, "given on the command line", edits=_Editor(f"--{option}", word, run)
+        )
     return found
 
 
@@ -141,7 +163,11 @@ def _cluster(cluster: Cluster, launch: Launch, request: Request, listed: tuple[V
     said = (*(_counted(count) for count in launch.world), *listed)
     if request.devices is not None or not said:
         return replace(cluster, said=said)
-    return replace(cluster, said=said, count=next((value for value in said if value.known), cluster.count) if cluster.count.known else cluster.count)
+    return replace(
+        cluster,
+        said=said,
+        count=next((value for value in said if value.known), cluster.count) if cluster.count.known else cluster.count,
+    )
 
 
 def _counted(count: Count) -> Value:
@@ -155,8 +181,17 @@ def _unread(document: Document, surroundings: Surroundings, named: Word | None) 
     """A run whose config is out of reach: everything in it is unknown."""
     because = f"{named.text or named.because} is not read" if named is not None else "the launch names no config"
     wanted = surroundings.request.target
-    target = Target("mindformers", wanted.version if wanted is not None and wanted.version in VERSIONS else VERSIONS[-1])
-    arguments = Arguments(target, {}, {"clashes": derived(())}, lambda name: unknown(because), open=True, versions={"mindformers": target.version})
+    target = Target(
+        "mindformers", wanted.version if wanted is not None and wanted.version in VERSIONS else VERSIONS[-1]
+    )
+    arguments = Arguments(
+        target,
+        {},
+        {"clashes": derived(())},
+        lambda name: unknown(because),
+        open=True,
+        versions={"mindformers": target.version},
+    )
     assert document.launch is not None
     said = tuple(_counted(count) for count in document.launch.world)
     return Reading((document,), target, arguments, Plan(target=target), Cluster(said=said))

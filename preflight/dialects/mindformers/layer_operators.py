@@ -24,8 +24,19 @@ _LEGACY = {
     "YiZhaoConfig": "glm",
 }
 _NETWORKS = (
-    *("LlamaForCausalLM", "InternLM2ForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "TrainingDeepseekV3ForCausalLM"),
-    *("ChatGLM2ForConditionalGeneration", "ChatGLM3ForConditionalGeneration", "GLM4ForConditionalGeneration", "ChatGLM4ForConditionalGeneration"),
+    *(
+        "LlamaForCausalLM",
+        "InternLM2ForCausalLM",
+        "DeepseekV2ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "TrainingDeepseekV3ForCausalLM",
+    ),
+    *(
+        "ChatGLM2ForConditionalGeneration",
+        "ChatGLM3ForConditionalGeneration",
+        "GLM4ForConditionalGeneration",
+        "ChatGLM4ForConditionalGeneration",
+    ),
     "YiZhaoForCausalLM",
 )
 _LOOSE = ("InternLM2Config", "DeepseekV2Config", "YiZhaoConfig")  # own attention: its operators are not listed
@@ -91,7 +102,12 @@ def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
     return attention, (dense, f"{shared}-{grouped}") if family == "deepseek" else (f"{shared}-{grouped}",)
 
 
-_OTHER_LAYERS = ("experimental_attention_variant", "enable_hyper_connections", "model_architecture", "multi_latent_attention")
+_OTHER_LAYERS = (
+    "experimental_attention_variant",
+    "enable_hyper_connections",
+    "model_architecture",
+    "multi_latent_attention",
+)
 
 
 def _mcore(arguments: Arguments, plan: Plan) -> Layers | None:
@@ -139,19 +155,28 @@ def _layer(family: str, attention: str, mlp: str) -> Cell:
     table = _table(family)
     tree = dict(table["common"])
     for part, variant in (("attention", attention), ("mlp", mlp)):
-        tree[table[part]["cell"]] = _either(table[part]) if variant == "either" else table[part].get(variant, "*") if variant else "*"
+        tree[table[part]["cell"]] = (
+            _either(table[part]) if variant == "either" else table[part].get(variant, "*") if variant else "*"
+        )
     return read_cell("", tree)
 
 
 def _either(table: dict[str, Any]) -> dict[str, Any]:
     """A cell that may be plain or latent: what either has, conditionally."""
     parts = [table[name] for name in ("latent", "plain")]
-    shared: dict[str, Any] = {name.rstrip("?") + "?": cell for part in parts for name, cell in part.items() if name != "="}
-    return {**shared, "=": " ".join(word if "?" in word else word + "?" for part in parts for word in part["="].split())}
+    shared: dict[str, Any] = {
+        name.rstrip("?") + "?": cell for part in parts for name, cell in part.items() if name != "="
+    }
+    return {
+        **shared,
+        "=": " ".join(word if "?" in word else word + "?" for part in parts for word in part["="].split()),
+    }
 
 
 @lru_cache(maxsize=8)
 def _table(family: str) -> dict[str, Any]:
-    path = Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "operators" / f"{family}.json"
+    path = (
+        Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "operators" / f"{family}.json"
+    )
     table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return table

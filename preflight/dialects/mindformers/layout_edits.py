@@ -33,14 +33,25 @@ def relayout(arguments: Arguments, *, pynative: bool = False) -> Callable[[Sizes
 
 
 def _edits(arguments: Arguments, pynative: bool, sizes: Sizes) -> tuple[Edit, ...]:
-    wanted: dict[str, object] = {name: getattr(sizes, field) for name, field in (_PYNATIVE if pynative else _GRAPH).items()}
+    wanted: dict[str, object] = {
+        name: getattr(sizes, field) for name, field in (_PYNATIVE if pynative else _GRAPH).items()
+    }
     if pynative:
         wanted |= {"parallelism.sequence_parallel": True} if sizes.tensor > 1 else {}
     else:
-        wanted |= (_accumulation(sizes) if sizes.micro_batches else {}) | _interleave(arguments, sizes) | _recompute(arguments, sizes)
+        wanted |= (
+            (_accumulation(sizes) if sizes.micro_batches else {})
+            | _interleave(arguments, sizes)
+            | _recompute(arguments, sizes)
+        )
         wanted |= {"parallel_config.use_seq_parallel": sizes.sequence_parallel} if sizes.tensor > 1 else {}
         wanted |= {"parallel.enable_parallel_optimizer": True} if sizes.sharded else {}
-    return tuple(edit for name, value in wanted.items() if _differs(arguments, name, value) for edit in arguments.put(name, value))
+    return tuple(
+        edit
+        for name, value in wanted.items()
+        if _differs(arguments, name, value)
+        for edit in arguments.put(name, value)
+    )
 
 
 def _differs(arguments: Arguments, name: str, value: object) -> bool:
@@ -63,15 +74,26 @@ def _accumulation(sizes: Sizes) -> dict[str, object]:
 def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     """Interleaving needs both switches; the offsets follow the chunks of the stages."""
     given = arguments.given("model.model_config.pp_interleave_num")
-    now = given.raw if given is not None and arguments.get("parallel.pipeline_config.pipeline_interleave").raw is True else 1
-    if now == sizes.virtual and not _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline) and not (sizes.stages or sizes.chunks):
+    now = (
+        given.raw
+        if given is not None and arguments.get("parallel.pipeline_config.pipeline_interleave").raw is True
+        else 1
+    )
+    if (
+        now == sizes.virtual
+        and not _differs(arguments, "parallel_config.pipeline_stage", sizes.pipeline)
+        and not (sizes.stages or sizes.chunks)
+    ):
         return {}
     wanted: dict[str, object] = {}
     if sizes.virtual > 1 and now != sizes.virtual:
         switches: dict[str, object] = {"pipeline_interleave": True, "pipeline_scheduler": "1f1b"}
         names = {f"parallel.pipeline_config.{name}": value for name, value in switches.items()}
         section = any(arguments.given(name) is not None for name in names)
-        wanted = {**(names if section else {"parallel.pipeline_config": switches}), "model.model_config.pp_interleave_num": sizes.virtual}
+        wanted = {
+            **(names if section else {"parallel.pipeline_config": switches}),
+            "model.model_config.pp_interleave_num": sizes.virtual,
+        }
     elif sizes.virtual == 1 and given is not None:
         wanted = {"model.model_config.pp_interleave_num": 1}
     offset = _offset(sizes.stages) if sizes.chunks is None else _offsets(sizes.chunks)
@@ -118,14 +140,25 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _cheap(arguments: Arguments) -> tuple[str, ...]:
-    """Patterns of the activation and the product of a gated MLP, with the reshapes that stand between them and the linears."""
+    """Patterns of the activation and the product of a gated MLP,
+    with the reshapes that stand between them and the linears."""
     legacy = arguments.given("use_legacy")
     if legacy is not None and legacy.raw is False:
         return (r"mlp\.mul", r"mlp\.activation_func\.silu")
     concat = arguments.given("model.model_config.qkv_concat")
     if concat is not None and concat.raw is True:
-        return (r"feed_forward\.mul", r"feed_forward\.activate\.silu", r"feed_forward\.w2\.reshape", r"feed_forward\.reshape")
-    return (r"feed_forward\.mul", r"feed_forward\.w1\.activation\.silu", r"feed_forward\.w1\.reshape", r"feed_forward\.w2\.reshape")
+        return (
+            r"feed_forward\.mul",
+            r"feed_forward\.activate\.silu",
+            r"feed_forward\.w2\.reshape",
+            r"feed_forward\.reshape",
+        )
+    return (
+        r"feed_forward\.mul",
+        r"feed_forward\.w1\.activation\.silu",
+        r"feed_forward\.w1\.reshape",
+        r"feed_forward\.w2\.reshape",
+    )
 
 
 def _everywhere(patterns: object) -> bool:

@@ -1,4 +1,5 @@
-"""model_config of mcore models: Hugging Face's config.json below it, synonyms resolved to the transformer config's own names."""
+"""model_config of mcore models: Hugging Face's config.json below it,
+synonyms resolved to the transformer config's own names."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class Names(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _tables(version: str) -> dict[str, Any]:
-    known = "2.1.0" if version.startswith("2") else "1.7.0"
+    known = "2.1.0" if version.startswith("2") else version if version in ("1.6.0", "1.8.0") else "1.7.0"
     data: dict[str, Any] = json.loads((folder() / "mcore" / f"{known}.json").read_text(encoding="utf-8"))
     return data
 
@@ -52,7 +53,13 @@ def names(version: str, model_type: str, fields: dict[str, Any]) -> Names:
     data = _tables(version)
     found = data["types"].get(model_type) or {"config": "", "mla": False, "map": {}, "ignored": [], "given": {}}
     own = {name: name for name in fields} if version.startswith("2") else {}
-    return Names({**own, **data["common"], **found["map"]}, frozenset((*data["white"], *found["ignored"])), found["config"], found["mla"], found["given"])
+    return Names(
+        {**own, **data["common"], **found["map"]},
+        frozenset((*data["white"], *found["ignored"])),
+        found["config"],
+        found["mla"],
+        found["given"],
+    )
 
 
 def model_type(run: Run, below: Node | None) -> str:
@@ -64,7 +71,8 @@ def model_type(run: Run, below: Node | None) -> str:
 
 
 def below(run: Run, document: Document, surroundings: Surroundings) -> Document | None:
-    """The config.json of the model directory that the config names; marks the run where there is one that cannot be read."""
+    """The config.json of the model directory that the config names;
+    marks the run where there is one that cannot be read."""
     named = run.written.get("pretrained_model_dir")
     if named is None or not isinstance(named.raw, str) or not named.raw:
         return None
@@ -83,7 +91,9 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     for name, raw in _defaults(run, known):
         field = known.targets.get(name, name)
         if field in run.table.mcore:
-            run.effective[f"mcore.{field}"] = Value(raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}")
+            run.effective[f"mcore.{field}"] = Value(
+                raw, Origin.DEFAULT, note=f"{known.config or 'the model'} of MindFormers {run.table.version}"
+            )
     clashes: list[Clash] = []
     spelled: dict[str, str] = {}
     own = _own(run, known)
@@ -101,7 +111,9 @@ def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
         spelled[target] = name
         run.effective[f"mcore.{target}"] = value
     if known.latent:
-        run.effective.setdefault("mcore.multi_latent_attention", Value(True, Origin.DERIVED, note=f"{known.config} is latent"))
+        run.effective.setdefault(
+            "mcore.multi_latent_attention", Value(True, Origin.DERIVED, note=f"{known.config} is latent")
+        )
     return tuple(clashes)
 
 
@@ -122,12 +134,20 @@ def _own(run: Run, known: Names) -> dict[str, str]:
     if run.absent or run.open:
         return {}
     brought = run.table.mcore_models.get(known.config, {}).items()
-    return {known.targets[name]: name for name, raw in brought if name in known.targets and isinstance(raw, (int, float, str))}
+    return {
+        known.targets[name]: name
+        for name, raw in brought
+        if name in known.targets and isinstance(raw, (int, float, str))
+    }
 
 
 def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
     """Settings in the order in which they count: sections of the run, then config.json, then model_config over it."""
-    typed = {name.removeprefix(_MODEL): run.written[name] for name in run.written if name.startswith(_MODEL) and "." not in name.removeprefix(_MODEL)}
+    typed = {
+        name.removeprefix(_MODEL): run.written[name]
+        for name in run.written
+        if name.startswith(_MODEL) and "." not in name.removeprefix(_MODEL)
+    }
     for section in SECTIONS:
         for name in run.written:
             if name.startswith(f"{section}.") and name.count(".") == 1:
@@ -139,9 +159,12 @@ def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
 
 
 LATENT = frozenset(
-    "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim rope_type rotary_percent rotary_scaling_factor original_max_position_embeddings "
-    "beta_fast beta_slow mscale mscale_all_dim csa_window_size csa_compress_ratios csa_compress_rotary_base csa_dense_mode o_groups o_lora_rank "
-    "apply_dsa_kernel_fusion".split()
+    (
+        "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim rope_type rotary_percent "
+        "rotary_scaling_factor original_max_position_embeddings beta_fast beta_slow mscale mscale_all_dim "
+        "csa_window_size csa_compress_ratios csa_compress_rotary_base csa_dense_mode o_groups o_lora_rank "
+        "apply_dsa_kernel_fusion"
+    ).split()
 )
 """Fields of networks with latent attention alone."""
 

@@ -1,4 +1,5 @@
-"""The namespace of one graph-mode run while its values are derived: typed, switched, derived, or the release's default."""
+"""The namespace of one graph-mode run while its values are derived: typed, switched, derived,
+or the release's default."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Run:
         return found if found is not None else self.default(name)
 
     def default(self, name: str) -> Value:
-        """The default; None where the release has no such key. What a config.json that cannot be read may hold is unknown."""
+        """The default; None where the release has no such key.
+        What a config.json that cannot be read may hold is unknown."""
         if self.open:
             return unknown(self.open)
         if self.absent and name.startswith(("mcore.", "model.model_config.")):
@@ -66,13 +68,17 @@ class Run:
         elif base is not None and not of:
             self.effective[name] = base.derived(raw, note)
         else:
-            self.effective[name] = Value(raw, Origin.DERIVED, base.setting if base else None, note) if base else derived(raw, note)
+            self.effective[name] = (
+                Value(raw, Origin.DERIVED, base.setting if base else None, note) if base else derived(raw, note)
+            )
 
     def lose(self, name: str, because: str) -> None:
         """Make a value unknown; one that was typed keeps its place."""
         base = self.written.get(name)
         lost = Unknown(because)
-        self.effective[name] = base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+        self.effective[name] = (
+            base._replace(raw=lost, origin=Origin.UNKNOWN, note=because) if base is not None else unknown(because)
+        )
 
     def switch(self, name: str, after: object, cause: str, upstream: str) -> None:
         """The framework changes a setting without asking."""

@@ -85,13 +85,16 @@ class Match(NamedTuple):
 
 
 def read_cell(name: str, data: Any) -> Cell:
-    """A cell from its compact form: "mul cast! silu?", or {"=": operators, child: cell}; "*" is opaque, ? conditional, ! marked."""
+    """A cell from its compact form: "mul cast! silu?", or {"=": operators, child: cell}; "*" is opaque,
+    ? conditional, ! marked."""
     bare, conditional = name.rstrip("?"), name.endswith("?")
     if data == "*":
         return Cell(bare, conditional=conditional, opaque=True)
     if isinstance(data, str):
         return Cell(bare, _operators(data), (), conditional)
-    return Cell(bare, _operators(data.get("=", "")), tuple(read_cell(k, v) for k, v in data.items() if k != "="), conditional)
+    return Cell(
+        bare, _operators(data.get("=", "")), tuple(read_cell(k, v) for k, v in data.items() if k != "="), conditional
+    )
 
 
 def _operators(text: str) -> tuple[Operator, ...]:
@@ -106,7 +109,9 @@ def match(pattern: str, layer: Cell) -> Match:
     return Match(tuple(hits), **state)
 
 
-def _walk(cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool, hits: list[Hit], state: dict[str, str]) -> None:
+def _walk(
+    cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool, hits: list[Hit], state: dict[str, str]
+) -> None:
     if cell.opaque:
         state["unsure"] = f"the operators below {SEPARATOR.join(path)} are not known"
         return
@@ -128,12 +133,15 @@ def _walk(cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool
         hits.extend(Hit(SEPARATOR.join((*path, o.name)), False, conditional or o.conditional, o.marked) for o in found)
         plain_names = (*_ATTRIBUTES, *(_OF_LINEAR if any(o.name == "matmul" for o in cell.operators) else ()))
         state["own"] = state["own"] or next((SEPARATOR.join((*path, n)) for n in _OWN if expression.fullmatch(n)), "")
-        state["attribute"] = state["attribute"] or next((SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), "")
+        state["attribute"] = state["attribute"] or next(
+            (SEPARATOR.join((*path, n)) for n in plain_names if expression.fullmatch(n)), ""
+        )
 
 
 @lru_cache(maxsize=1024)
 def compiled(part: str) -> re.Pattern[str] | str:
-    """A part of a pattern, ready to match; or "invalid:why" for no expression, "unsure:why" for one that might not end."""
+    """A part of a pattern, ready to match; or "invalid:why" for no expression,
+    "unsure:why" for one that might not end."""
     if cost(part) > MAX_COST:
         return f"unsure:{part[:60]!r} repeats too much to be tried safely"
     try:
@@ -145,7 +153,8 @@ def compiled(part: str) -> re.Pattern[str] | str:
 
 
 def cost(part: str) -> float:
-    """An upper bound on the ways a backtracking matcher can try an expression on a name; infinite when a group repeats."""
+    """An upper bound on the ways a backtracking matcher can try an expression on a name;
+    infinite when a group repeats."""
     if len(part) > 300:
         return float("inf")
     total, at, text = 1.0, 0, re.sub(r"\\.", "a", part, flags=re.DOTALL)
@@ -173,7 +182,8 @@ def paths(layer: Cell, prefix: tuple[str, ...] = ()) -> Iterator[Hit]:
 
 
 def nearest(pattern: str, layers: tuple[Cell, ...], taken: frozenset[str] = frozenset()) -> str:
-    """The real path that a pattern most likely means, or "" when none is near. taken: paths other patterns name already."""
+    """The real path that a pattern most likely means, or "" when none is near. taken: paths other patterns name
+    already."""
     if re.search(r"[*+?|()\[\]{}]", pattern):
         return _nearest_last(pattern, layers)
     wanted = plain(pattern)
@@ -183,7 +193,11 @@ def nearest(pattern: str, layers: tuple[Cell, ...], taken: frozenset[str] = froz
         return exact[0]
     others = _translated(wanted)
     guesses = [(2.0, path) for path in candidates if plain(path) in others]
-    guesses += [(score, path) for path, conditional in candidates.items() if not conditional and (score := _similar(wanted, plain(path))) >= _ALIKE + 0.02]
+    guesses += [
+        (score, path)
+        for path, conditional in candidates.items()
+        if not conditional and (score := _similar(wanted, plain(path))) >= _ALIKE + 0.02
+    ]
     free = [guess for guess in guesses if guess[1] not in taken]
     best = sorted(free or guesses, key=lambda guess: (-guess[0], guess[1]))
     return best[0][1] if best else ""
@@ -194,7 +208,12 @@ def _nearest_last(pattern: str, layers: tuple[Cell, ...]) -> str:
     head, found, last = pattern.rpartition(SEPARATOR)
     if not last.isidentifier() or not found:
         return ""
-    names = {hit.path.rpartition(SEPARATOR)[2] for layer in layers for hit in match(f"{head}{SEPARATOR}[a-z_0-9]*", layer).hits if not hit.marked}
+    names = {
+        hit.path.rpartition(SEPARATOR)[2]
+        for layer in layers
+        for hit in match(f"{head}{SEPARATOR}[a-z_0-9]*", layer).hits
+        if not hit.marked
+    }
     from difflib import get_close_matches
 
     near = get_close_matches(last, sorted(names), 1, 0.7)

@@ -7,13 +7,26 @@ from preflight.run.plan import Plan
 from preflight.run.value import known
 
 _HALF = 2  # bytes of a 16-bit activation
-_WIDE = ("w1", "w3", "mul", "activation", "activate", "silu", "w_gate_hidden", "dense_h_to_4h", "dense_left", "dense_right", "linear_fc1", "activation_func")
-_NORMS = ("norm", "rcast", "add", "attention_norm", "ffn_norm", "input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm")
+# fmt: off
+_WIDE = ("w1", "w3", "mul", "activation", "activate", "silu", "w_gate_hidden", "dense_h_to_4h", "dense_left",
+    "dense_right", "linear_fc1", "activation_func")
+# fmt: on
+_NORMS = (
+    "norm",
+    "rcast",
+    "add",
+    "attention_norm",
+    "ffn_norm",
+    "input_layernorm",
+    "post_attention_layernorm",
+    "pre_mlp_layernorm",
+)
 _PROJECTIONS = ("wq", "flash_attention", "merger_head_transpose")
 
 
 def saved(path: str, plan: Plan) -> int | None:
-    """Bytes per layer and micro-batch that stay in memory without the pattern; None where the shape is not plain or not known."""
+    """Bytes per layer and micro-batch that stay in memory without the pattern;
+    None where the shape is not plain or not known."""
     if plan.model.experts.raw not in (None, 0, 1):
         return None
     values = known(plan.model.sequence, plan.batch.micro, plan.model.hidden, plan.layout.tensor, plan.layout.context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from preflight.dialects.mindformers.namespace import TRAINING, Run
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Unknown
 from preflight.run.versions import matches
 
@@ -26,7 +27,7 @@ _RESET = {"1.0.0": 228, "1.2.0": 234, "1.3.2": 265, "1.5.0": 262, "1.7.0": 278, 
 _ACCUMULATION = {"1.0.0": 250, "1.2.0": 256, "1.3.2": 286, "1.5.0": 290, "1.7.0": 306, "2.1.0": 319}
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "micro_batch_num")
 _LATER = {"context_parallel": 1, "expert_parallel": 1, "use_seq_parallel": False}
-"""What else release 2 resets, and to what."""
+"""What else is reset from 1.6 on, and to what; sequence parallelism from 1.8 on."""
 _VOCABULARY = "parallel_config.vocab_emb_dp"
 _STEPS = "runner_config.gradient_accumulation_steps"
 _BATCH = ("runner_config.batch_size", "parallel_config.data_parallel", "micro_batch_interleave_num")
@@ -35,7 +36,11 @@ _BATCH = ("runner_config.batch_size", "parallel_config.data_parallel", "micro_ba
 def derive_parallel(run: Run, world: int | None) -> None:
     """Mode, resets, pipeline switches and batch."""
     run.derive("kind", run.kind)
-    run.derive("training", run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is not known"), of="run_mode")
+    run.derive(
+        "training",
+        run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is not known"),
+        of="run_mode",
+    )
     run.derive("parallel_mode", _mode(run), of="parallel.parallel_mode" if run.true("use_parallel") else "use_parallel")
     run.derive("world_size", Unknown("the number of devices is not given") if world is None else world)
     mode = run.raw("parallel_mode")
@@ -43,8 +48,8 @@ def derive_parallel(run: Run, world: int | None) -> None:
         if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # else it is refused
             _lose(run, mode)
         return
-    where = f"{_TRAINER}:{_RESET[run.table.version]}"
-    new, purpose = matches(run.table.version, ">=2"), run.raw("run_mode")
+    where = f"{_TRAINER}:{_RESET[read_at(run.table.version)]}"
+    new, purpose = matches(run.table.version, ">=1.6"), run.raw("run_mode")
     if mode not in AUTOMATIC and new and isinstance(purpose, Unknown):
         _lose(run, purpose)
     elif mode not in AUTOMATIC and not (new and purpose == "predict"):
@@ -52,7 +57,12 @@ def derive_parallel(run: Run, world: int | None) -> None:
         for name in _DEGREES:
             run.switch(f"parallel_config.{name}", 1, cause, where)
         if new:
-            for name, after in _LATER.items():
+            later = (
+                _LATER
+                if matches(run.table.version, ">=1.8")
+                else {name: 1 for name in ("context_parallel", "expert_parallel")}
+            )
+            for name, after in later.items():
                 run.switch(f"parallel_config.{name}", after, cause, where)
     _pipeline(run, mode)
     _accumulation(run, mode)
@@ -65,7 +75,12 @@ def _lose(run: Run, because: Unknown) -> None:
     for name in (*_DEGREES, *_LATER):
         if run.raw(f"parallel_config.{name}") != _LATER.get(name, 1):
             run.lose(f"parallel_config.{name}", because.because)
-    for name in ("pipeline_interleave", "ulysses_degree", "global_batch_size", *((_STEPS,) if run.raw(_STEPS) != 1 else ())):
+    for name in (
+        "pipeline_interleave",
+        "ulysses_degree",
+        "global_batch_size",
+        *((_STEPS,) if run.raw(_STEPS) != 1 else ()),
+    ):
         run.lose(name, because.because)
     if _VOCABULARY in run.written:
         run.lose(_VOCABULARY, because.because)
@@ -80,13 +95,21 @@ def _mode(run: Run) -> str | Unknown:
     raw = run.raw("parallel.parallel_mode")
     if raw is None and "parallel.parallel_mode" not in run.written:
         return MODES[0]
-    return MODES.get(raw, Unknown("parallel_mode is not one of the modes")) if isinstance(raw, (str, int)) else Unknown("parallel_mode is not one of the modes")
+    return (
+        MODES.get(raw, Unknown("parallel_mode is not one of the modes"))
+        if isinstance(raw, (str, int))
+        else Unknown("parallel_mode is not one of the modes")
+    )
 
 
 def _pipeline(run: Run, mode: str) -> None:
     """Interleaving has two switches: one alone does nothing."""
     asked = run.raw("parallel.pipeline_config.pipeline_interleave")
-    on = bool(asked) and mode != "stand_alone" if not isinstance(asked, Unknown) else Unknown("pipeline_interleave is not known")
+    on = (
+        bool(asked) and mode != "stand_alone"
+        if not isinstance(asked, Unknown)
+        else Unknown("pipeline_interleave is not known")
+    )
     run.derive("pipeline_interleave", on, of="parallel.pipeline_config.pipeline_interleave")
     pipeline = run.number("parallel_config.pipeline_stage")
     if not run.value("parallel_config.pipeline_stage").known and _VOCABULARY in run.written:
@@ -98,7 +121,7 @@ def _pipeline(run: Run, mode: str) -> None:
 def _accumulation(run: Run, mode: str) -> None:
     """gradient_accumulation_steps counts only without a pipeline, and only in the automatic modes."""
     name, pipeline = _STEPS, run.number("parallel_config.pipeline_stage")
-    where = f"{_TRAINER}:{_ACCUMULATION[run.table.version]}"
+    where = f"{_TRAINER}:{_ACCUMULATION[read_at(run.table.version)]}"
     if run.raw(name) is None:
         run.derive(name, 1, "null")
     steps = run.number(name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-_SECTIONS = ("model", "net", "optimizer", "lr_schedule", "train_dataset", "eval_dataset", "dataset", "data", "processor", "trainer", "runner_wrapper")
+# fmt: off
+_SECTIONS = ("model", "net", "optimizer", "lr_schedule", "train_dataset", "eval_dataset", "dataset", "data",
+    "processor", "trainer", "runner_wrapper")
+# fmt: on
 _NAMES = frozenset(
     """run_mode seed load_checkpoint output_dir runner_config.epochs runner_config.batch_size use_parallel use_legacy pretrained_model_dir
     parallel_config.data_parallel parallel_config.model_parallel parallel_config.pipeline_stage parallel_config.micro_batch_num

@@ -34,16 +34,33 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     as_written = written(tree, document)
     aliases = _aliases(as_written)
     typed = as_written.with_values({f"net.{field}": as_written[key] for field, key in aliases.items()})
-    world = derived(request.devices, "given") if request.devices is not None else unknown("the number of devices is not given")
+    world = (
+        derived(request.devices, "given")
+        if request.devices is not None
+        else unknown("the number of devices is not given")
+    )
     plain = _Defaults(typed)
     found = derive(typed, plain, world)
     versions = {FRAMEWORK: target.version}
-    arguments = Arguments(target, typed, found.values, plain, _Writer(typed, aliases), switches=_switches(found), versions=versions, keeps=keeps)
+    arguments = Arguments(
+        target,
+        typed,
+        found.values,
+        plain,
+        _Writer(typed, aliases),
+        switches=_switches(found),
+        versions=versions,
+        keeps=keeps,
+    )
     variant = attention_variant(arguments)
     arguments = replace(arguments, relayout=relayout(arguments, pynative=True), variant=variant)
     plan = make_plan(target, arguments, found)
     device = surroundings.device(request.device) if request.device else None
-    per_node = derived(request.devices_per_node, "given") if request.devices_per_node else unknown("the devices per node are not given")
+    per_node = (
+        derived(request.devices_per_node, "given")
+        if request.devices_per_node
+        else unknown("the devices per node are not given")
+    )
     return Reading((document,), target, arguments, plan, Cluster(device=device, count=world, per_node=per_node))
 
 
@@ -69,14 +86,20 @@ class _Defaults:
         kind = typed.get("model.model_type")
         name = kind.raw if kind is not None and isinstance(kind.raw, str) else ""
         self._model: dict[str, Any] | None = DEFAULTS.get(name)
-        self._because = f"the defaults of model_type {name!r} are not known" if name else "model.model_type is not given"
+        self._because = (
+            f"the defaults of model_type {name!r} are not known" if name else "model.model_type is not given"
+        )
 
     def __call__(self, name: str) -> Value:
         if name.startswith("net."):
             if self._model is None:
                 return unknown(self._because)
             field = name[4:]
-            return default(self._model[field], "the model's default") if field in self._model else unknown(f"the default of {field} is not known")
+            return (
+                default(self._model[field], "the model's default")
+                if field in self._model
+                else unknown(f"the default of {field} is not known")
+            )
         return default(defaults().get(name), f"MindFormers {VERSION}")
 
 

@@ -1,4 +1,5 @@
-"""What the pynative trainer computes before anything runs: data parallel, FSDP degrees, micro-batches, layers per stage."""
+"""What the pynative trainer computes before anything runs: data parallel, FSDP degrees, micro-batches,
+layers per stage."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 @dataclass(slots=True)
 class Derived:
-    """Derived values by name, and what was changed without a word. stages: layers held by chunk and stage; ranges: as typed."""
+    """Derived values by name, and what was changed without a word. stages: layers held by chunk and stage; ranges: as
+    typed."""
 
     values: dict[str, Value] = field(default_factory=dict)
     switches: list[Switch] = field(default_factory=list)
@@ -29,7 +31,9 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
     def get(name: str) -> Value:
         return typed.get(name) or fallback(name)
 
-    sizes = {name: whole(get(f"parallelism.{name}")) for name in ("tensor_parallel", "pipeline_parallel", "context_parallel")}
+    sizes = {
+        name: whole(get(f"parallelism.{name}")) for name in ("tensor_parallel", "pipeline_parallel", "context_parallel")
+    }
     found.values["world"] = world
     found.values["distributed"] = _distributed(sizes, world)
     data = _data(sizes, world)
@@ -42,7 +46,9 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
     found.values["ulysses"] = _ulysses(get, found.values["context_method"].raw)
     chunks = whole(get("parallelism.pipeline_parallel_interleave_num"))
     if found.values["schedule"].raw == "1f1b" and chunks is not None and chunks > 1:
-        found.values["schedule"] = get("parallelism.pipeline_parallel_schedule").derived("interleaved_1f1b", "more than one chunk a stage")
+        found.values["schedule"] = get("parallelism.pipeline_parallel_schedule").derived(
+            "interleaved_1f1b", "more than one chunk a stage"
+        )
     return found
 
 
@@ -56,7 +62,11 @@ def _ulysses(get: Callable[[str], Value], method: object) -> Value:
 
 def _lower(value: Value, empty: str) -> Value:
     """A name as the framework compares it."""
-    return value.derived(value.raw.lower() or empty, "in lower case") if isinstance(value.raw, str) else unknown("it is no text")
+    return (
+        value.derived(value.raw.lower() or empty, "in lower case")
+        if isinstance(value.raw, str)
+        else unknown("it is no text")
+    )
 
 
 def whole(value: Value) -> int | None:
@@ -98,7 +108,9 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
     shard = total // replicate
     found.values["data_parallel_replicate"] = derived(replicate, "data parallel / shard degree")
     if shard * replicate != total:
-        found.values["parallelism.data_parallel_shard"] = unknown(f"data parallel {total} does not split into {replicate} x {shard}")
+        found.values["parallelism.data_parallel_shard"] = unknown(
+            f"data parallel {total} does not split into {replicate} x {shard}"
+        )
         return
     note = "data parallel / replicas"
     found.values[names[0]] = written.derived(shard, note) if written is not None else derived(shard, note)
@@ -118,7 +130,11 @@ def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Valu
     first = _first_batch(get("training.rampup_batch_size").raw, total)
     count = first // (ranks * local)
     found.values["micro_batches"] = derived(count, "global batch / (data parallel x local batch)")
-    found.values["first_batch"] = get("training.global_batch_size").derived(first, "start of the ramp") if first != total else get("training.global_batch_size")
+    found.values["first_batch"] = (
+        get("training.global_batch_size").derived(first, "start of the ramp")
+        if first != total
+        else get("training.global_batch_size")
+    )
     written = typed.get(name)
     if written is not None and whole(written) not in (None, count):
         found.values[name] = written.derived(count, "global batch / (data parallel x local batch)")
@@ -138,7 +154,10 @@ def _first_batch(ramp: object, total: int) -> int:
 
 def _stages(get: Callable[[str], Value]) -> Value:
     """Layers by chunk and stage, as built; unknown where the config is refused."""
-    pipeline, chunks = whole(get("parallelism.pipeline_parallel")), whole(get("parallelism.pipeline_parallel_interleave_num"))
+    pipeline, chunks = (
+        whole(get("parallelism.pipeline_parallel")),
+        whole(get("parallelism.pipeline_parallel_interleave_num")),
+    )
     layers, given = whole(get("net.num_layers")), get("parallelism.pipeline_parallel_layers_per_stage")
     if layers is None or pipeline is None or pipeline < 1 or not 0 < layers <= MOST_LAYERS:
         return unknown("the number of layers or stages is not known")

@@ -1,4 +1,5 @@
-"""The network of a pynative config: the names that a model accepts for one field, and what holds when nothing is said."""
+"""The network of a pynative config: the names that a model accepts for one field,
+and what holds when nothing is said."""
 
 from __future__ import annotations
 

@@ -22,7 +22,11 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
         target=target,
         model=make_model(arguments),
         layout=_layout(arguments, found),
-        batch=Batch(micro=sound(arguments.get("training.local_batch_size")), count=found.values["micro_batches"], total=sound(found.values["first_batch"])),
+        batch=Batch(
+            micro=sound(arguments.get("training.local_batch_size")),
+            count=found.values["micro_batches"],
+            total=sound(found.values["first_batch"]),
+        ),
         recompute=_recompute(arguments),
         precision=_precision(arguments),
         optimizer=_optimizer(arguments),
@@ -49,7 +53,9 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         sequence_parallel=a.get("parallelism.sequence_parallel"),
         tensor_x=default(None),
         stages=found.values["stages"],
-        schedule=schedule.derived(name, "pipeline_parallel_schedule") if name else unknown("the schedule is not one that is known"),
+        schedule=schedule.derived(name, "pipeline_parallel_schedule")
+        if name
+        else unknown("the schedule is not one that is known"),
         sequence_splits=default(None),
         heads_split=attention_variant(a) != "dsv4_hybrid",  # it splits the query projection
     )
@@ -72,7 +78,9 @@ def _recompute(a: Arguments) -> Recompute:
         else unknown("recompute.mode is none that is known"),
         method=default(None),
         layers=default(None),
-        modules=derived(tuple(str(name) for name in modules), "select_module") if isinstance(modules, dict) else default(()),
+        modules=derived(tuple(str(name) for name in modules), "select_module")
+        if isinstance(modules, dict)
+        else default(()),
         offload=a.get("swap.enable"),
     )
 
@@ -81,7 +89,11 @@ def _precision(a: Arguments) -> Precision:
     def kind(field: str) -> Value:
         value = net(a, field)
         raw: Any = value.raw
-        return value.derived(_DTYPES[raw], field) if isinstance(raw, str) and raw in _DTYPES else unknown(f"{field} is not known")
+        return (
+            value.derived(_DTYPES[raw], field)
+            if isinstance(raw, str) and raw in _DTYPES
+            else unknown(f"{field} is not known")
+        )
 
     parameters = kind("params_dtype")
     master = derived("fp32", "always kept for 16-bit weights") if parameters.raw in ("bf16", "fp16") else default(None)
@@ -108,8 +120,12 @@ def _optimizer(a: Arguments) -> Optimizer:
         if isinstance(kind.raw, str) and kind.raw in names
         else unknown("optimizer.type is none that is known"),
         zero=derived(3, "FSDP"),
-        shards=derived(limit or region, "FSDP shard x context") if region is not None else unknown("the shard degree is not known"),
-        expert_shards=derived(experts, "FSDP shard x context x tensor / expert") if experts else unknown("the expert shard degree is not known"),
+        shards=derived(limit or region, "FSDP shard x context")
+        if region is not None
+        else unknown("the shard degree is not known"),
+        expert_shards=derived(experts, "FSDP shard x context x tensor / expert")
+        if experts
+        else unknown("the expert shard degree is not known"),
         offload=derived(1.0 if a.get("parallelism.cpu_offload").raw is True else 0.0, "cpu_offload"),
         fsdp=derived("pynative"),
     )

@@ -48,7 +48,8 @@ _COMPARED = frozenset(  # compared while the section is made, before types are l
 class Fault(NamedTuple):
     """One place where a document does not follow the schema.
 
-    kind: unknown, type or missing. choices: the names there are. accepted: the kinds that the place takes, where its type is wrong.
+    kind: unknown, type or missing. choices: the names there are. accepted: the kinds that the place takes, where its
+    type is wrong.
     """
 
     kind: str

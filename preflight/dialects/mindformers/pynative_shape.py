@@ -9,13 +9,17 @@ from preflight.run.plan import Model
 from preflight.run.value import Value, default, derived, unknown
 from preflight.source.record import replace
 
+# fmt: off
 _SIZES = frozenset(
     (
-        *("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "ffn_hidden_size", "vocab_size", "seq_length"),
-        *("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim", "num_moe_experts", "moe_router_topk"),
+        *("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "ffn_hidden_size",
+            "vocab_size", "seq_length"),
+        *("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim", "num_moe_experts",
+            "moe_router_topk"),
         *("moe_ffn_hidden_size", "shared_expert_num", "mtp_num_layers"),
     )
 )
+# fmt: on
 
 
 def net(arguments: Arguments, field: str) -> Value:
@@ -26,7 +30,11 @@ def net(arguments: Arguments, field: str) -> Value:
 
 def sound(value: Value) -> Value:
     """A size, or unknown where something else was typed."""
-    return value if value.raw is None or isinstance(value.raw, Unknown) or whole(value) is not None else unknown(f"{value.raw!r} is no integer")
+    return (
+        value
+        if value.raw is None or isinstance(value.raw, Unknown) or whole(value) is not None
+        else unknown(f"{value.raw!r} is no integer")
+    )
 
 
 def make_model(a: Arguments) -> Model:
@@ -116,7 +124,11 @@ def _shared(a: Arguments) -> Value:
     if given is not None and given.raw is not None:
         return sound(given)
     count, width = whole(net(a, "shared_expert_num")), whole(net(a, "moe_ffn_hidden_size"))
-    return derived(count * width, "shared experts x expert width") if count is not None and width is not None else unknown("not given")
+    return (
+        derived(count * width, "shared experts x expert width")
+        if count is not None and width is not None
+        else unknown("not given")
+    )
 
 
 def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
@@ -132,4 +144,8 @@ def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
         return derived(tuple(i >= dense for i in range(layers)), "first_k_dense_replace")
     if isinstance(each, list) and len(each) == layers:
         return derived(tuple(bool(n) for n in each), "moe_layer_freq")
-    return derived(tuple(i % each == 0 for i in range(layers)), "moe_layer_freq") if isinstance(each, int) and each > 0 else unknown("moe_layer_freq")
+    return (
+        derived(tuple(i % each == 0 for i in range(layers)), "moe_layer_freq")
+        if isinstance(each, int) and each > 0
+        else unknown("moe_layer_freq")
+    )

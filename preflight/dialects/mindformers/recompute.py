@@ -19,7 +19,12 @@ EXCLUDING = ("select_recompute_exclude", "select_comm_recompute_exclude")
 SETTINGS = (FULL, *SELECTING, *EXCLUDING)
 _DEFAULTS = {
     "legacy": ("feed_forward\\.mul", "feed_forward\\.w1\\.activation\\.silu"),
-    "mcore": ("mlp\\.shared_experts\\.mul", "mlp\\.shared_experts\\.activation_func\\.silu", "mlp\\.mul", "mlp\\.activation_func\\.silu"),
+    "mcore": (
+        "mlp\\.shared_experts\\.mul",
+        "mlp\\.shared_experts\\.activation_func\\.silu",
+        "mlp\\.mul",
+        "mlp\\.activation_func\\.silu",
+    ),
     "comm": (".*\\.norm",),
 }
 Stages = tuple[tuple[int, ...], ...]
@@ -54,13 +59,17 @@ class Item(NamedTuple):
 
 def section(run: Run) -> Node | None:
     """The recompute_config of a run in graph mode, as the framework sees it."""
-    return next((found for d in run.documents if d.tree is not None and (found := d.tree.get(SECTION)) is not None), None)
+    return next(
+        (found for d in run.documents if d.tree is not None and (found := d.tree.get(SECTION)) is not None), None
+    )
 
 
 def applies(run: Run) -> bool:
     """Whether this is a training run in graph mode; only there recompute_config is used."""
     mode = run.arguments.given("run_mode")
-    return "mindformers" in run.arguments.versions and (mode is None or mode.raw in ("train", "finetune", "predict_with_train_model"))
+    return "mindformers" in run.arguments.versions and (
+        mode is None or mode.raw in ("train", "finetune", "predict_with_train_model")
+    )
 
 
 def swap_on(run: Run) -> bool | None:
@@ -80,7 +89,8 @@ def stages(run: Run) -> Stages | None:
 
 
 def items(run: Run) -> Iterator[Item]:
-    """Every pattern of the run: typed ones, and the defaults where only layers are said. A typed pattern that is no text is left out."""
+    """Every pattern of the run: typed ones, and the defaults where only layers are said.
+    A typed pattern that is no text is left out."""
     here = section(run)
     if here is None or here.kind != "mapping":
         return
@@ -139,7 +149,9 @@ def _spread(plain: list[int], layout: Stages) -> list[list[int]] | None:
     if len(plain) > len(layout[0]):
         return None
     for stage, wanted in enumerate(plain):
-        left = sum(row[stage] for row in layout) if wanted is True else min(int(wanted), sum(row[stage] for row in layout))
+        left = (
+            sum(row[stage] for row in layout) if wanted is True else min(int(wanted), sum(row[stage] for row in layout))
+        )
         if left < 0:
             return None
         while left > 0:
@@ -183,7 +195,8 @@ def wanted_layers(run: Run, item: Item) -> frozenset[int] | None:
 
 
 def active_layers(run: Run, item: Item) -> frozenset[int] | None:
-    """Ids of the layers where an item is really tried: not where the whole layer is recomputed anyway. None when not known."""
+    """Ids of the layers where an item is really tried: not where the whole layer is recomputed anyway.
+    None when not known."""
     wanted, here, layout = wanted_layers(run, item), section(run), stages(run)
     if wanted is None or here is None or layout is None or item.setting in EXCLUDING:
         return wanted

@@ -11,8 +11,8 @@ from preflight.source.record import NamedTuple
 
 
 class Fault(NamedTuple):
-    """Why a value is refused. kind: list-length, form, endless, index, nested, or with swap on swap-none, swap-key, swap-layers, swap-entry,
-    swap-id; the place upstream depends on it.
+    """Why a value is refused. kind: list-length, form, endless, index, nested, or with swap on swap-none, swap-key,
+    swap-layers, swap-entry, swap-id; the place upstream depends on it.
 
     path: the pattern whose value it is, if any; meant: the value that would be taken, None when there is no telling.
     """

@@ -39,7 +39,10 @@ def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: P
     reached = tuple(one for one in reaches(run) if one.setting == "select_recompute" and one.paths)
     if not reached:
         written = tuple(_as_written(run))
-        found, again = derived(rows(written, interleaved=True), "select_recompute, as it is written"), derived(repeats(written))
+        found, again = (
+            derived(rows(written, interleaved=True), "select_recompute, as it is written"),
+            derived(repeats(written)),
+        )
         return replace(plan, recompute=replace(plan.recompute, operators=found, repeated=again)) if found.raw else plan
     operators = derived(rows((one.paths, one.counts) for one in reached), "what their recomputation frees")
     again = derived(repeats((one.paths, one.counts) for one in reached), "matrix work that runs again")

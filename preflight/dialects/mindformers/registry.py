@@ -21,7 +21,8 @@ _TRAINED = ("optimizer", "lr_schedule", "train_dataset_task")
 class Argument(NamedTuple):
     """What a class takes for an argument, and where it checks that.
 
-    behind: what is used in its place once it is given: arguments of the same section, or settings by their dotted names.
+    behind: what is used in its place once it is given: arguments of the same section, or settings by their dotted
+    names.
     """
 
     kind: ValueKind
@@ -103,7 +104,10 @@ def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
 def _each(a: Arguments, section: str) -> Iterator[tuple[str, str]]:
     """The entries of a list of classes."""
     entries = a.get(section).raw
-    yield from ((section, f"{section}.{index}") for index in range(min(len(entries), MOST_ENTRIES) if isinstance(entries, list) else 0))
+    yield from (
+        (section, f"{section}.{index}")
+        for index in range(min(len(entries), MOST_ENTRIES) if isinstance(entries, list) else 0)
+    )
 
 
 def trains(a: Arguments) -> bool:

@@ -9,12 +9,22 @@ from typing import Any
 
 from preflight.source.record import NamedTuple
 
+VERSIONS = ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "2.0.0", "2.1.0")
+"""The releases that are described, the oldest first."""
+_BESIDE = {"1.1.0": "1.2.0", "1.6.0": "1.7.0", "1.8.0": "1.7.0", "2.0.0": "2.1.0"}
+
+
+def read_at(version: str) -> str:
+    """The release beside a version at which the rules name their lines:
+    the evidence says where the same stands in the version."""
+    return _BESIDE.get(version, version)
+
 
 class Table(NamedTuple):
     """What one release knows. strict: sections that refuse an unknown key; required: keys a section must have.
 
-    general: top-level scalars; sections, models, mcore_models, mcore: key → default, per section, per legacy model type,
-    per mcore model type, of the mcore transformer config.
+    general: top-level scalars; sections, models, mcore_models, mcore: key → default, per section, per legacy model
+    type, per mcore model type, of the mcore transformer config.
     """
 
     version: str
@@ -57,13 +67,20 @@ _UNTEMPLATED = {
 }
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def table(version: str) -> Table:
     """The table of a release."""
     data = json.loads((folder() / "graph" / f"{version}.json").read_text(encoding="utf-8"))
     required = {section: tuple(keys) for section, keys in data["required"].items()}
     return Table(
-        data["version"], tuple(data["strict"]), required, data["general"], data["sections"], data["models"], data.get("mcore", {}), data.get("mcore_models", {})
+        data["version"],
+        tuple(data["strict"]),
+        required,
+        data["general"],
+        data["sections"],
+        data["models"],
+        data.get("mcore", {}),
+        data.get("mcore_models", {}),
     )
 
 
@@ -87,14 +104,29 @@ DERIVED = (
         "layering",
         "clashes",
     ),
-    *("shape.layers", "shape.hidden", "shape.heads", "shape.query_groups", "shape.ffn", "shape.experts", "shape.family", "shape.vocab"),
+    *(
+        "shape.layers",
+        "shape.hidden",
+        "shape.heads",
+        "shape.query_groups",
+        "shape.ffn",
+        "shape.experts",
+        "shape.family",
+        "shape.vocab",
+    ),
 )
+# fmt: off
 _OPEN = (
-    *("parallel.pipeline_config.pipeline_interleave", "parallel.pipeline_config.pipeline_scheduler", "parallel.dataset_strategy", "parallel.auto_pipeline"),
-    *("parallel.parallel_optimizer_config.optimizer_level", "parallel.parallel_optimizer_config.gradient_accumulation_shard"),
-    *("parallel.parallel_optimizer_config.optimizer_weight_shard_size", "parallel.parallel_optimizer_config.parallel_optimizer_threshold"),
-    *("context.jit_level", "context.jit_config.jit_level", "context.infer_boost", "context.jit_config.infer_boost", "context.memory_optimize_level"),
-    *("context.dataset_broadcast_opt_level", "train_dataset.data_loader.type", "train_dataset.data_loader.packing", "runner_wrapper.calculate_per_token_loss"),
+    *("parallel.pipeline_config.pipeline_interleave", "parallel.pipeline_config.pipeline_scheduler",
+        "parallel.dataset_strategy", "parallel.auto_pipeline"),
+    *("parallel.parallel_optimizer_config.optimizer_level",
+        "parallel.parallel_optimizer_config.gradient_accumulation_shard"),
+    *("parallel.parallel_optimizer_config.optimizer_weight_shard_size",
+        "parallel.parallel_optimizer_config.parallel_optimizer_threshold"),
+    *("context.jit_level", "context.jit_config.jit_level", "context.infer_boost", "context.jit_config.infer_boost",
+        "context.memory_optimize_level"),
+    *("context.dataset_broadcast_opt_level", "train_dataset.data_loader.type", "train_dataset.data_loader.packing",
+        "runner_wrapper.calculate_per_token_loss"),
     *("checkpoint", "checkpoint.save_max", "checkpoint.save_interleaved_steps", "checkpoint.reshard_worker_num"),
     *(
         "model.model_config.offset",
@@ -102,8 +134,10 @@ _OPEN = (
         "model.model_config.architectures",
         "model.model_config.quantization_config.quant_method",
     ),
-    *("lr_schedule.warmup_epochs", "lr_schedule.warmup_ratio", "model.model_config.rope_scaling", "model.model_config.tp_x", "model.model_config.tp_y"),
-    *("model.model_config.tp_z", "model.model_config.use_3d_tensor_parallel", "model.model_config.checkpoint_name_or_path", "model.model_config.use_past"),
+    *("lr_schedule.warmup_epochs", "lr_schedule.warmup_ratio", "model.model_config.rope_scaling",
+        "model.model_config.tp_x", "model.model_config.tp_y"),
+    *("model.model_config.tp_z", "model.model_config.use_3d_tensor_parallel",
+        "model.model_config.checkpoint_name_or_path", "model.model_config.use_past"),
     *(
         "processor.tokenizer",
         "model",
@@ -130,16 +164,17 @@ _OPEN = (
     ),
     *("train_dataset.max_source_length", "train_dataset.max_target_length", "train_dataset.dynamic_batch"),
 )
+# fmt: on
 
 
 @lru_cache(maxsize=1)
 def known_names() -> frozenset[str]:
     """Every name that a declared constraint may use, over all releases."""
     names = {*DERIVED, *_OPEN, *_UNTEMPLATED}
-    for version in ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"):
+    for version in VERSIONS:
         t = table(version)
         names |= set(t.general) | {f"{section}.{key}" for section, keys in t.sections.items() for key in keys}
-        names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {
-            f"{part}.{key}" for key in t.mcore for part in ("mcore", "model.model_config")
-        }
+        names |= {
+            f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys
+        } | {f"{part}.{key}" for key in t.mcore for part in ("mcore", "model.model_config")}
     return frozenset(names)

@@ -16,7 +16,8 @@ MOST = 100_000  # layers or places for them; no model has more, and a larger num
 
 
 class Spread(NamedTuple):
-    """The layers[v][s], or why the framework refuses: fault names the check ("columns", "rows", "sum", "type", "negative", "empty")."""
+    """The layers[v][s], or why the framework refuses: fault names the check ("columns", "rows", "sum",
+    "type", "negative", "empty")."""
 
     stages: Stages | None
     fault: str = ""
@@ -46,7 +47,7 @@ def _finite(value: object) -> TypeGuard[float]:
 
 def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *, reverse: bool = False) -> Spread:
     """Lay layers out as LayerSetting does. reverse: the second chunk runs backwards (zero-bubble V)."""
-    strict = matches(version, ">=2.1")
+    strict = matches(version, ">=1.8")
     parts = pipeline * chunks
     if strict and parts <= 1:
         return Spread(((layers,),))
@@ -98,7 +99,8 @@ def _wrong_sum(layers: int, pipeline: int, chunks: int, total: int) -> Message:
 
 
 def full_layers(raw: Any, stages: Stages, *, ids: bool = False) -> Stages | None:
-    """Fully recomputed layers[v][s] of a `recompute` value; None where it is refused. ids: a list holds layer ids (swap is on)."""
+    """Fully recomputed layers[v][s] of a `recompute` value; None where it is refused. ids: a list holds layer ids (swap
+    is on)."""
     if ids and isinstance(raw, list):
         return _of_ids(raw, stages)
     if isinstance(raw, bool) or (isinstance(raw, list) and raw and all(isinstance(n, str) for n in raw)):

@@ -74,7 +74,11 @@ def written(tree: Node, home: Document) -> Typed:
 def _find(places: dict[str, Place], node: Node, key: Key, start: str) -> None:
     """Put down everything below a node; how deep they nest is bounded by the loader."""
     if node.kind == "mapping":
-        parts = [(e.key.value if isinstance(e.key.value, (str, int)) else str(e.key.value), e.value, e.key) for e in node.entries if not e.shadowed]
+        parts = [
+            (e.key.value if isinstance(e.key.value, (str, int)) else str(e.key.value), e.value, e.key)
+            for e in node.entries
+            if not e.shadowed
+        ]
     elif any(item.kind == "mapping" for item in node.items):
         parts = [(number, item, item) for number, item in enumerate(node.items)]
     else:

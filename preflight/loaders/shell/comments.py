@@ -8,9 +8,12 @@ from preflight.loaders.document import Comment
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.source.text import Source, Span
 
+# fmt: off
 _PLAIN = frozenset(
-    ["command", "string", "raw_string", "word", "concatenation", "number", "simple_expansion", "expansion", "test_command", "variable_name", "heredoc_body"]
+    ["command", "string", "raw_string", "word", "concatenation", "number", "simple_expansion", "expansion",
+        "test_command", "variable_name", "heredoc_body"]
 )
+# fmt: on
 
 
 def comments(tree: Tree) -> Iterator[Comment]:

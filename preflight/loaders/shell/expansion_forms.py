@@ -12,17 +12,26 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
-EXPANSIONS = frozenset(["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"])
+EXPANSIONS = frozenset(
+    ["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"]
+)
 QUOTES = frozenset(["string", "raw_string", "ansi_c_string", "translated_string"])
 DOUBLE = lazy_pattern(r'\\\r?\n|\\([$`"\\])')
 BARE = lazy_pattern(r"\\\r?\n|\\(.)", re.DOTALL)
 HERE = lazy_pattern(r"\\\r?\n|\\([$`\\])")
-_PARAMETER = lazy_pattern(r"(!?#?|#!)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[(?:[^\]]*)\])?(:?[-=+?]|%%?|##?|//|/#|/%|/|:|\^\^?|,,?|@)?", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v", "?": "?"}
+_PARAMETER = lazy_pattern(
+    r"(!?#?|#!)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[(?:[^\]]*)\])?(:?[-=+?]|%%?|##?|//|/#|/%|/|:|\^\^?|,,?|@)?", re.DOTALL
+)
+_SLICED = lazy_pattern(r"\$\{(?:@|\w+\[@\]):[^-=+?].*\}", re.DOTALL)
+# fmt: off
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "f":
+    "\f", "v": "\v", "?": "?"}
+# fmt: on
 
 
 class Form(NamedTuple):
-    """${prefix name[index] operator operand}. whole: "@" or "*" when all elements are meant; start: where the operand begins."""
+    """${prefix name[index] operator operand}. whole: "@" or "*" when all elements are meant; start: where the operand
+    begins."""
 
     prefix: str
     name: str
@@ -65,21 +74,40 @@ def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
     return [tuple(piece._replace(uses=(*piece.uses, span)) for piece in value) for value in chosen]
 
 
+def indices(variable: Variable | None, form: Form, span: Span, quoted: bool) -> Bits:
+    """${!A[@]}: the indices of an array."""
+    if variable is None:
+        return [unknown(span, f"${form.name}", quoted)]
+    keys = variable.keys or tuple(map(str, range(len(variable.items))))
+    return listed([(Piece(key, span, exact=False),) for key in keys], span, quoted, form.whole)
+
+
 def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bits:
-    """Values as bits: each a word of its own for "${A[@]}", one word with blanks between for "${A[*]}", else cut at blanks."""
+    """Values as bits: each a word of its own for "${A[@]}", one word with blanks between for "${A[*]}",
+    else cut at blanks."""
     if quoted and whole == "@" and len(values) == 1 and len(values[0]) == 1 and values[0][0].text is None:
         return [Bit(values[0][0], True)]
     found: Bits = []
     for index, value in enumerate(values):
         if index:
             found.append(Bit(Piece(" ", span, exact=False)) if quoted and whole == "*" else BREAK)
-        found += [Bit(piece, not quoted) for piece in value] or ([Bit(Piece("", span, exact=False))] if quoted and whole == "@" else [])
+        if quoted and whole == "@" and any_number([value]):
+            found.append(Bit(value[0], True))
+            continue
+        found += [Bit(piece, not quoted) for piece in value] or (
+            [Bit(Piece("", span, exact=False))] if quoted and whole == "@" else []
+        )
     return found
+
+
+def any_number(values: Sequence[Value]) -> bool:
+    """Whether one of these stands for any number of words: the arguments of a script that nobody knows."""
+    return any(len(value) == 1 and value[0].because in ("$@", "$*") for value in values)
 
 
 def is_list(text: str) -> bool:
     """Whether an expansion in quotes can be no word at all."""
-    return text == "$@" or text.endswith(("[@]}", "${@}"))
+    return text == "$@" or text.endswith(("[@]}", "${@}")) or _SLICED.fullmatch(text) is not None
 
 
 def perhaps(bit: Bit | Break) -> Bit | Break:
@@ -116,7 +144,13 @@ def literals(span: Span, escape: re.Pattern[str], loose: bool = False) -> Bits:
         if match.start() > at:
             found.append(literal(Span(span.source, span.start + at, span.start + match.start()))._replace(splits=loose))
         if match[1] is not None:
-            found.append(Bit(Piece(match[1], Span(span.source, span.start + match.start(), span.start + match.end()), exact=False)))
+            found.append(
+                Bit(
+                    Piece(
+                        match[1], Span(span.source, span.start + match.start(), span.start + match.end()), exact=False
+                    )
+                )
+            )
         at = match.end()
     if at < len(text):
         found.append(literal(Span(span.source, span.start + at, span.end))._replace(splits=loose))

@@ -1,4 +1,5 @@
-"""Other scripts that a script names: opened only where they lie in its folder or below; what somebody types in a command, anywhere."""
+"""Other scripts that a script names: opened only where they lie in its folder or below;
+what somebody types in a command, anywhere."""
 
 from __future__ import annotations
 
@@ -28,12 +29,19 @@ class Files:
         try:
             path, here = (folder / name).resolve(), folder.resolve()
             below = path.is_relative_to(here)
-            if not (below or self.source.name == COMMAND) or not path.is_file() or path.stat().st_size > MAX_BYTES or path == self.source.path.resolve():
+            if (
+                not (below or self.source.name == COMMAND)
+                or not path.is_file()
+                or path.stat().st_size > MAX_BYTES
+                or path == self.source.path.resolve()
+            ):
                 return None
             if path not in self.opened:
                 if len(self.opened) >= MAX_FILES:
                     return None
-                self.opened[path] = Source.read(path, str(Path(self.source.name).parent / path.relative_to(here)) if below else str(path))
+                self.opened[path] = Source.read(
+                    path, str(Path(self.source.name).parent / path.relative_to(here)) if below else str(path)
+                )
         except (InputError, OSError, ValueError):
             return None
         return self.opened[path]

@@ -15,12 +15,20 @@ from preflight.source.text import Span
 
 def read(expander: Expander, tree: Tree, node: Node, document: Node | None) -> None:
     """`read`, `mapfile` and kin: unknown values, but for the text of a here-document."""
-    names = [child for child in node.named_children if child.type == "word" and re.fullmatch(r"[A-Za-z_]\w*", tree.text(child))]
-    body = next((c for c in document.named_children if c.type == "heredoc_body"), None) if document is not None else None
+    names = [
+        child
+        for child in node.named_children
+        if child.type == "word" and re.fullmatch(r"[A-Za-z_]\w*", tree.text(child))
+    ]
+    body = (
+        next((c for c in document.named_children if c.type == "heredoc_body"), None) if document is not None else None
+    )
     for name in names:
         forget(expander, tree, name)
     if names and body is not None and re.search(r"-\w*d", tree.text(node)):
-        expander.state.put(tree.text(names[-1]), Variable((heredoc(expander, tree, document, body),), False, tree.span(names[-1])))
+        expander.state.put(
+            tree.text(names[-1]), Variable((heredoc(expander, tree, document, body),), False, tree.span(names[-1]))
+        )
 
 
 def heredoc(expander: Expander, tree: Tree, document: Node, body: Node) -> Value:

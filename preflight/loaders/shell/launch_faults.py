@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from preflight.loaders.document import Problem, Word
-from preflight.loaders.shell.commands import Commands, Found
+from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.faults import MOST_BROKEN, first_three, groups, referenced
+from preflight.loaders.shell.launches import Found
 from preflight.source.message import Message
 from preflight.source.spelling import nearest
 from preflight.source.text import Span
@@ -16,10 +17,12 @@ from preflight.source.text import Span
 _BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = re.compile(
-    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
+    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|"
+    r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
 _SPREADS = re.compile(
-    r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|xargs)\b"
+    r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|"
+    r"xargs)\b"
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
 """What starts a command on other nodes, or tells one of several apart."""
@@ -92,7 +95,8 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
 
 
 def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
-    """A launcher for several nodes that a batch job starts on the first alone. Whatever hints at another way to start it counts."""
+    """A launcher for several nodes that a batch job starts on the first alone.
+    Whatever hints at another way to start it counts."""
     launch, nodes = found.taken.launch, commands.asked.nodes
     wanted = launch.nodes
     if nodes is None or nodes.span is None or wanted is None or found.taken.fronts or "torch" not in launch.launcher:
@@ -114,7 +118,10 @@ def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
     ):
         return
     message = Message(
-        "sbatch runs this script on one of its {nodes} nodes, and nothing starts torchrun on the others: it waits for them",
+        (
+            "sbatch runs this script on one of its {nodes} nodes, and nothing starts torchrun on the others: "
+            "it waits for them"
+        ),
         nodes=nodes.value,
     )
     yield Problem("launcher-on-one-node", message, launch.launcher_words[0].span, (nodes.span,))

@@ -1,4 +1,5 @@
-"""A command line that is itself a text (eval "…", bash -c "…"): parsed by itself, its words traced back to where they were typed."""
+"""A command line that is itself a text (eval "…", bash -c "…"): parsed by itself,
+its words traced back to where they were typed."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from preflight.loaders.document import Count, Launch, Piece, Word, word_of
-from preflight.loaders.launchers import Taken, command_name
+from preflight.loaders.entries import command_name
+from preflight.loaders.launchers import Taken
 from preflight.loaders.shell.word_splitting import Field, merged, text_of, word
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -15,13 +17,15 @@ from preflight.source.text import Source, Span
 MAX_TEXT = 300_000
 UNKNOWN = "_unknown_to_preflight"
 _COMMAND_STRING = lazy_pattern(r"-[a-z]*c")
-_REMOTE = frozenset(["ssh", "pdsh"])
+_REMOTE = frozenset(["ssh", "pdsh", "tmux"])
 _ELSEWHERE = _REMOTE | {"docker", "podman", "nerdctl", "kubectl", "enroot"}
-"""Programs that run a command on another host or in a container: nothing of what they are told tells how many processes start."""
+"""Programs that run a command on another host or in a container:
+nothing of what they are told tells how many processes start."""
 
 
 class Nested(NamedTuple):
-    """The text, the pieces it is made of, where each begins in it, and where the text is used, if elsewhere than it stands."""
+    """The text, the pieces it is made of, where each begins in it, and where the text is used,
+    if elsewhere than it stands."""
 
     source: Source
     pieces: tuple[Piece, ...]
@@ -35,7 +39,16 @@ class Nested(NamedTuple):
             origin = self.pieces[first]
             text = origin.because if origin.text is None and piece.text is not None else piece.text
             because = origin.because if origin.text is None else piece.because
-            return [Piece(text, origin.span, (*origin.uses, *self.used, *piece.uses), False, because, piece.maybe or origin.maybe)]
+            return [
+                Piece(
+                    text,
+                    origin.span,
+                    (*origin.uses, *self.used, *piece.uses),
+                    False,
+                    because,
+                    piece.maybe or origin.maybe,
+                )
+            ]
         found: list[Piece] = []
         for at in range(first, len(self.pieces)):
             start, origin = self.starts[at], self.pieces[at]
@@ -98,12 +111,15 @@ class Texts:
             self.count(launch.nodes),
             self.count(launch.per_node),
             self.word(launch.device) if launch.device is not None else None,
+            tuple(map(self.word, launch.assumed)),
+            launch.lost,
         )
         return taken._replace(launch=moved, problems=tuple(p._replace(span=self.span(p.span)) for p in taken.problems))
 
 
 def nested(words: list[Field]) -> Nested | None:
-    """The text that words make together, blanks between them. Unknown pieces stand as a variable of an impossible name."""
+    """The text that words make together, blanks between them.
+    Unknown pieces stand as a variable of an impossible name."""
     pieces: list[Piece] = []
     for index, field in enumerate(words):
         if index:
@@ -125,7 +141,8 @@ def nested(words: list[Field]) -> Nested | None:
 
 
 def string_at(words: Sequence[Field]) -> tuple[int, int] | None:
-    """How many words of a command stand in front of a command string and count, and where the string stands: `srun bash -c "…"`, `ssh host "…"`."""
+    """How many words of a command stand in front of a command string and count,
+    and where the string stands: `srun bash -c "…"`, `ssh host "…"`."""
     names = [command_name(word(field, field.pieces[0].span)) for field in words]
     away = next((at for at, name in enumerate(names[:4]) if name in _ELSEWHERE), None)
     for at, name in enumerate(names[:-2]):
@@ -136,6 +153,11 @@ def string_at(words: Sequence[Field]) -> tuple[int, int] | None:
                     return at if away is None or away > at else away, options + 1
                 options += 1
             return None
-    if away is not None and names[away] in _REMOTE and len(words) > away + 2 and " " in "".join(piece.text or "" for piece in words[-1].pieces):
+    if (
+        away is not None
+        and names[away] in _REMOTE
+        and len(words) > away + 2
+        and " " in "".join(piece.text or "" for piece in words[-1].pieces)
+    ):
         return away, len(words) - 1
     return None

@@ -20,7 +20,13 @@ def transform(text: str, operator: str, operand: str) -> str | None:
         if found is None or not pattern:
             return text if not pattern else None
         anchored = {"/#": f"(?:{found})", "/%": f"(?:{found})\\Z"}.get(operator, found)
-        return re.sub(f"\\A{anchored}" if operator == "/#" else anchored, lambda _: new, text, count=0 if operator == "//" else 1, flags=re.DOTALL)
+        return re.sub(
+            f"\\A{anchored}" if operator == "/#" else anchored,
+            lambda _: new,
+            text,
+            count=0 if operator == "//" else 1,
+            flags=re.DOTALL,
+        )
     if operator in ("^", "^^", ",", ",,") and not operand:
         change = str.upper if operator[0] == "^" else str.lower
         return change(text) if len(operator) == 2 else change(text[:1]) + text[1:]
@@ -64,7 +70,8 @@ def glob(pattern: str) -> re.Pattern[str] | None:
 
 
 def _pattern(text: str, greedy: bool) -> str | None:
-    """A shell pattern as a regular expression; None when it has forms that are not read here, or would take too long."""
+    """A shell pattern as a regular expression; None when it has forms that are not read here,
+    or would take too long."""
     if text.count("*") > 3 or len(text) > 200:
         return None
     parts, at = [], 0

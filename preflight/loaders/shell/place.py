@@ -33,7 +33,8 @@ def context(source: Source, offset: int) -> str:
 
 
 def quoted(text: str, quote: str, expands: bool) -> str:
-    """A value as it is typed inside these quotes. expands: it is expanded outside quotes later, so it cannot hold blanks."""
+    """A value as it is typed inside these quotes. expands: it is expanded outside quotes later, so it cannot hold
+    blanks."""
     if not re.search(r"[^\w@%+=:,./-]", text, re.ASCII) and text:
         return text
     if quote == "'" and "'" in text:
@@ -105,7 +106,9 @@ class Place:
         before, rest = text[start : region.start], text[region.end : end]
         newline = "\r\n" if text[end - 1 : end] == "\r" else "\n"
         tail = rest.rstrip("\r")
-        alone = not before.strip() and (tail.strip() in ("", "\\") or (self.kind == "array" and tail.strip().startswith("#")))
+        alone = not before.strip() and (
+            tail.strip() in ("", "\\") or (self.kind == "array" and tail.strip().startswith("#"))
+        )
         if not alone:
             return self.source.span(region.end), f" {line}"
         at = end - (len(rest) - len(tail))

@@ -24,4 +24,6 @@ def shift(expander: Expander, words: list[Field]) -> None:
     """`shift [n]`."""
     count = text_of(words[0].pieces) if words else "1"
     if expander.arguments is not None:
-        expander.arguments = expander.arguments[int(count) :] if count is not None and count.isdecimal() and len(count) < 6 else None
+        expander.arguments = (
+            expander.arguments[int(count) :] if count is not None and count.isdecimal() and len(count) < 6 else None
+        )

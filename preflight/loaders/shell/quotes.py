@@ -13,15 +13,20 @@ _LONGEST = 200_000
 
 
 def refuse_unclosed(tree: Tree) -> None:
-    """Raises InputError where a quote is open at the end: the grammar and a plain lexer have to agree, as each alone is at times wrong.
-    Between backticks an open quote spoils that command alone."""
+    """Raises InputError where a quote is open at the end: the grammar and a plain lexer have to agree, as each alone is
+    at times wrong. Between backticks an open quote spoils that command alone."""
     text = tree.source.text
     if not tree.root.has_error or tree.cut or "`" in text or len(text) > _LONGEST:
         return
     opened = min((node.start_byte for node in _open(tree.root)), default=None)
     if opened is not None and _never_closed(text):
         place = tree.source.position(opened)
-        raise InputError("is no shell script: a quote is opened and never closed, about here", tree.source.name, place.line, place.column)
+        raise InputError(
+            "is no shell script: a quote is opened and never closed, about here",
+            tree.source.name,
+            place.line,
+            place.column,
+        )
 
 
 def _open(root: Node) -> Iterator[Node]:
@@ -32,7 +37,11 @@ def _open(root: Node) -> Iterator[Node]:
         if node.is_missing and node.type in _QUOTES:
             yield node.parent or node
         if node.type == "ERROR":
-            yield from (child for child in node.children if child.type in _QUOTES or (child.type == "string" and child.has_error))
+            yield from (
+                child
+                for child in node.children
+                if child.type in _QUOTES or (child.type == "string" and child.has_error)
+            )
             if node.text[:1] in (b'"', b"'"):
                 yield node
         if node.has_error:

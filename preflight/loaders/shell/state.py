@@ -38,7 +38,9 @@ class Variable(NamedTuple):
     @property
     def holds_options(self) -> bool:
         """Whether what stands in it begins like an option."""
-        first = next((piece.text for value in self.items for piece in value if piece.text is None or piece.text.strip()), None)
+        first = next(
+            (piece.text for value in self.items for piece in value if piece.text is None or piece.text.strip()), None
+        )
         return first is not None and first.lstrip().startswith("--")
 
 
@@ -53,6 +55,8 @@ class State:
         self.ever: set[str] = set()
         self.early: set[str] = set()
         """Names that were read before anything set them."""
+        self.by_caller: set[str] = set()
+        """Names that only a loop over the arguments of the script sets."""
         self.several = False
         """A variable may hold one of several commands."""
         self.foreign = False
@@ -127,7 +131,9 @@ def _either(values: list[Variable | None], because: str, default: bool) -> Varia
     sometimes = any(v.exported or v.sometimes for v in known)
     if all(v is not None and v.items == known[0].items for v in values):
         return known[0]._replace(exported=all(v.exported for v in known), sometimes=sometimes)
-    last = known[-1]._replace(exported=all(v.exported for v in known) and len(known) == len(values), sometimes=sometimes)
+    last = known[-1]._replace(
+        exported=all(v.exported for v in known) and len(known) == len(values), sometimes=sometimes
+    )
     if any(v.array for v in known) or all(v is None or _is_group(v.scalar) for v in values) or _same_command(values):
         return last._replace(items=_maybe(values, last.array))
     unknown = Piece(None, last.place, exact=False, because=because)
@@ -140,7 +146,9 @@ def _same_command(values: list[Variable | None]) -> bool:
         return False
     scalars = [v.scalar for v in values if v is not None]
     shortest = min(scalars, key=len)
-    return _is_command(shortest) and all(_starts(value, shortest) and _is_group(value[len(shortest) :]) for value in scalars)
+    return _is_command(shortest) and all(
+        _starts(value, shortest) and _is_group(value[len(shortest) :]) for value in scalars
+    )
 
 
 def _starts(value: Value, start: Value) -> bool:
@@ -165,17 +173,23 @@ def _is_command(value: Value) -> bool:
 def _is_group(value: Value) -> bool:
     """A list of flags, or nothing. One dash alone begins the end of a name as well."""
     text = next((piece.text for piece in value if piece.text is None or piece.text.strip()), "")
-    return text is not None and (not text or text.lstrip().startswith("--") or (text.lstrip().startswith("-") and " " in text.strip()))
+    return text is not None and (
+        not text or text.lstrip().startswith("--") or (text.lstrip().startswith("-") and " " in text.strip())
+    )
 
 
 def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
     """Everything that any branch sets: what all begin with is certain, the rest may be there."""
-    lists: list[list[Value]] = [(list(v.items) if array else [(p,) for p in v.scalar]) if v is not None else [] for v in values]
+    lists: list[list[Value]] = [
+        (list(v.items) if array else [(p,) for p in v.scalar]) if v is not None else [] for v in values
+    ]
     if sum(map(len, lists)) > MAX_MAYBE:
         place = next(v.place for v in values if v is not None)
         return ((Piece(None, place, exact=False, because=f"${place.text.partition('[')[0]}{PILED}"),),)
     shared = 0
-    while all(len(items) > shared for items in lists) and all(_same(items[shared], lists[0][shared]) for items in lists):
+    while all(len(items) > shared for items in lists) and all(
+        _same(items[shared], lists[0][shared]) for items in lists
+    ):
         shared += 1
     found = lists[0][:shared]
     for items in lists:
@@ -189,7 +203,9 @@ def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
 
 def _same(one: Value, other: Value) -> bool:
     """Whether two values are one, however they came here."""
-    return len(one) == len(other) and all(a.text == b.text and a.span == b.span and a.maybe == b.maybe for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(
+        a.text == b.text and a.span == b.span and a.maybe == b.maybe for a, b in zip(one, other, strict=True)
+    )
 
 
 def bounded(value: Value) -> Value:

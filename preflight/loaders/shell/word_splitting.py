@@ -107,7 +107,9 @@ def merged(pieces: Sequence[Piece]) -> Value:
             continue
         last = found[-1] if found else None
         if last is not None and _adjoin(last, piece):
-            found[-1] = last._replace(text=(last.text or "") + (piece.text or ""), span=last.span._replace(end=piece.span.end))
+            found[-1] = last._replace(
+                text=(last.text or "") + (piece.text or ""), span=last.span._replace(end=piece.span.end)
+            )
         else:
             found.append(piece)
     return tuple(found) or tuple(pieces[:1])
@@ -116,7 +118,12 @@ def merged(pieces: Sequence[Piece]) -> Value:
 def _adjoin(one: Piece, other: Piece) -> bool:
     if not (one.exact and other.exact) or one.text is None or other.text is None:
         return False
-    return one.span.source is other.span.source and one.span.end == other.span.start and one.uses == other.uses and one.maybe == other.maybe
+    return (
+        one.span.source is other.span.source
+        and one.span.end == other.span.start
+        and one.uses == other.uses
+        and one.maybe == other.maybe
+    )
 
 
 def word(field: Field, near: Span) -> Word:
