@@ -43,7 +43,8 @@ spec:
     - name: trainer
       command: [torchrun, --nproc-per-node, '8', pretrain_gpt.py]
       args: [--num-layers, '32', --hidden-size, '4096', --num-attention-heads, '32', --seq-length, '4096', --lr, '1e-4',
-             --max-position-embeddings, '2048', --micro-batch-size, '1', --recompute-granularity, full, --train-iters, '9', --bf16]
+             --max-position-embeddings, '2048', --micro-batch-size, '1', --recompute-granularity, full,
+             --train-iters, '9', --bf16]
       resources: {limits: {nvidia.com/gpu: 8}}
 """
 SCRIPT = """\

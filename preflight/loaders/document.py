@@ -18,8 +18,6 @@ from preflight.source.word import word_of as word_of
 
 MARK = "preflight:"
 """What every suppression has in it; a text without it has no comment that counts."""
-
-
 LONG = 1000
 """Entries of a mapping through which a look-up takes long."""
 
@@ -77,8 +75,7 @@ def _hashable(key: Node) -> object:
 
 
 def _looked_up(entries: tuple[Entry, ...], part: str | int) -> Node | None:
-    """The value of a key, of the last entry that has it and counts.
-    Of a long mapping the texts are kept in an index."""
+    """The value of a key, of the last entry that has it and counts. Of a long mapping texts are kept in an index."""
     if len(entries) > LONG and type(part) is str:
         return _index(_Same(entries)).get(part)
     for entry in reversed(entries):
@@ -212,8 +209,7 @@ class Comment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One config as typed: a YAML tree, or one launch of a script,
-    a command line or a Kubernetes manifest (`run` counts them in a file).
+    """One config as typed: a YAML tree, or one launch (`run` counts them) of a script, a command line or a manifest.
 
     also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
     texts: every text among the keys and scalars of the tree, once.
@@ -238,8 +234,7 @@ class Document:
 
 
 def walk(node: Node, key: Key = ()) -> Iterator[tuple[Key, Node, Entry | None]]:
-    """Every node below a node with its key path, in reading order; shadowed entries are left out.
-    Depth is bounded by the loader."""
+    """Every node below a node with its key path, in reading order, without shadowed entries."""
     stack: list[tuple[Key, Node, Entry | None]] = [(key, node, None)]
     while stack:
         here, current, entry = stack.pop()

@@ -14,6 +14,7 @@ from preflight.loaders.entries import command_name
 from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import take_apart
 from preflight.loaders.manifest_bounds import Following
+from preflight.loaders.manifest_counts import Asked, alone, counted
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
 from preflight.loaders.yaml import load_yaml
 from preflight.loaders.yaml_part import tree_at
@@ -30,16 +31,6 @@ _FILLED = re.compile(rf"{TEMPLATE.pattern}|\$\{{?[A-Za-z_]\w*\}}?|<[A-Za-z][^<>\
 """What Helm, envsubst or a person puts into a word before Kubernetes sees it, which expands only $(NAME)."""
 _CONTROL = re.compile(r"\{\{-?\s*(?:if|else|range|with|end|define|template|include|block)\b|\{%")
 """A template that decides about lines: what is left of them is not known."""
-_STATED = {"torch": ("nnodes", "nproc"), "msrun": ("worker",), "mpi": ("n",)}
-
-
-class _Asked(NamedTuple):
-    """The devices of a job in all, its nodes, the devices of each, and which they are."""
-
-    world: Count
-    nodes: int | None
-    per_node: int | None
-    device: Word | None = None
 
 
 class Part(NamedTuple):
@@ -142,19 +133,19 @@ def _manifest(job: Job, tree: Node, following: Following) -> Manifest:
     totals = [pod.replicas.value * pod.devices.value if pod.replicas and pod.devices else None for pod in with_devices]
     world = sum(total or 0 for total in totals) if totals and None not in totals else None
     span = next((pod.replicas.span for pod in with_devices if pod.replicas), tree.span)
-    asked = _Asked(
+    asked = Asked(
         Count(Unknown("the manifest's devices") if world is None else world, span, job.kind),
         nodes,
         per_node,
         _device(with_devices),
     )
-    parts = [_launched(part, _counted, asked) for pod in job.pods for part in _parts(pod, following)]
+    parts = [_launched(part, counted, asked) for pod in job.pods for part in _parts(pod, following)]
     if job.entrypoint is not None:
-        parts += [_launched(part, _alone) for part in _script(job.entrypoint, {}, following)]
+        parts += [_launched(part, alone) for part in _script(job.entrypoint, {}, following)]
     return Manifest(job.kind, str(name.value) if name else "", tuple(parts), nodes, per_node, world)
 
 
-def _launched(part: Part, counted: Callable[..., Launch], *asked: _Asked) -> Part:
+def _launched(part: Part, counted: Callable[..., Launch], *asked: Asked) -> Part:
     assert part.document.launch is not None
     return part._replace(document=replace(part.document, launch=counted(part.document.launch, *asked)))
 
@@ -226,44 +217,3 @@ def _word(node: Node, environment: dict[str, Word]) -> Word:
             return Word(None, node.span, because=f"$({name})", editable=False)
         text = text.replace(f"$({name})", value.text)
     return Word(text, span, editable=True) if typed and text == span.text else Word(text, node.span, editable=False)
-
-
-def _counted(launch: Launch, asked: _Asked) -> Launch:
-    """The job's devices beside what the launcher itself states; what a launcher takes from defaults,
-    the operator sets."""
-    launch = launch._replace(device=asked.device)
-    names, typed = _stated(launch)
-    if names and typed == names and not _open(launch):
-        return launch._replace(world=(*launch.world, asked.world))
-    world = asked.world
-    if launch.launcher and not _open(launch) and len(typed) == 1 < len(names):
-        half, other = (launch.per_node, asked.nodes) if "nproc" in typed else (launch.nodes, asked.per_node)
-        if half is not None and isinstance(half.value, int):
-            total = Unknown("the manifest's devices") if other is None else half.value * other
-            world = half._replace(value=total)
-    return launch._replace(world=(world,), nodes=None, per_node=None)
-
-
-def _alone(launch: Launch) -> Launch:
-    """What a command states that runs by itself on one of the nodes; where it states nothing,
-    whoever wrote it places the processes."""
-    if _stated(launch)[1] and not _open(launch):
-        return launch
-    return launch._replace(
-        world=(Count(Unknown("Ray's workers"), launch.entry.span, "RayJob"),), nodes=None, per_node=None
-    )
-
-
-def _stated(launch: Launch) -> tuple[set[str], set[str]]:
-    """The options that state the processes of a launcher, and those of them that are typed."""
-    names = next((names for start, names in _STATED.items() if start in launch.launcher), ())
-    words = [
-        word.text.lstrip("-").replace("_", "-")
-        for word in launch.launcher_words
-        if word.text and word.text.startswith("-") and not word.uses
-    ]
-    return set(names), {name for name in names if any(text.startswith(name) for text in words)}
-
-
-def _open(launch: Launch) -> bool:
-    return any(word.text is None or word.uses for word in launch.launcher_words)

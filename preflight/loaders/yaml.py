@@ -136,12 +136,8 @@ class _Builder:
             return constructed(resolve(text) if tag is None or tag == "!" else tag, text)
         except LookupError:
             raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark) from None
-        except (
-            ValueError,
-            OverflowError,
-            AttributeError,
-            yaml.YAMLError,
-        ) as error:  # PyYAML trips over a tagged scalar
+        # PyYAML trips over a tagged scalar
+        except (ValueError, OverflowError, AttributeError, yaml.YAMLError) as error:
             kind = (resolve(text) if tag is None or tag == "!" else tag)[len(PREFIX) :]
             raise self._error(f"{text[:40]!r} cannot be read as {kind}: {error}", event.start_mark) from None
 

@@ -8,15 +8,12 @@ from collections.abc import Sequence
 
 from preflight.loaders.comments import yaml_comments
 from preflight.loaders.document import Document, Entry, Node
-from preflight.loaders.yaml_scalars import resolve
+from preflight.loaders.yaml_spelling import CannotEdit as CannotEdit
+from preflight.loaders.yaml_spelling import spell, spell_string
 from preflight.source.finding import Edit, Key
 from preflight.source.text import Span
 
 Splice = tuple[Span, str]
-
-
-class CannotEdit(Exception):
-    """An edit that has no unambiguous place in the text; the message says why."""
 
 
 def splice(text: str, changes: Sequence[Splice]) -> str:
@@ -105,44 +102,6 @@ def _replace(document: Document, entry: Entry, value: object) -> Splice:
     return entry.value.span, text
 
 
-def spell(value: object, old: Node | None, document: Document) -> str:
-    """A value as YAML 1.1 text, in the spelling of the value that stands there or of the file."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        word = old.span.text if old is not None and isinstance(old.value, bool) else ""
-        lower = (
-            word[:1].islower() if word else "True" not in document.source.text and "False" not in document.source.text
-        )
-        return str(value).lower() if lower else str(value)
-    if isinstance(value, float):
-        text = repr(value)
-        mantissa, e, exponent = text.partition("e")
-        return (
-            text
-            if not e
-            else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent if exponent[0] in '+-' else '+' + exponent}"
-        )
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(spell(item, None, document) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_string(str(k), '')}: {spell(v, None, document)}" for k, v in value.items()) + "}"
-    return str(value) if isinstance(value, int) else _string(str(value), old.style if old is not None else "")
-
-
-_PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
-
-
-def _string(text: str, style: str) -> str:
-    if style == '"' and not re.search(r'[\\"\n]', text):
-        return f'"{text}"'
-    indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document
-    plain = _PLAIN.match(text) and not indicator and resolve(text).endswith(":str")
-    if plain and style not in ("'", '"'):
-        return text
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _newline(document: Document) -> str:
     return "\r\n" if "\r\n" in document.source.text else "\n"
 
@@ -185,10 +144,8 @@ def _lines(document: Document, at: int, key: Key, value: object, indent: str) ->
     newline, text = _newline(document), document.source.text
     lines = []
     for level, part in enumerate(key):
-        last = level == len(key) - 1
-        lines.append(
-            f"{indent}{'  ' * level}{_string(str(part), '')}:{' ' + spell(value, None, document) if last else ''}{newline}"
-        )
+        said = " " + spell(value, None, document) if level == len(key) - 1 else ""
+        lines.append(f"{indent}{'  ' * level}{spell_string(str(part), '')}:{said}{newline}")
     before = "" if at == 0 or text[at - 1 : at] == "\n" else newline
     return document.source.span(at), before + "".join(lines)
 
@@ -207,7 +164,7 @@ def _add_flow(document: Document, node: Node, key: Key, value: object) -> Splice
         value = {key[-1]: value}
         for part in reversed(key[1:-1]):
             value = {part: value}
-    item = f"{_string(str(key[0]), '')}: {spell(value, None, document)}"
+    item = f"{spell_string(str(key[0]), '')}: {spell(value, None, document)}"
     end = node.span.end - 1
     while document.source.text[end - 1] in " \t\r\n":
         end -= 1

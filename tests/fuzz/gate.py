@@ -78,42 +78,47 @@ def _job(choices: Choices) -> dict[str, Any]:
     run = {"command": command, "env": [{"name": "TP", "value": "2"}]}
     resources = {"limits": {choices.of(("nvidia.com/gpu", "huawei.com/Ascend910", "cpu")): 8}}
     template = {"spec": {"containers": [{"name": "c", **run, "resources": resources}]}}
-    role = {"replicas": 2, "template": template}
-    kind, api, spec = choices.of(
-        (
-            ("PyTorchJob", "kubeflow.org/v1", {"pytorchReplicaSpecs": {"Master": role, "Worker": role}}),
-            ("MPIJob", "kubeflow.org/v2beta1", {"mpiReplicaSpecs": {"Launcher": role, "Worker": role}}),
-            ("AscendJob", "mindxdl.gitee.com/v1", {"replicaSpecs": {"Master": role}}),
-            ("Job", "batch.volcano.sh/v1alpha1", {"tasks": [role]}),
-            (
-                "JobSet",
-                "jobset.x-k8s.io/v1alpha2",
-                {"replicatedJobs": [{"replicas": 1, "template": {"spec": {"parallelism": 2, "template": template}}}]},
-            ),
-            (
-                "HyperJob",
-                "training.volcano.sh/v1alpha1",
-                {"replicatedJobs": [{"replicas": 1, "templateSpec": {"tasks": [role]}}]},
-            ),
-            (
-                "TrainJob",
-                "trainer.kubeflow.org/v1alpha1",
-                {"trainer": {**run, "numNodes": 2, "numProcPerNode": 8, "resourcesPerNode": resources}},
-            ),
-            (
-                "RayJob",
-                "ray.io/v1",
-                {
-                    "entrypoint": " ".join(command[-2:]),
-                    "rayClusterSpec": {
-                        "headGroupSpec": {"template": template},
-                        "workerGroupSpecs": [{**role, "numOfHosts": 1}],
-                    },
-                },
-            ),
-        )
-    )
+    kind, api, spec = choices.of(_kinds(run, resources, template))
     return {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+
+def _kinds(
+    run: dict[str, Any], resources: dict[str, Any], template: dict[str, Any]
+) -> tuple[tuple[str, str, dict[str, Any]], ...]:
+    """The kinds of job, with their API and their specification."""
+    role = {"replicas": 2, "template": template}
+    return (
+        ("PyTorchJob", "kubeflow.org/v1", {"pytorchReplicaSpecs": {"Master": role, "Worker": role}}),
+        ("MPIJob", "kubeflow.org/v2beta1", {"mpiReplicaSpecs": {"Launcher": role, "Worker": role}}),
+        ("AscendJob", "mindxdl.gitee.com/v1", {"replicaSpecs": {"Master": role}}),
+        ("Job", "batch.volcano.sh/v1alpha1", {"tasks": [role]}),
+        (
+            "JobSet",
+            "jobset.x-k8s.io/v1alpha2",
+            {"replicatedJobs": [{"replicas": 1, "template": {"spec": {"parallelism": 2, "template": template}}}]},
+        ),
+        (
+            "HyperJob",
+            "training.volcano.sh/v1alpha1",
+            {"replicatedJobs": [{"replicas": 1, "templateSpec": {"tasks": [role]}}]},
+        ),
+        (
+            "TrainJob",
+            "trainer.kubeflow.org/v1alpha1",
+            {"trainer": {**run, "numNodes": 2, "numProcPerNode": 8, "resourcesPerNode": resources}},
+        ),
+        (
+            "RayJob",
+            "ray.io/v1",
+            {
+                "entrypoint": " ".join(run["command"][-2:]),
+                "rayClusterSpec": {
+                    "headGroupSpec": {"template": template},
+                    "workerGroupSpecs": [{**role, "numOfHosts": 1}],
+                },
+            },
+        ),
+    )
 
 
 def _spoilt(choices: Choices, value: Any) -> Any:

@@ -137,8 +137,10 @@ use_legacy: False
 parallel_config: {{data_parallel: 8, expert_parallel: 2}}
 runner_config: {{batch_size: 1}}
 model:
-  model_config: {{model_type: deepseek_v3, architectures: [DeepseekV3ForCausalLM], num_hidden_layers: 2, hidden_size: 64, num_attention_heads: 4, vocab_size: 64, seq_length: 64,
-    intermediate_size: 64, moe_intermediate_size: 64, n_routed_experts: 4, num_experts_per_tok: 2, first_k_dense_replace: 0, n_group: 1, topk_group: 1, moe_expert_capacity_factor: {factor}}}
+  model_config: {{model_type: deepseek_v3, architectures: [DeepseekV3ForCausalLM], num_hidden_layers: 2,
+    hidden_size: 64, num_attention_heads: 4, vocab_size: 64, seq_length: 64,
+    intermediate_size: 64, moe_intermediate_size: 64, n_routed_experts: 4, num_experts_per_tok: 2,
+      first_k_dense_replace: 0, n_group: 1, topk_group: 1, moe_expert_capacity_factor: {factor}}}
 """
 
 

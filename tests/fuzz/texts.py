@@ -55,8 +55,8 @@ def shell(choices: Choices) -> None:
     with contextlib.suppress(InputError):
         well_formed(load_script(Source(text, "run.sh")))
     bare = without_padding(text, len(text))
-    assert (
-        bare is None or len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True))
+    assert bare is None or (
+        len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True))
     ), (text, bare)
 
 

@@ -43,8 +43,10 @@ KillWait=2
 MaxJobCount=20000
 GresTypes=gpu,npu
 JobSubmitPlugins=lua
-NodeName=gpu01 NodeHostname={host} NodeAddr=127.0.0.1 Port=17001 CPUs=64 RealMemory=512000 Gres=gpu:h100:8,npu:8 State=UNKNOWN
-NodeName=gpu02 NodeHostname={host} NodeAddr=127.0.0.1 Port=17002 CPUs=64 RealMemory=512000 Gres=gpu:h100:8,npu:8 State=UNKNOWN
+NodeName=gpu01 NodeHostname={host} NodeAddr=127.0.0.1 Port=17001 CPUs=64 RealMemory=512000 \\
+    Gres=gpu:h100:8,npu:8 State=UNKNOWN
+NodeName=gpu02 NodeHostname={host} NodeAddr=127.0.0.1 Port=17002 CPUs=64 RealMemory=512000 \\
+    Gres=gpu:h100:8,npu:8 State=UNKNOWN
 PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 GRES = "NodeName=gpu[01-02] Name=gpu Type=h100 File={dir}/fakegpu/gpu[0-7]\nNodeName=gpu[01-02] Name=npu Count=8\n"

@@ -74,13 +74,9 @@ class MegatronDialect:
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
-        run = Run(table, versions(target), parsed.written)
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
-        seed(run, parsed, spelled, cluster)
-        release(run, target, request.target)
-        from_checkpoint(run)
-        perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
+        run = _performed(Run(table, versions(target), parsed.written), parsed, spelled, cluster, target, request)
         arguments = Arguments(
             target=target,
             written=parsed.written,
@@ -114,6 +110,15 @@ class MegatronDialect:
         wanted = surroundings.request.target
         target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
+
+
+def _performed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster, target: Target, request: Request) -> Run:
+    """The run with every step done by which the framework derives one argument from others."""
+    seed(run, parsed, spelled, cluster)
+    release(run, target, request.target)
+    from_checkpoint(run)
+    perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
+    return run
 
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:

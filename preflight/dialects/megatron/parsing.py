@@ -6,7 +6,6 @@ known before the job runs is a value that is not known; where an option would st
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -22,6 +21,7 @@ from preflight.dialects.megatron.parse_faults import (
     unknown_flag,
     unwanted_value,
 )
+from preflight.dialects.megatron.stray_words import as_it_is, from_to, is_prose, replace_editable, same_placeholder
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
@@ -118,7 +118,7 @@ class _Parser:
         flag = self.table.options.get(name.text)
         if flag is None:
             fault, near = unknown_flag(self.table, name)
-            self.fault(name, _as_it_is, fault)
+            self.fault(name, as_it_is, fault)
             self.out.suspect.update([near.dest] if near is not None else [])
             self.skip_values()
         elif flag.switch:
@@ -163,7 +163,7 @@ class _Parser:
         raw: Any = read if flag.nargs is not None else read[0]
         lost = next((item for item in read if isinstance(item, Unknown)), None)
         first, last = (taken[0], taken[-1]) if taken else (name, name)
-        span = first.span if len(taken) < 2 else _from_to(first.span, last.span)
+        span = first.span if len(taken) < 2 else from_to(first.span, last.span)
         value = replace_editable(first, (len(taken) == 1 and inline is None) or first.editable)
         self.store(flag, name, raw if lost is None else lost, span, value, any(word.maybe for word in taken))
 
@@ -192,7 +192,7 @@ class _Parser:
         option = self.options_before[self.at - 1]
         apart = option is not None and option.uses != word.uses
         if previous is not None and (fault := split_element(option, previous, word)) is not None:
-            self.fault(word, _as_it_is, fault)
+            self.fault(word, as_it_is, fault)
             while (
                 self.at < len(self.words)
                 and self.words[self.at].span.end <= fault.span.end
@@ -202,8 +202,8 @@ class _Parser:
             return
         if (
             previous is not None
-            and _same_placeholder(previous, word)
-            and (apart or (_is_prose(previous) and _is_prose(word)))
+            and same_placeholder(previous, word)
+            and (apart or (is_prose(previous) and is_prose(word)))
         ):
             self.blank(previous)
             return
@@ -235,33 +235,3 @@ class _Parser:
         note = seen.because if isinstance(seen, Unknown) else ""
         self.out.written[flag.dest] = Value(seen, origin, setting, note, partial(self.put, flag.dest))
         self.out.spelt.setdefault(flag.dest, []).append(name.text)
-
-
-def _as_it_is(problem: Problem) -> Problem:
-    return problem
-
-
-def replace_editable(word: Word, editable: bool) -> Word:
-    """The word, editable only where one place holds the whole value."""
-    return word if word.editable and editable else word._replace(editable=False)
-
-
-def _from_to(first: Span, last: Span) -> Span:
-    if first.source is not last.source or last.end < first.start:
-        return first
-    return Span(first.source, first.start, last.end)
-
-
-def _is_prose(word: Word) -> bool:
-    """Whether a word may be one of a phrase, and is no number, sign or path."""
-    return word.text is None or not re.search(r"[^\w'<>().,-]|[\d\\]", word.text)
-
-
-def _same_placeholder(previous: Word, word: Word) -> bool:
-    """Both words come from one variable that was meant to be filled in."""
-    if not word.uses or previous.uses != word.uses or previous.span.source is not word.span.source:
-        return False
-    between = word.span.source.text[previous.span.end : word.span.start]
-    return (
-        previous.span.end < word.span.start and not between.strip(" \t") and not (previous.text or "-").startswith("-")
-    )

@@ -52,12 +52,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     laid = derive_layering(run, layers)
     if laid is not None:
         run.derive("layering", laid, of="model.model_config.offset")
-
-    def put(name: str, value: object) -> tuple[Edit, ...]:
-        if name in typed:
-            return typed[name].becomes(value)
-        return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
-
+    put = partial(_edits, typed)
     arguments = Arguments(
         target,
         typed,
@@ -77,6 +72,13 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _edits(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
+    """What writes a setting: where it is typed, at its place."""
+    if name in typed:
+        return typed[name].becomes(value)
+    return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
 
 def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:

@@ -7,11 +7,12 @@ _SECTIONS = ("model", "net", "optimizer", "lr_schedule", "train_dataset", "eval_
     "processor", "trainer", "runner_wrapper")
 # fmt: on
 _NAMES = frozenset(
-    """run_mode seed load_checkpoint output_dir runner_config.epochs runner_config.batch_size use_parallel use_legacy pretrained_model_dir
-    parallel_config.data_parallel parallel_config.model_parallel parallel_config.pipeline_stage parallel_config.micro_batch_num
-    parallel_config.context_parallel parallel_config.expert_parallel runner_config.gradient_accumulation_steps parallel_config
-    runner_config recompute_config parallel context moe_config training training.local_batch_size training.global_batch_size
-    training.steps parallelism""".split()
+    """run_mode seed load_checkpoint output_dir use_parallel use_legacy pretrained_model_dir
+    runner_config runner_config.epochs runner_config.batch_size runner_config.gradient_accumulation_steps
+    parallel_config parallel_config.data_parallel parallel_config.model_parallel parallel_config.pipeline_stage
+    parallel_config.micro_batch_num parallel_config.context_parallel parallel_config.expert_parallel
+    recompute_config parallel context moe_config parallelism
+    training training.local_batch_size training.global_batch_size training.steps""".split()
 )
 
 
