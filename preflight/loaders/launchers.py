@@ -6,36 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from preflight.loaders import launcher_values
-from preflight.loaders.counts import Allocation, allocation, count, crowded, over, product, quotient
+from preflight.loaders.counts import Allocation, count, crowded, product, quotient
 from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
-from preflight.loaders.entries import PYTHON_NAME, command_name, entry_of, first_value, script_of
+from preflight.loaders.entries import PYTHON_NAME, command_name, first_value, script_of
+from preflight.loaders.launcher_fronts import ASSIGNMENT, FrontReader
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
 from preflight.loaders.options import (
     ACCELERATE,
-    COMMANDS,
     DEEPSPEED,
-    MPIRUN,
     MSRUN,
     PYTHON,
-    SLURM,
     TORCHRUN,
     Options,
     is_entry,
     misspelt,
     read_options,
 )
-from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
-_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
 _WRAPPERS = frozenset(
     "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
     "docker podman apptainer singularity enroot uv poetry pipenv conda".split()
 )
 _ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
 """Commands that start another one, once or often, here or elsewhere."""
-_RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
-"""Variables that a launcher sets for each process that it starts."""
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
 
 
@@ -59,74 +53,29 @@ def take_apart(
     return _Taker(dict(environment or {}), asked, open).take(tuple(words))
 
 
-class _Taker:
-    def __init__(self, environment: dict[str, Word], asked: Allocation, open: bool) -> None:
-        self.environment, self.asked, self.open = environment, asked, open
-        self.fronts: list[str] = []
-        self.before: tuple[Word, ...] = ()
-        self.hidden = ""
-        self.problems: tuple[Problem, ...] = ()
-
+class _Taker(FrontReader):
     def take(self, words: tuple[Word, ...]) -> Taken | None:
         while words:
             name = command_name(words[0])
-            if words[0].text and _ASSIGNMENT.match(words[0].text):
-                self._assign(words[0])
+            if words[0].text and ASSIGNMENT.match(words[0].text):
+                self.assign(words[0])
                 words = words[1:]
             elif name in _ELSEWHERE:
                 self.hidden = self.hidden or name
-                words = self._behind(words[1:])
+                words = self.behind(words[1:])
             elif not name and _runs_launcher(words):
                 break
-            elif name in _WRAPPERS or (not name and words[0].text is None and self._skip(words[1:])):
+            elif name in _WRAPPERS or (not name and words[0].text is None and self.skip(words[1:])):
                 self.hidden = self.hidden or ("" if name else words[0].because)
-                words = self._skip(words[1:])
+                words = self.skip(words[1:])
             elif name in ("srun", "mpirun", "mpiexec", "orterun"):
-                words = self._front(name, words)
+                words = self.front(name, words)
             else:
                 break
         launch = self._launch(command_name(words[0]), words) if words else None
         return (
             Taken(launch, self.problems, (*self.fronts, *filter(None, [self.hidden]))) if launch is not None else None
         )
-
-    def _assign(self, word: Word) -> None:
-        name, _, value = (word.text or "").partition("=")
-        typed = word.span._replace(start=word.span.end - len(value)) if word.editable else word.span
-        self.environment[name] = Word(value, typed, word.uses, editable=word.editable)
-
-    def _behind(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What follows on `--`, else on the options of the command that starts it."""
-        ends = next((at for at, word in enumerate(words) if word.text == "--"), None)
-        return words[ends + 1 :] if ends is not None else self._skip(words)
-
-    def _skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What a wrapper runs: from the first assignment, command or script on."""
-        for at, word in enumerate(words):
-            if (
-                (word.text and _ASSIGNMENT.match(word.text))
-                or command_name(word) in COMMANDS
-                or PYTHON_NAME.fullmatch(command_name(word))
-                or is_entry(word)
-            ):
-                return words[at:]
-        return ()
-
-    def _front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        options = read_options(words[1:], SLURM if name == "srun" else MPIRUN)
-        if name == "srun":
-            self.asked = over(allocation(options, "srun"), self.asked)
-        else:
-            number = options.word("np", "n", "c", "ppn")
-            tasks = (
-                count(number, name)
-                if number is not None
-                else Count(Unknown(f"{name} without -np"), words[0].span, name)
-            )
-            self.asked = self.asked._replace(tasks=tasks, nodes=None, tasks_per_node=None)
-        self.fronts.append(name)
-        self.before += (words[0], *options.words)
-        return options.rest
 
     def _launch(self, name: str, words: tuple[Word, ...]) -> Launch | None:
         readers: dict[str, Callable[[tuple[Word, ...]], Launch | None]] = {
@@ -150,32 +99,8 @@ class _Taker:
         if PYTHON_NAME.fullmatch(name) or _runs_launcher(words) or starts:
             return self._python(words)
         if is_entry(words[0]) and name.endswith(".py"):
-            return self._made("", (), words, self._tasks() if self.fronts else ())
+            return self.made("", (), words, self.tasks() if self.fronts else ())
         return self._bash((words[0], *words)) if name.endswith(".sh") and is_entry(words[0]) else None
-
-    def _made(
-        self,
-        launcher: str,
-        options: tuple[Word, ...],
-        rest: tuple[Word, ...],
-        world: tuple[Count, ...],
-        *more: Count | None,
-    ) -> Launch | None:
-        if not rest:
-            return None
-        nodes, per_node = (*more, None, None)[:2]
-        world += tuple(c for c in (self.asked.devices,) if c is not None)
-        entry = entry_of(rest[0])
-        return Launch(
-            launcher or (self.fronts[-1] if self.fronts else ""), self.before + options, entry, rest[1:],
-            self.environment, world, self.open,
-            nodes or self.asked.nodes, per_node or self.asked.per_node, self.asked.device,
-        )  # fmt: skip
-
-    def _tasks(self) -> tuple[Count, ...]:
-        """One rank per task of the launcher in front; unknown when it does not say how many."""
-        front = self.fronts[-1]
-        return (self.asked.tasks or Count(Unknown(f"{front} does not say how many tasks"), None, front),)
 
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
         rest, at = options.rest, words[0].span
@@ -195,7 +120,7 @@ class _Taker:
         each = said("nproc-per-node")
         if "srun" in self.fronts:
             self.problems += crowded(self.asked.tasks, nodes, at)
-        return self._made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
+        return self.made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], MSRUN)
@@ -208,7 +133,7 @@ class _Taker:
 
         total, local = said("worker-num"), said("local-worker-num")
         total = total._replace(span=total.span or words[0].span)
-        return self._made(
+        return self.made(
             "msrun",
             (words[0], *options.words),
             script_of(options.rest),
@@ -228,7 +153,7 @@ class _Taker:
             if loose or cards is None
             else product("deepspeed", hosts, cards)
         )
-        return self._made(
+        return self.made(
             "deepspeed", (words[0], *options.words), options.rest, (world,), None if loose else hosts, cards
         )
 
@@ -246,7 +171,7 @@ class _Taker:
         )
         nodes = count(machines, "accelerate") if machines is not None else None
         each = quotient("accelerate", world, nodes) if nodes is not None else None
-        return self._made("accelerate", (words[0], *options.words), options.rest, (world,), nodes, each)
+        return self.made("accelerate", (words[0], *options.words), options.rest, (world,), nodes, each)
 
     def _python(self, words: tuple[Word, ...]) -> Launch | None:
         for at, word in enumerate(words[1:], 1):
@@ -264,30 +189,12 @@ class _Taker:
                     return (self._deepspeed if module.startswith("deepspeed") else self._accelerate)(
                         (Word("run", inner[0].span), *inner[1:])
                     )
-                return self._alone(words[: at + 1], inner)
+                return self.alone(words[: at + 1], inner)
             if text in ("-c", "-"):
                 return None
             if text is None or not text.startswith("-"):
-                return self._alone(words[:at], words[at:])
+                return self.alone(words[:at], words[at:])
         return None
-
-    def _alone(self, options: tuple[Word, ...], rest: tuple[Word, ...]) -> Launch | None:
-        world = self._tasks() if self.fronts else (self._single(options[0], rest),)
-        return self._made("" if self.fronts else "python", options, rest, world)
-
-    def _single(self, python: Word, rest: tuple[Word, ...]) -> Count:
-        """The world of a python by itself: what WORLD_SIZE says,
-        unknown where other ranks may be started beside it, else one."""
-        if self.hidden:
-            return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
-        if (size := self.environment.get("WORLD_SIZE")) is not None:
-            return count(size, "WORLD_SIZE")
-        if (size := self.environment.get("RANK_SIZE")) is not None and "MS_SIMULATION_LEVEL" in self.environment:
-            return count(size, "RANK_SIZE of a simulated run")
-        ranked = (w for w in (*self.environment.values(), *rest) if _RANKED.search(w.because))
-        if (rank := self.environment.get("RANK") or next(ranked, None)) is not None:
-            return Count(Unknown(f"{rank.because or 'RANK'} tells one rank from others"), python.span, "python")
-        return Count(1, python.span, "python")
 
     def _bash(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], PYTHON)
@@ -295,7 +202,7 @@ class _Taker:
             return None
         if command_name(options.rest[0]) == "msrun_launcher.sh":
             return self._msrun_launcher(options.rest)
-        return self._made("bash", (words[0], *options.words), options.rest, ())
+        return self.made("bash", (words[0], *options.words), options.rest, ())
 
     def _msrun_launcher(self, words: tuple[Word, ...]) -> Launch | None:
         made = arguments(words)
@@ -306,7 +213,7 @@ class _Taker:
             inner = split_command(made.command)
         except CommandError:
             return None
-        return self._made(
+        return self.made(
             "msrun_launcher.sh",
             words,
             script_of(tuple(inner)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from preflight.loaders.document import Document, Node, Problem
-from preflight.loaders.shell.expand import MAX_WORK
+from preflight.loaders.shell.parameter_values import MAX_WORK
 from preflight.source.record import replace
 from preflight.source.text import Span
 

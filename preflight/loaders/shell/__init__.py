@@ -12,7 +12,7 @@ from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.comments import comments
 from preflight.loaders.shell.faults import LOST, faults
 from preflight.loaders.shell.launch_faults import launch_faults
-from preflight.loaders.shell.launches import Found
+from preflight.loaders.shell.launches import Found, outside
 from preflight.loaders.shell.quotes import refuse_unclosed
 from preflight.loaders.shell.syntax import parse
 from preflight.loaders.slurm import sbatch, variables
@@ -44,7 +44,7 @@ def load_script(
     commands.run(tree)
     if spent is not None:
         spent.work = commands.expander.work
-    noted = [commands.outside(found) for found in commands.found]
+    noted = [outside(found, commands.texts) for found in commands.found]
     commands.found[:] = distinct(noted, lambda found: found.taken.launch) if commands.state.several else noted
     said = tuple(comments(tree)) if MARK in source.text else ()
     problems = tuple(faults(tree, commands))

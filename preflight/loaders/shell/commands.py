@@ -11,17 +11,18 @@ from preflight.loaders.launchers import Taken
 from preflight.loaders.options import SLURM, read_options
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
-from preflight.loaders.shell.expand import Exhausted, Expander
+from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.heredocs import heredoc, read
 from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
 from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested, string_at
+from preflight.loaders.shell.parameter_values import Exhausted
 from preflight.loaders.shell.positional import set_options, shift
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
-from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, word
+from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import InputError, Source, Span
 
@@ -144,7 +145,7 @@ class Commands:
         self.asked = over(allocation(options, "sbatch"), sbatch(inner)[0] if inner is not None else Allocation())
         self.given = {**given, **variables(self.asked)}
         if wrap is not None:
-            self._nested(nested([Field(list(_value(wrap)))]), apart=True)
+            self._nested(nested([Field(list(value_of(wrap)))]), apart=True)
         elif rest:
             shell = Field([Piece("bash", words[0].pieces[0].span, exact=False)])
             self._launch(tree, node, [shell, *rest], own)
@@ -170,9 +171,9 @@ class Commands:
         for name, given in taken.launch.environment.items():  # NAME=value in front of the command
             there = other.state.variables.get(name)
             if there is None or word(Field(list(there.scalar)), there.place) != given:
-                other.state.put(name, Variable((_value(given),), False, given.span, exported=True))
+                other.state.put(name, Variable((value_of(given),), False, given.span, exported=True))
         several = any(w.because.endswith((UNREAD, PILED)) for w in words)
-        other.expander.arguments = None if several else [_value(w) for w in words]
+        other.expander.arguments = None if several else [value_of(w) for w in words]
         other.expander.work = self.expander.work
         other.run(self._parsed(inner))
         self.expander.work = other.expander.work
@@ -220,11 +221,8 @@ class Commands:
         """A command line that is itself a text: eval "…", bash -c "…"."""
         if text is None or self.calls >= MAX_CALLS:
             return
-        outer, self.prefix, self.calls = (
-            self.prefix,
-            self.prefix + tuple(word(f, f.pieces[0].span) for f in prefix or []),
-            self.calls + 1,
-        )
+        outer, self.calls = self.prefix, self.calls + 1
+        self.prefix += tuple(word(f, f.pieces[0].span) for f in prefix or [])
         self.texts.add(text)
         with self.state.frame() as changes:
             tree = self._parsed(text.source)
@@ -250,17 +248,3 @@ class Commands:
             self.given = {**given, **variables(self.asked)}
         self._nested(text, apart=True)
         self.asked, self.given, self.state.foreign = outer, given, foreign
-
-    def outside(self, found: Found) -> Found:
-        """A launch with every place in a file."""
-        groups = tuple((name, self.texts.span(span)) for name, span in found.settled.groups)
-        unset = tuple((name, flag, self.texts.span(span)) for name, flag, span in found.settled.unset)
-        return Found(
-            self.texts.taken(found.taken),
-            self.texts.span(found.statement),
-            found.settled._replace(groups=groups, unset=unset),
-        )
-
-
-def _value(given: Word) -> Value:
-    return given.pieces or (Piece(given.text, given.span, given.uses, given.editable, given.because, given.maybe),)

@@ -11,12 +11,9 @@ from preflight.loaders.shell.expansion_forms import (
     DOUBLE,
     EXPANSIONS,
     HERE,
-    NOWHERE,
     QUOTES,
     Form,
     ansi,
-    any_number,
-    elements,
     indices,
     is_list,
     listed,
@@ -28,8 +25,9 @@ from preflight.loaders.shell.expansion_forms import (
     unknown,
 )
 from preflight.loaders.shell.numbers import arithmetic
+from preflight.loaders.shell.parameter_values import Parameters
 from preflight.loaders.shell.parameters import substring, transform
-from preflight.loaders.shell.slices import elements_of, is_array, subscript
+from preflight.loaders.shell.slices import elements_of, is_array
 from preflight.loaders.shell.state import Changes, State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
@@ -37,24 +35,18 @@ from preflight.source.text import Span
 
 _SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40
-MAX_WORK = 60_000
 
 
-class Exhausted(Exception):
-    """A script takes more work than any that people write."""
-
-
-class Expander:
+class Expander(Parameters):
     """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None when not
     known."""
 
     def __init__(
         self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]
     ) -> None:
-        self.state, self.unset, self.substitute = state, unset, substitute
-        self.arguments: list[Value] | None = None
+        super().__init__(state, unset)
+        self.substitute = substitute
         self.locals: list[Changes] = []
-        self.depth = self.work = 0
 
     def bits(self, tree: Tree, node: Node, quoted: bool = False) -> Bits:
         """The expansion of a node of any kind that can be a word or part of one."""
@@ -79,12 +71,6 @@ class Expander:
             BARE,
             quoted,
         )
-
-    def spend(self, work: int) -> None:
-        """Count work. Raises Exhausted."""
-        self.work += work
-        if self.work > MAX_WORK:
-            raise Exhausted
 
     def value(self, tree: Tree, node: Node) -> Value:
         """The expansion as the value of an assignment: nothing is cut into words."""
@@ -172,36 +158,10 @@ class Expander:
         chosen = elements_of(self, values, operand, span) if operand is not None else None
         return listed(chosen, span, quoted, form.whole) if chosen is not None else [unknown(span, shown(span), quoted)]
 
-    def lookup(self, form: Form, span: Span) -> list[Value]:
-        """The values of a parameter: several for arrays and "$@", none for empty ones;
-        unknown ones for what is not set."""
-        name = form.name
-        if name in ("@", "*"):
-            return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
-        if (
-            name.isdecimal()
-            and name != "0"
-            and self.arguments is not None
-            and not any_number(self.arguments[: int(name[:6])])
-        ):
-            return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
-        if name == "#" and self.arguments is not None and not any_number(self.arguments):
-            return [(Piece(str(len(self.arguments)), span, exact=False),)]
-        if not (name[:1].isalpha() or name[:1] == "_"):
-            return [(Piece(None, span, exact=False, because=f"${name}"),)]
-        variable = self.state.get(name)
-        if variable is None:
-            self.state.miss(name)
-            return [self.unset(name, span)]
-        if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
-            form = form._replace(subscript=subscript(self, variable, form.subscript, span))
-        self.spend(sum(1 + len(piece.text or "") // 10 for value in variable.items for piece in value))
-        return elements(variable, form, span)
-
     def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         """${X:-d} and kin. What is not set in the script is taken as not set."""
         name, operator = form.name, form.operator.lstrip(":")
-        is_set = self._is_set(form)
+        is_set = self.is_set(form)
         found = self.lookup(form, span) if is_set else []
         if is_set and form.operator.startswith(":") and all(text_of(value) == "" for value in found):
             is_set = False
@@ -221,14 +181,6 @@ class Expander:
         if operator == "=" and (name[:1].isalpha() or name[:1] == "_"):
             self.state.put(name, Variable((merged(joined(bits, span)),), False, span))
         return bits
-
-    def _is_set(self, form: Form) -> bool:
-        if form.name in ("@", "*") or form.name.isdecimal():
-            return self.arguments is not None and bool(self.lookup(form, Span(NOWHERE, 0, 0)))
-        if form.name in self.state.variables:
-            return True
-        value = self.unset(form.name, None)
-        return text_of(value) is not None
 
     def _operand(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         place = Span(span.source, span.start + 2 + form.start, span.end - 1)

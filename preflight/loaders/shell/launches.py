@@ -9,6 +9,7 @@ from preflight.loaders.document import Launch, Unknown, Word
 from preflight.loaders.launchers import Taken, take_apart
 from preflight.loaders.script_wrappers import behind_script, started_by
 from preflight.loaders.shell.continuations import Broken, cut_off, goes_on
+from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.uncertain_words import Settled, settle
 from preflight.loaders.shell.word_splitting import Field, word
@@ -126,6 +127,14 @@ class Launches:
         reached = last.reached or len(above.words)
         self.note(Met(whole, [*above.words, *words], last.own, reached=reached), front, follow)
         return True
+
+
+def outside(found: Found, texts: Texts) -> Found:
+    """A launch with every place in a file."""
+    groups = tuple((name, texts.span(span)) for name, span in found.settled.groups)
+    unset = tuple((name, flag, texts.span(span)) for name, flag, span in found.settled.unset)
+    settled = found.settled._replace(groups=groups, unset=unset)
+    return Found(texts.taken(found.taken), texts.span(found.statement), settled)
 
 
 def _lost(launch: Launch, words: Sequence[Word]) -> int:

@@ -132,6 +132,11 @@ def word(field: Field, near: Span) -> Word:
     return word_of(pieces) if pieces else Word("", near, editable=False)
 
 
+def value_of(given: Word) -> Value:
+    """A word as the value of a variable."""
+    return given.pieces or (Piece(given.text, given.span, given.uses, given.editable, given.because, given.maybe),)
+
+
 def text_of(value: Iterable[Piece]) -> str | None:
     """The text of a value, None when part of it is not known or not certain."""
     parts = []
