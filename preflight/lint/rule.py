@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from preflight.job import Job
-from preflight.lint.evidence import found_place
+from preflight.lint.evidence import evidence, found_place
 from preflight.source.finding import Finding, Kind, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
 

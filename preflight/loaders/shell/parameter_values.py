@@ -14,6 +14,7 @@ from preflight.loaders.shell.expansion_forms import (
 )
 from preflight.loaders.shell.slices import subscript
 from preflight.loaders.shell.state import State
+from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Value, text_of
 from preflight.source.text import Span
 
