@@ -49,12 +49,15 @@ def loader(choices: Choices) -> None:
 
 
 def shell(choices: Choices) -> None:
-    """A script: understood, or refused; without its padding it is as long, and has blanks in place of some characters."""
+    """A script: understood, or refused; without its padding it is as long,
+    and has blanks in place of some characters."""
     text = pieces(choices, SHELL)
     with contextlib.suppress(InputError):
         well_formed(load_script(Source(text, "run.sh")))
     bare = without_padding(text, len(text))
-    assert bare is None or (len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True))), (text, bare)
+    assert bare is None or (
+        len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True))
+    ), (text, bare)
 
 
 def sums(choices: Choices) -> None:
