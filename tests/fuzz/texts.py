@@ -54,7 +54,7 @@ def shell(choices: Choices) -> None:
     with contextlib.suppress(InputError):
         well_formed(load_script(Source(text, "run.sh")))
     bare = without_padding(text, len(text))
-    assert bare is None or len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True)), (text, bare)
+    assert bare is None or (len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True))), (text, bare)
 
 
 def sums(choices: Choices) -> None:

@@ -98,7 +98,7 @@ def test_strangers_are_let_in_unchecked_while_it_lasts_and_checked_after(slurm: 
 def test_a_script_with_much_text_is_sent_without_a_pause(gated: Slurm) -> None:
     gated.sbatch(GOOD)
     start = time.monotonic()
-    ran = gated.sbatch(BAD + f"# {'x' * 1000}\n" * 150)
+    ran = gated.sbatch(BAD + f"# {'x' * 1000}\n" * 1200)
     assert time.monotonic() - start < 1 and ran.returncode == 1, ran.stderr
 
 
