@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 MESSAGE_TIMEOUT = 10
 MEMORY = 1024  # MiB, MemoryMax of the unit in docs/gate.md
 LATENCY = 1.0  # of sinfo, as docs/gate.md has it
-QUIET = 0.25  # the same where nothing is checked and nothing else runs
+QUIET = 0.2  # the same where nothing is checked and nothing else runs
 EMPTY = "function slurm_job_submit(a, b, c) return slurm.SUCCESS end\nfunction slurm_job_modify(a, b, c, d) return slurm.SUCCESS end\nreturn slurm.SUCCESS\n"
 INNOCENT = [GOOD.replace("--lr 1e-4", f"--lr {i + 1}e-5") for i in range(20)]
 
