@@ -151,7 +151,10 @@ class Launch(NamedTuple):
     launcher: "" when only the entry is given, else "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
     world: every source that states the total number of processes or devices, the one to believe first;
     nodes, per_node: the same for nodes and devices per node, where somebody says them; device: the word for the accelerator.
-    open: positional parameters such as "$@" may add any flag, so the absence of a flag is not known.
+    open: any flag may be added, so the absence of a flag is not known.
+    assumed: "$@", $1, $EXTRA_ARGS and the like, where whoever starts the script may add flags. They are no words, unless
+    they may be the value of the flag in front of them. lost: how many of the last words bash does not hand over, because
+    a continuation is lost; more than there are where not even the entry is reached.
     """
 
     launcher: str
@@ -164,6 +167,8 @@ class Launch(NamedTuple):
     nodes: Count | None = None
     per_node: Count | None = None
     device: Word | None = None
+    assumed: tuple[Word, ...] = ()
+    lost: int = 0
 
 
 class Problem(NamedTuple):
