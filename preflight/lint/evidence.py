@@ -160,6 +160,8 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
     """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same; None where nothing is known of it."""
+    if framework not in versions and evidence(framework) is not None:
+        return False
     own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
     told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
     return any(told) if any(held is not None for held in told) else None

@@ -13,7 +13,7 @@ from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
-from preflight.dialects.megatron.option_table import releases_that_take
+from preflight.dialects.megatron.option_table import releases_that_take, releases_with
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
@@ -143,13 +143,25 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
 def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
     stated = run.value("target_is_stated").raw is True
     doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    releases = () if stated else releases_that_take(target.framework, typed.items())
+    releases = () if stated else (*releases_that_take(target.framework, typed.items()), *_beneath(target, typed))
     return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
 
 
+def _beneath(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The releases of MindSpeed that a run of MindSpeed-LLM may be of as well: their parsers have all its options."""
+    if target.framework != "mindspeed-llm" or not all(releases_with("mindspeed", option) for option in typed):
+        return ()
+    return tuple(f"mindspeed@{release}" for release in releases_that_take("mindspeed", typed.items()))
+
+
 def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
-    """Which versions of which frameworks take part in a run of a release."""
-    return lambda release: versions(Target(framework, release))
+    """Which versions of which frameworks take part in a run of a release; of another framework's as `name@release`."""
+
+    def stack(release: str) -> Mapping[str, str]:
+        other, _, version = release.rpartition("@")
+        return versions(Target(other or framework, version))
+
+    return stack
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:

@@ -82,10 +82,20 @@ CHANGES = (
         versions=OWN,
     ),
     Change(
-        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given", CORE + "fusions/fused_moe_permute.py:41", versions=OWN
+        "moe_permute_fusion",
+        True,
+        lambda r: r.use_fused_moe_token_permute_and_unpermute,
+        "its older name is given",
+        CORE + "fusions/fused_moe_permute.py:41",
+        versions=OWN,
     ),
     Change(
-        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given", CORE + "fusions/fused_moe_permute.py:43", versions=OWN
+        "use_fused_moe_token_permute_and_unpermute",
+        True,
+        lambda r: r.moe_permute_fusion,
+        "the newer name is given",
+        CORE + "fusions/fused_moe_permute.py:43",
+        versions=OWN,
     ),
     Change(
         "recompute_granularity",
@@ -128,7 +138,15 @@ CHANGES = (
         LLM + "context_parallel/ulysses_context_parallel.py:24",
         "mindspeed-llm",
     ),
-    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
+    Change(
+        "output_layer_slice_num",
+        1,
+        lambda r: True,
+        "MindSpeed-LLM does not support it",
+        "mindspeed_llm/training/arguments.py:175",
+        "mindspeed-llm",
+        ">=2.2",
+    ),
     Change(
         "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
     ),

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from preflight.run.value import Value, default
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
+FRACTION = lazy_pattern(r"[-+]?\d*\.\d*(e[-+]?\d+)?|[-+]?\d+e[-+]?\d+")
 SWITCHES = ("true", "false", "pair", "help")
 
 
@@ -162,9 +164,13 @@ def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) 
 
 
 def _takes(row: list[Any], value: str | None) -> bool:
-    """Whether an option takes a value, as far as its choices tell."""
+    """Whether an option takes a value, as far as its choices tell, and whether it counts."""
     choices = row[4] if len(row) > 4 else None
-    return value is None or choices is None or any(str(choice) == value for choice in choices)
+    if value is None:
+        return True
+    if choices is not None:
+        return any(str(choice) == value for choice in choices)
+    return row[1] != "int" or FRACTION.fullmatch(value) is None
 
 
 @cache
