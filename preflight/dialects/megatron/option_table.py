@@ -113,6 +113,9 @@ ASKED = (
 )
 """Releases that a run is read as only where somebody says so, or where its options tell."""
 
+ON_THE_TAG = {("mindspeed-llm", "2.3.0"): {"--mg-cache-dir": ["mg_cache_dir", "str"]}}
+"""Options that the tag of a release has, and the branch that is described under its name has renamed since."""
+
 
 @cache
 def _options(framework: str) -> dict[str, Any]:
@@ -185,7 +188,7 @@ def _rows(framework: str, version: str) -> dict[str, Any]:
         for first, last, row in rows
         if first <= number <= last
     }
-    return {option: row for option, row in {**below, **own}.items() if row is not None}
+    return {option: row for option, row in {**below, **own, **ON_THE_TAG.get((framework, version), {})}.items() if row is not None}
 
 
 @cache
