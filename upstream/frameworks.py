@@ -187,8 +187,7 @@ MINDFORMERS = Framework(
     "mindformers",
     "mindspore-lab/mindformers",
     (
-        *(Release(name, f"v{name}", options_only=True) for name in ("1.0.0", "1.1.0")),
-        *(Release(name, f"v{name}") for name in ("1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0")),
+        *(Release(name, f"v{name}") for name in ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0")),
         *(Release(name, f"mindformers-{name}-py3-none-any.whl") for name in ("1.8.0", "2.0.0", "2.1.0")),
     ),
     roots=("mindformers", "run_mindformer.py"),
@@ -204,6 +203,7 @@ MINDFORMERS = Framework(
     parser="keys",
     aside=r"/(inference|generation|pipeline|dataset|checkpoint|ckpt_transform|hub|image_tools|cloud_adapter)/",
     read_at=("2.1.0", "1.7.0", "1.5.0", "1.3.2"),
+    decides=True,
     needs=(
         "mindformers/tools/register/template.py",
         "mindformers/core",

@@ -27,7 +27,11 @@ class Evidence:
 
     def __init__(self, folder: Path) -> None:
         data = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
-        self._folder = folder
+        self._folder, self.framework = folder, folder.name
+        self.of: str = data.get("of", "")
+        """The framework whose evidence it is, where this one is a part of that."""
+        if self.of:
+            return
         self.decides: bool = data["decides"]
         self.releases: tuple[str, ...] = tuple(data["commits"])
         self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
@@ -116,6 +120,16 @@ class Evidence:
         """The file and line of one statement in a release."""
         return self._at(id, max(self.number(version), self._first))
 
+    def moved(self, place: str, read_at: str, version: str) -> str | None:
+        """Where a check of one release stands in another; None where it does not, or is not known."""
+        id = self._standing_at(read_at).get(place)
+        return self.site(id, version) if id is not None else None
+
+    def _standing_at(self, version: str) -> Mapping[str, str]:
+        """Place → check, of one release."""
+        number = self.number(version)
+        return {place: id for id in self._sites["sites"] if (place := self._at(id, number)) is not None}
+
     def _at(self, id: str, number: int) -> str | None:
         for file, _, _, first, lines in self._sites["sites"].get(id, ("", ()))[1]:
             if first <= number < first + len(lines):
@@ -132,8 +146,10 @@ class Evidence:
 def evidence(framework: str) -> Evidence | None:
     """The evidence of a framework; None where none was written, or where declarations decide on as they did."""
     folder = Path(str(import_module("preflight.schemas").__file__)).parent / framework
-    found = Evidence(folder) if (folder / "holds.json").is_file() else None
-    return found if found is not None and found.decides else None
+    if not (folder / "holds.json").is_file():
+        return None
+    found = Evidence(folder)
+    return evidence(found.of) if found.of else found if found.decides else None
 
 
 def found_places(framework: str, rule: str) -> Mapping[str, str]:
@@ -160,7 +176,8 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
     """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same; None where nothing is known of it."""
-    if framework not in versions and evidence(framework) is not None:
+    own = evidence(framework)
+    if own is not None and all(evidence(name) is not own for name in versions):
         return False
     own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
     told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]

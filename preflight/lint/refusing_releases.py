@@ -23,7 +23,7 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
     option, _ = strange(job)
     possible = known.checked if option else certainty.releases
     described = [release for release in possible if "@" in release or known.described(release)]
-    stacks = {release: certainty.stack(release) for release in described or possible}
+    stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
 
     def judged(finding: Finding) -> Finding:

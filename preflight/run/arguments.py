@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from preflight.loaders.document import Node, Problem, Unknown
+from preflight.loaders.document import Node, Problem, Unknown, Word
 from preflight.run.request import Target
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, unknown
@@ -71,6 +71,9 @@ class Arguments:
     switches: tuple[Switch, ...] = ()
     problems: tuple[Problem, ...] = ()
     open: bool = False
+    assumed: tuple[Word, ...] = ()
+    """Words such as "$@" that are assumed to add nothing: whoever starts the run may add arguments in their place."""
+
     versions: Mapping[str, str] = field(default_factory=dict)
     """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed": …, "mindspeed-llm": …}."""
 
@@ -88,6 +91,9 @@ class Arguments:
 
     variant: str = ""
     """Which of its ways of building the network the framework takes, where their checks stand in different places."""
+
+    places_of: str = ""
+    """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
 
     certainty: Certainty = Certainty()
     """How sure it is that these are the arguments of this release."""
