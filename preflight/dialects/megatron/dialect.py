@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment, split_by_old_runners
+from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
-from preflight.dialects.megatron.option_table import releases_that_take
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.possible_releases import certainty
 from preflight.dialects.megatron.protected_options import keeps
 from preflight.dialects.megatron.targets import (
     ENTRIES,
@@ -32,7 +32,7 @@ from preflight.dialects.megatron.targets import (
 )
 from preflight.dialects.rank_table import listed_devices, rank_table
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
-from preflight.run.arguments import Arguments, Certainty
+from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, unknown
@@ -89,7 +89,7 @@ class MegatronDialect:
             assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, target, typed),
+            certainty=certainty(run, document, target, typed),
         )
         files = (document,) if ranks is None else (document, ranks)
         return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
@@ -145,18 +145,6 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
         elif last and found[last] is None:
             found[last], last = text, ""
     return found
-
-
-def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
-    stated = run.value("target_is_stated").raw is True
-    doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    releases = () if stated else releases_that_take(target.framework, typed.items())
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
-
-
-def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
-    """Which versions of which frameworks take part in a run of a release."""
-    return lambda release: versions(Target(framework, release))
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
