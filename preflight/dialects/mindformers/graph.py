@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from preflight.dialects import Reading, Surroundings
@@ -66,6 +66,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         open=bool(run.open),
         versions={"mindformers": version},
         keeps=keeps,
+        names=partial(_names, run),
         variant=run.kind,
         tree=loaded.tree,
         certainty=_certainty(loaded.tree, kind, version, request),
@@ -75,6 +76,16 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _names(run: Run) -> Iterator[str]:
+    """Every setting of the release that a config of this kind may have."""
+    t = run.table
+    yield from (*t.general, *(f"{section}.{key}" for section, keys in t.sections.items() for key in keys))
+    if run.kind == "mcore":
+        yield from (f"mcore.{key}" for key in t.mcore)
+    else:
+        yield from (f"model.model_config.{key}" for key in t.models.get(run.model, ()))
 
 
 def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:
