@@ -65,11 +65,13 @@ def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any
     read_at = {name for name in checks.framework.read_at if name[:1].isdigit()}
     for rule in rules:
         evidence = checks.mapped.rules.get(rule.id)
-        if evidence is None or not evidence.sites or rule.id in decided["rules"]:
+        if evidence is None or all(lines[id].last.kind == "text" for id in evidence.sites) or rule.id in decided["rules"]:
             continue
         if checks.framework.decides and not getattr(rule, "versions", ""):
             continue
-        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]}
+        first, last = [*decided["within"].get(rule.id, (names[0], names[-1]))][:2]
+        kept = names[names.index(first) : names.index(last) + 1]
+        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]} & set(kept)
         meant = {name for name in read_at if rule.concerns({checks.framework.name: name})}
         left = [sorted(sure & read_at - meant), sorted(meant - sure)]
         found |= {rule.id: left} if left[0] or left[1] else {}

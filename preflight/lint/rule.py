@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from preflight.job import Job
-from preflight.lint.evidence import evidence
+from preflight.lint.evidence import evidence, found_place
 from preflight.source.finding import Finding, Kind, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
 
@@ -140,8 +140,7 @@ class Rule:
             read_at = job.arguments.places_of
             found = (known.moved(named, read_at, version) for name, version in job.versions.items() if read_at and (known := evidence(name)))
             return replace(finding, upstream=next(filter(None, found), named))
-        places = (known.place(self.id, version) for name, version in job.versions.items() if (known := evidence(name)) is not None)
-        place = next((place for place in places if place is not None), None)
+        place = found_place(self.id, job.versions)
         return finding if place is None else replace(finding, upstream=place)
 
 
