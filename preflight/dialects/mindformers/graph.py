@@ -92,7 +92,7 @@ def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certai
     """A release that somebody states is certain; else the config may be of each that knows as many of its keys."""
     if request.target is not None and request.target.version:
         return Certainty()
-    return Certainty(stated=False, releases=possible_releases(tree, kind, version))
+    return Certainty(stated=False, releases=possible_releases(tree, kind, version), stack=lambda release: {"mindformers": release})
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:
