@@ -50,12 +50,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     laid = derive_layering(run, layers)
     if laid is not None:
         run.derive("layering", laid, of="model.model_config.offset")
-
-    def put(name: str, value: object) -> tuple[Edit, ...]:
-        if name in typed:
-            return typed[name].becomes(value)
-        return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
-
+    put = partial(_put, typed)
     arguments = Arguments(
         target,
         typed,
@@ -76,6 +71,13 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _put(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
+    """The edits that write a setting: over what is typed, or as a new one."""
+    if name in typed:
+        return typed[name].becomes(value)
+    return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
 
 def _names(run: Run) -> Iterator[str]:
