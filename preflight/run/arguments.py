@@ -35,15 +35,21 @@ class Switch(NamedTuple):
 class Certainty(NamedTuple):
     """How sure a dialect is whose arguments it reads.
 
-    stated: somebody states the release. entry_known: the entry script has no options of its own. doubted: offsets of
-    words that another release may read as other words, each with the reason. releases: those of the target's framework that
-    it may be, oldest first, where nobody states one; () where they are not narrowed down.
+    stated: somebody states the release, or the checkout around the file proves it. entry_known: the entry script has no
+    options of its own. doubted: offsets of words that another release may read as other words, each with the reason.
+    releases: those of the target's framework that it may be, oldest first, where nobody states one; () where they are not
+    narrowed down. evidence: the file that tells the release. has: whether the checkout around the file has the checks of a
+    rule, where its framework is not as it was published; None for a rule of which nothing is known. completed: the program
+    that reads the file and may set other values.
     """
 
     stated: bool = True
     entry_known: bool = False
     doubted: Mapping[int, str] = MappingProxyType({})
     releases: tuple[str, ...] = ()
+    evidence: str = ""
+    has: Callable[[str], bool | None] | None = None
+    completed: str = ""
 
 
 def _no_default(name: str) -> Value:

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
+from preflight.dialects.identify import Identity
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment, split_by_old_runners
+from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.identified import certainty, identified, own_table, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
-from preflight.dialects.megatron.option_table import releases_that_take
+from preflight.dialects.megatron.option_table import Table
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
@@ -32,7 +34,7 @@ from preflight.dialects.megatron.targets import (
 )
 from preflight.dialects.rank_table import listed_devices, rank_table
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
-from preflight.run.arguments import Arguments, Certainty
+from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, unknown
@@ -57,11 +59,10 @@ class MegatronDialect:
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = spell(document, request.environment, old_runner=old_runner(request))
         typed = typed_options(spelled.words)
-        target = choose(spelled.entry, typed, request.target)
-        table = options_of(target)
-        parsed = Parsed()
-        writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        identity = identified(document, typed, surroundings)
+        wanted = identity.target if identity is not None else request.target
+        target = choose(spelled.entry, typed, wanted, document.source.text)
+        table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
@@ -70,7 +71,7 @@ class MegatronDialect:
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
         seed(run, parsed, spelled, cluster)
-        release(run, target, request.target)
+        release(run, target, wanted, stated=request.target is not None or (identity is not None and identity.proven))
         from_checkpoint(run)
         perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
         arguments = Arguments(
@@ -87,7 +88,7 @@ class MegatronDialect:
             open=parsed.open or spelled.open,
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, typed),
+            certainty=certainty(run, document, typed, identity, surroundings),
         )
         files = (document,) if ranks is None else (document, ranks)
         return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
@@ -97,6 +98,25 @@ class MegatronDialect:
         wanted = surroundings.request.target
         target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
+
+
+def _parsed(
+    document: Document, spelled: Spelled, target: Target, identity: Identity | None, surroundings: Surroundings
+) -> tuple[Table, Parsed, Writer]:
+    """The words of a run, read with the options of its release and with those that its checkout adds."""
+
+    def read(table: Table) -> tuple[Table, Parsed, Writer]:
+        parsed = Parsed()
+        writer = Writer(table, spelled, parsed.spelt, document.run)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        return table, parsed, writer
+
+    stated = surroundings.request.target is not None
+    checkout = surroundings.checkout(document) if not stated else None
+    found = read(own_table(options_of(target), identity, checkout, document))
+    unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
+    wider = with_mentioned(found[0], unknown, identity) if unknown else None
+    return read(wider) if wider is not None else found
 
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
@@ -119,9 +139,9 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
 
 
-def release(run: Run, target: Target, asked: Target | None) -> None:
-    """What the run knows of the release that was asked for."""
-    run.derive("target_is_stated", asked is not None)
+def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
+    """What the run knows of the release that was asked for, or that its checkout tells."""
+    run.derive("target_is_stated", stated)
     run.derive("core_release", core_release(target, asked))
     run.derive("adam_in_place", updates_in_place(asked))
 
@@ -138,14 +158,6 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
         elif last and found[last] is None:
             found[last], last = text, ""
     return found
-
-
-def _certainty(run: Run, document: Document, typed: Mapping[str, str | None]) -> Certainty:
-    stated = run.value("target_is_stated").raw is True
-    doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    plain = not stated and run.versions.keys() == {"megatron"}
-    releases = releases_that_take(typed.items()) if plain else ()
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases)
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from preflight.dialects.megatron.command_words import MODEL_ARGS
-from preflight.dialects.megatron.option_table import ASKED, MEGATRON, Table, releases_that_take, table
+from preflight.dialects.megatron.option_table import ASKED, MEGATRON, Table, releases_that_take, releases_with, table
 from preflight.loaders.document import Document, Launch, Node
 from preflight.run.request import Request, Target
 from preflight.run.versions import matches, numbers
@@ -29,6 +29,23 @@ ENTRIES = {
     "pretrain_deepseek4.py": "mindspeed-llm",
 }
 """Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
+
+ON_TOP = frozenset(name for name, framework in ENTRIES.items() if framework == "mindspeed-llm")
+ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
+"""Words of a script for Ascend devices."""
+
+ANYBODYS = frozenset(
+    (
+        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets --dpo-beta"
+        " --evaluation-batch-size --greedy --help --history-turns --json-keys --keep-newlines --lora-alpha --lora-r"
+        " --lora-target-modules --map-keys --master-addr --master-port --max-batch-size --max-eval-samples --max-length"
+        " --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle --node-rank --nproc-per-node"
+        " --original-max-position-embeddings --output-prefix --pack --post-norm --prompt-type --ref-model --rope-theta"
+        " --sliding-window --sliding-window-size --split-sentences --stage --streaming --task --task-data-path"
+        " --temperature --tokenizer-name-or-path --top-k --top-p --use-kv-cache --use-wandb --workers"
+    ).split()
+)
+"""Options of MindSpeed-LLM that text generation, evaluation and fine-tuning scripts of others have as well."""
 
 TELLING = frozenset(
     [
@@ -105,14 +122,14 @@ def is_core_config(tree: Node) -> bool:
     return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
 
 
-def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -> Target:
+def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, text: str = "") -> Target:
     """The target that was asked for, else the newest whose parser knows the most of the options.
 
-    typed: options with the first word of their value. A version that is not known is read as the nearest one; between two,
+    typed: options with the first word of their value. text: what else the file says. A version that is not known is read as the nearest one; between two,
     as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
-    candidates = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed)
+    candidates = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, entry, text)
     framework = wanted.framework if wanted is not None else named
     candidates = [target for target in candidates if framework in ("", target.framework)]
     if len(candidates) == 1:
@@ -121,10 +138,17 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -
     return whole or min(candidates, key=lambda t: len(typed.keys() - options_of(t).options.keys()))
 
 
-def _unasked(typed: Mapping[str, str | None]) -> list[Target]:
-    """The newest release of Megatron-LM that has the options, and the newest of what is built on it."""
+def _unasked(typed: Mapping[str, str | None], entry: str, text: str) -> list[Target]:
+    """The newest release of Megatron-LM that has the options, and the newest of what is built on it where something tells that."""
     possible = releases_that_take(typed.items())
-    return [Target("megatron", possible[-1] if possible else MEGATRON[0]), *(t for t in UNASKED if t.framework != "megatron")]
+    plain = Target("megatron", possible[-1] if possible else MEGATRON[0])
+    on_top = entry in ON_TOP or any(map(is_telling, typed)) or ASCEND.search(text) is not None
+    return [plain, *(t for t in UNASKED if t.framework != "megatron" and on_top)]
+
+
+def is_telling(option: str) -> bool:
+    """Whether an option is one of MindSpeed or MindSpeed-LLM that no release of Megatron-LM has, and no other program is likely to."""
+    return option not in ANYBODYS and not releases_with(option) and any(option in table(*t).options for t in UNASKED[2:])
 
 
 def _asked(wanted: Target) -> list[Target]:

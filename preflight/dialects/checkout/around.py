@@ -1,0 +1,157 @@
+"""Finds the checkout around a file, each once in a call: the nearest folder above it in which a framework lies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from preflight.dialects.checkout.files import Files, listed
+from preflight.dialects.checkout.packages import OTHER_READERS, Layout, declared_in, found_in
+
+if TYPE_CHECKING:  # it loads when a framework lies there
+    from preflight.dialects.checkout.package import Package
+
+HIGHEST = 16
+"""Folders above a file that are looked into."""
+MOST_FOLDERS = 100
+"""Folders beside each other that are looked into for a framework."""
+BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
+INSTALLS = (".gitmodules", "pyproject.toml", "setup.py", "install.sh", "setup.sh", "environment.yml")
+REPOSITORY = ".git"
+
+
+class Checkout:
+    """A folder with what it holds and installs. packages: the frameworks in it; readers: other programs that read configs."""
+
+    def __init__(self, root: str, places: Mapping[Layout, str]) -> None:
+        self.root, self.files = root, Files(root)
+        self._places = places
+        self._packages: dict[str, Package] = {}
+
+    def package(self, framework: str) -> Package | None:
+        """A framework that lies in it."""
+        if framework not in self._packages:
+            found = next(((layout, at) for layout, at in self._places.items() if layout.framework == framework), None)
+            if found is None:
+                return None
+            from preflight.dialects.checkout.package import Package
+
+            layout, at = found
+            self._packages[framework] = Package(layout, self.files if at == self.root else Files(at))
+        return self._packages[framework]
+
+    @property
+    def frameworks(self) -> frozenset[str]:
+        """The frameworks whose packages lie in it."""
+        return frozenset(layout.framework for layout in self._places)
+
+    @cached_property
+    def reader(self) -> str:
+        """Another program in it that reads configs of a framework in its own way, "" for none."""
+        return next((name for name in OTHER_READERS if self.files.text(f"{name}/__init__.py") is not None), "")
+
+    @cached_property
+    def declared(self) -> Mapping[str, tuple[str, str]]:
+        """Framework → the release that the checkout installs, "" where it names none, and the file that says so."""
+        found: dict[str, tuple[str, str]] = {}
+        for name in self._installing():
+            text = self.files.text(name)
+            for framework, release in declared_in(text).items() if text else ():
+                if framework not in found or (release and not found[framework][0]):
+                    found[framework] = (release, name)
+        return found
+
+    def _installing(self) -> list[str]:
+        entries = [entry.name for entry in listed(self.root)[:MOST_FOLDERS]]
+        told = [name for name in entries if name.startswith(("requirements", "Dockerfile")) or name.endswith("ockerfile")]
+        return [name for name in (*INSTALLS, *told) if name in entries]
+
+    @property
+    def looked(self) -> Iterable[str]:
+        """What was opened or looked for, so far."""
+        places = [package.files.looked for package in self._packages.values()]
+        return dict.fromkeys(path for looked in (self.files.looked, *places) for path in looked)
+
+
+class Checkouts:
+    """The checkouts of one call.
+
+    named: the folders that the call names. isolated: nothing outside of these is opened.
+    """
+
+    def __init__(self, named: Iterable[str] = (), *, isolated: bool = False) -> None:
+        self._named = tuple(os.path.abspath(path) for path in named if os.path.isdir(path))
+        self._isolated = isolated
+        self._found: dict[str, Checkout | None] = {}
+        self._made: dict[str, Checkout | None] = {}
+
+    def around(self, path: Path | None) -> Checkout | None:
+        """The checkout in which a file lies; None where there is none, or nothing tells."""
+        if path is None:
+            return None
+        start = os.path.dirname(os.path.abspath(path))
+        if start not in self._found:
+            self._found[start] = self._above(start) if os.path.isdir(start) else None
+        return self._found[start]
+
+    def _above(self, start: str) -> Checkout | None:
+        folders = [start, *map(str, Path(start).parents)][:HIGHEST]
+        for folder in folders:
+            if self._closed(folder, start):
+                return None
+            found = self._in(folder)
+            if found is not None or os.path.lexists(os.path.join(folder, REPOSITORY)):
+                return found
+        return None
+
+    def _in(self, folder: str) -> Checkout | None:
+        """The checkout of which a folder is the root."""
+        if folder not in self._made:
+            places = dict.fromkeys(found_in(folder), folder)
+            top = folder in self._named or os.path.lexists(os.path.join(folder, REPOSITORY))
+            if not places and top:
+                places = _below(folder)
+            made = Checkout(folder, places) if places or top else None
+            self._made[folder] = made if made is not None and (places or made.reader or made.declared) else None
+        return self._made[folder]
+
+    def _closed(self, folder: str, start: str) -> bool:
+        """Whether a folder is not looked into: not named, or others than the owner of the file may write to it."""
+        if any(os.path.commonpath((folder, one)) == one for one in self._named):
+            return False
+        if self._isolated:
+            return True
+        try:
+            status, own = os.stat(folder), os.stat(start)
+        except OSError:
+            return True
+        return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)
+
+
+def _below(folder: str) -> dict[Layout, str]:
+    """The frameworks in the folders of a repository, those that lie there once."""
+    places: dict[Layout, list[str]] = {}
+    for one in _folders(folder):
+        for layout in found_in(one):
+            places.setdefault(layout, []).append(one)
+    return {layout: at[0] for layout, at in places.items() if len(at) == 1}
+
+
+def _folders(folder: str) -> list[str]:
+    """The folders in a folder, and those in one for the code of others."""
+    own = [entry.path for entry in listed(folder)[:MOST_FOLDERS] if not entry.name.startswith(".") and _is_folder(entry)]
+    deeper = [one for place in own if os.path.basename(place) in BESIDE for one in _folders(place)]
+    return [*own, *deeper][: MOST_FOLDERS * 2]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+

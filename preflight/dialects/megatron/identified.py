@@ -1,0 +1,114 @@
+"""The release and the options of a run, as the checkout around it tells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from preflight.dialects import Surroundings
+from preflight.dialects.identify import Identity, has_checks, identify
+from preflight.dialects.megatron.command_words import split_by_old_runners
+from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.option_table import Flag, Table, releases_that_take
+from preflight.dialects.megatron.targets import is_telling
+from preflight.loaders.document import Document
+from preflight.run.arguments import Certainty
+
+if TYPE_CHECKING:
+    from preflight.dialects.checkout.around import Checkout
+    from preflight.dialects.checkout.package import Package
+    from preflight.dialects.checkout.parser_options import OwnOption
+
+FAMILY = ("mindspeed-llm", "megatron", "mindspeed")
+_PLAIN = ("int", "float", "str", "true", "false")
+
+
+def identified(document: Document, typed: Mapping[str, str | None], surroundings: Surroundings) -> Identity | None:
+    """What the checkout around a document tells of the run; None where it tells nothing, or somebody states the release."""
+    if surroundings.request.target is not None:
+        return None
+    checkout = surroundings.checkout(document)
+    found = identify(checkout, FAMILY)
+    if found is None or checkout is None:
+        return None
+    if found.target.framework == "megatron" and _is_on_top(typed, checkout, found.package):
+        return None
+    return found
+
+
+def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout, package: Package | None) -> bool:
+    """Whether a run in a checkout of Megatron-LM has options that only what is built on it brings."""
+    telling = [option for option in typed if is_telling(option)]
+    return bool(telling) and (package is None or not package.mentioned.issuperset(telling)) and checkout.reader == ""
+
+
+def certainty(
+    run: Run, document: Document, typed: Mapping[str, str | None], found: Identity | None, surroundings: Surroundings
+) -> Certainty:
+    """How sure it is that a run is read as its own release."""
+    asked = surroundings.request.target is not None
+    known = run.value("entry_is_known").raw is True
+    if asked or (found is not None and found.proven):
+        return Certainty(True, known, evidence=found.evidence if found is not None else "")
+    doubted = {} if document.tree is None else split_by_old_runners(document.tree)
+    checkout = surroundings.checkout(document)
+    if found is not None and found.altered and checkout is not None:
+        has = has_checks(checkout, run.versions, found)
+        return Certainty(False, known, doubted, evidence=found.evidence, has=has)
+    releases = releases_that_take(typed.items()) if run.versions.keys() == {"megatron"} else ()
+    if found is not None and found.target.version in releases:
+        releases = (found.target.version,)
+    return Certainty(False, known, doubted, releases, found.evidence if found is not None else "")
+
+
+def own_table(table: Table, identity: Identity | None, checkout: Checkout | None, document: Document) -> Table:
+    """The options of a release with those that the checkout's parser and entry script add to it, or read in another way."""
+    own: dict[str, OwnOption] = {}
+    if identity is not None and identity.altered and identity.package is not None:
+        own.update((one.option, one) for one in identity.package.options)
+    if checkout is not None and document.launch is not None:
+        own |= entry_options(checkout, document)
+    flags = {flag.option: flag for one in own.values() if (flag := _merged(table, one)) is not None}
+    return table.with_flags(flags.values()) if flags else table
+
+
+def with_mentioned(table: Table, unknown: Iterable[str], identity: Identity | None) -> Table | None:
+    """The table with options that some code of the checkout names, whose values nobody knows; None where it names none of them."""
+    if identity is None or identity.package is None:
+        return None
+    mentioned = [option for option in unknown if option in identity.package.mentioned]
+    flags = [Flag(option, option[2:].replace("-", "_"), "str", None, "*") for option in mentioned]
+    return table.with_flags(flags) if flags else None
+
+
+def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption]:
+    """The options that the entry script of a launch adds, where it lies in the checkout."""
+    from preflight.dialects.checkout.package import entry_options
+
+    entry = document.launch.entry.text if document.launch is not None else None
+    if not entry or not entry.endswith(".py"):
+        return {}
+    name = os.path.basename(entry)
+    beside = os.path.dirname(document.source.path) if document.source.path is not None else checkout.root
+    places = (os.path.join(beside, entry), os.path.join(checkout.root, entry), os.path.join(checkout.root, name))
+    for place in places:
+        inside = os.path.relpath(os.path.abspath(place), checkout.root)
+        if not inside.startswith("..") and (found := entry_options(checkout.files, inside)):
+            return dict(found)
+    return {}
+
+
+def _merged(table: Table, own: OwnOption) -> Flag | None:
+    """An option as the checkout adds it; None where the release's table says the same, or more."""
+    known = table.options.get(own.option)
+    if known is None:
+        kind, nargs = (own.kind, own.nargs) if own.kind else ("str", own.nargs if own.nargs is not None else None)
+        if not own.kind:
+            nargs = "*"
+        return Flag(own.option, own.dest, kind, own.default, nargs, own.choices, own.also)
+    if own.kind not in _PLAIN or known.kind not in _PLAIN or own.option != known.option:
+        return None
+    if (own.kind, own.choices, own.nargs) == (known.kind, known.choices, known.nargs):
+        return None
+    return known._replace(kind=own.kind, choices=own.choices, nargs=own.nargs)
