@@ -10,6 +10,7 @@ from pathlib import Path
 from preflight.checking.engine import Report
 from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
+from preflight.dialects.checkout.around import Checkouts
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
@@ -48,7 +49,8 @@ def check(
     """Check config files. Raises InputError for a file that cannot be read."""
     names = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     sources = [Source.read(Path(name), str(name)) for name in names]
-    return Workspace(sources, installed(), request(world_size, device, target, env)).check()
+    around = Checkouts([str(name) for name in names])
+    return Workspace(sources, installed(), request(world_size, device, target, env), checkouts=around).check()
 
 
 def check_text(text: str, *, name: str = "run.yaml", world_size: int | None = None, device: str | None = None, target: str | Target | None = None) -> Report:

@@ -9,14 +9,17 @@ from preflight.loaders.document import Document
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most files lie in no checkout
-    from preflight.dialects.checkout.around import Checkout
+    from preflight.dialects.checkout.around import Checkout, Checkouts
 
 
 class Beside(NamedTuple):
-    """read: another file that a document names; checkout: the one around it. None where it must not be opened."""
+    """read: another file that a document names; checkout: the one around it; around: scripts beside it. None where they
+    must not be opened.
+    """
 
     read: Callable[[Document, str], Document | None] = lambda document, name: None
     checkout: Callable[[Document], Checkout | None] = lambda document: None
+    around: Checkouts | None = None
 
 
 NOTHING = Beside()

@@ -39,17 +39,21 @@ class OwnDevices:
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
-    broken: why the settings could not be read; the defaults hold then.
+    broken: why the settings could not be read; the defaults hold then. isolated: nothing is opened outside of what the call names.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
         self.settings, self.plugins, self.facts = settings, plugins, facts
-        self.checkouts = Checkouts()
+        self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
         self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
         self._verify_names(choice)
         self.policy = Policy(self._chooser(), settings.options)
+
+    def look_around(self, paths: Iterable[str]) -> None:
+        """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
+        self.checkouts = Checkouts(paths, isolated=self.isolated)
 
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""

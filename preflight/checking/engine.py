@@ -105,6 +105,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         lambda name: find_device(plugins.devices, name),
         lambda name: likely_device(plugins.devices, name),
         beside.checkout,
+        beside.around,
     )
     reading = dialect.read(document, surroundings)
     return Job(
@@ -170,7 +171,7 @@ def check_documents(
             continue
         jobs.append(job)
         found, unverified, failed = check_job(job, plugins, policy)
-        if job.arguments.certainty.releases or any(finding.severity is Severity.ERROR for finding in found):
+        if job.arguments.certainty.doubtful or any(finding.severity is Severity.ERROR for finding in found):
             found = _less_certain(document, found, job, plugins, request, policy, beside)
         findings += found
         unknown += unverified

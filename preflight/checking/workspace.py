@@ -37,7 +37,6 @@ class Workspace:
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
         self._looked: dict[str, None] = {}
-        self._in: Checkout | None = None
 
     def check(self, edited: Mapping[str, Source] | None = None) -> Report:
         """Check every source. Raises InputError where one cannot be read."""
@@ -51,18 +50,16 @@ class Workspace:
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)
 
-        beside = Beside(read, self._checkout)
+        beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None)
         report = check_documents(documents, self.plugins, self.request, self.policy, beside)
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
-        looked |= dict.fromkeys(self._in.looked) if self._in is not None else {}
+        if self.request.follow:
+            looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
         return replace(report, looked=tuple(looked)) if looked else report
 
     def _checkout(self, document: Document) -> Checkout | None:
         """The checkout around a document; None where files beside it must not be opened."""
-        found = self.checkouts.around(document.source.path) if self.request.follow else None
-        if found is not None:
-            self._in = found
-        return found
+        return self.checkouts.around(document.source.path) if self.request.follow else None
 
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
         """Another file that a document names; None when it is missing or must not be opened."""

@@ -15,7 +15,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
 if TYPE_CHECKING:  # most files lie in no checkout
-    from preflight.dialects.checkout.around import Checkout
+    from preflight.dialects.checkout.around import Checkout, Checkouts
 
 
 class Surroundings(NamedTuple):
@@ -24,7 +24,7 @@ class Surroundings(NamedTuple):
     read: opens another file that the config names (a path relative to the document), or None when it is missing or
     must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same of
     a word that a job uses for what it asks of its cluster. checkout: the one around a document, None where there is none or it must
-    not be looked at.
+    not be looked at. around: the same of scripts beside a document.
     """
 
     request: Request
@@ -32,6 +32,7 @@ class Surroundings(NamedTuple):
     device: Callable[[str], Device | None]
     likely: Callable[[str], Device | None] = lambda name: None
     checkout: Callable[[Document], Checkout | None] = lambda document: None
+    around: Checkouts | None = None
 
 
 class Reading(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from preflight.run.request import Target
@@ -41,16 +42,18 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
     wanted = tuple(frameworks)
     for name in wanted:
         if (package := checkout.package(name)) is not None:
-            release = package.said if package.said and not package.release else package.release
-            return Identity(Target(name, release), package.evidence, package.proven, package)
+            return Identity(Target(name, package.release), package.evidence, package.proven, package)
     said = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
     return next((Identity(Target(name, release), file) for name, (release, file) in said.items()), None)
 
 
-def has_checks(checkout: Checkout, versions: Iterable[str], identity: Identity) -> Callable[[str], bool | None]:
+def has_checks(
+    checkout: Checkout, versions: Iterable[str], identity: Identity, arguments: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], bool | None]:
     """Says of a rule whether the checks that it repeats are in a checkout; None where nothing is known of the rule.
 
-    versions: the frameworks that take part. What is not in the checkout is taken as the release that it is built for.
+    versions: the frameworks that take part. arguments: names of arguments here, each with its name upstream.
+    What is not in the checkout is taken as the release that it is built for.
     """
     from preflight.dialects.checkout.releases import built_on
     from preflight.lint.evidence import evidence
@@ -61,7 +64,7 @@ def has_checks(checkout: Checkout, versions: Iterable[str], identity: Identity) 
     others = {name: on[name] for name in frameworks if name in on and checkout.package(name) is None}
 
     def has(rule: str) -> bool | None:
-        answers = [package.checks.has(rule) for package in packages]
+        answers = [package.checks(arguments).has(rule) for package in packages]
         if any(answers):
             return True
         if False in answers:

@@ -29,9 +29,27 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
 
 
 def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Finding]:
-    """The findings, with warnings in place of errors where a program reads the file and may set other values first."""
-    program = job.arguments.certainty.completed
+    """The findings, with warnings in place of errors where a program reads the file and may set other values first.
+
+    Of a program that takes some sections only as the framework does, the findings in these.
+    """
+    program, parts = job.arguments.certainty.completed, job.arguments.certainty.parts
     if not program:
         return found
+    if parts:
+        return [finding for finding in found if _section(finding, job) in parts]
     because = Message("{program} reads this file and may set other values first", program=program)
     return [without_safe_fixes(lowered(f, because)) if f.severity is Severity.ERROR else f for f in found]
+
+
+def _section(finding: Finding, job: Job) -> str:
+    """The section of a config that a finding points into, "" for none."""
+    tree = job.documents[0].tree
+    entries = tree.entries if tree is not None and finding.path == job.documents[0].source.name else ()
+    before = [entry for entry in entries if entry.key.span.start <= finding.span.start]
+    return str(before[-1].key.value) if before and finding.span.start > tree_start(job) else ""
+
+
+def tree_start(job: Job) -> int:
+    """Where a config begins: what points there is about the whole file."""
+    return job.documents[0].start.start

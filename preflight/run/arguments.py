@@ -40,7 +40,7 @@ class Certainty(NamedTuple):
     releases: those of the target's framework that it may be, oldest first, where nobody states one; () where they are not
     narrowed down. evidence: the file that tells the release. has: whether the checkout around the file has the checks of a
     rule, where its framework is not as it was published; None for a rule of which nothing is known. completed: the program
-    that reads the file and may set other values.
+    that reads the file and may set other values; parts: the sections that it takes as the framework does, () for all.
     """
 
     stated: bool = True
@@ -50,6 +50,12 @@ class Certainty(NamedTuple):
     evidence: str = ""
     has: Callable[[str], bool | None] | None = None
     completed: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def doubtful(self) -> bool:
+        """What is found may have to be looked at again, also where it is no error."""
+        return bool(self.releases or self.completed or self.has)
 
 
 def _no_default(name: str) -> Value:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from preflight.dialects.checkout.files import Files, listed
+from preflight.dialects.checkout.neighbours import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.dialects.checkout.packages import OTHER_READERS, Layout, declared_in, found_in
 
 if TYPE_CHECKING:  # it loads when a framework lies there
@@ -19,6 +20,8 @@ HIGHEST = 16
 """Folders above a file that are looked into."""
 MOST_FOLDERS = 100
 """Folders beside each other that are looked into for a framework."""
+MOST_CODE = 2500
+"""Files of a checkout in which an option is looked for that its parser does not have."""
 BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
 INSTALLS = (".gitmodules", "pyproject.toml", "setup.py", "install.sh", "setup.sh", "environment.yml")
 REPOSITORY = ".git"
@@ -65,6 +68,15 @@ class Checkout:
                     found[framework] = (release, name)
         return found
 
+    @cached_property
+    def mentioned(self) -> frozenset[str]:
+        """Every option that some code of the checkout names: a script may bring options of its own."""
+        from preflight.dialects.checkout.parser_options import mentioned
+
+        places = {at: self.files if at == self.root else Files(at) for at in (self.root, *self._places.values())}
+        texts = (files.text(name) for files in places.values() for name in list(files.names())[:MOST_CODE])
+        return mentioned(text for text in texts if text is not None)
+
     def _installing(self) -> list[str]:
         entries = [entry.name for entry in listed(self.root)[:MOST_FOLDERS]]
         told = [name for name in entries if name.startswith(("requirements", "Dockerfile")) or name.endswith("ockerfile")]
@@ -88,6 +100,7 @@ class Checkouts:
         self._isolated = isolated
         self._found: dict[str, Checkout | None] = {}
         self._made: dict[str, Checkout | None] = {}
+        self._neighbours: dict[str, Neighbours] = {}
 
     def around(self, path: Path | None) -> Checkout | None:
         """The checkout in which a file lies; None where there is none, or nothing tells."""
@@ -95,8 +108,40 @@ class Checkouts:
             return None
         start = os.path.dirname(os.path.abspath(path))
         if start not in self._found:
-            self._found[start] = self._above(start) if os.path.isdir(start) else None
+            self._found[start] = self._above(start) if os.path.lexists(path) else None
         return self._found[start]
+
+    def program(self, path: Path | None) -> str:
+        """The Python program beside a config, or in the folder above it, that names it."""
+        return self._told(path, 1, lambda one, name: one.programs.get(name, ""))
+
+    def launches(self, path: Path | None) -> tuple[str, ...]:
+        """The scripts beside a config that launch it."""
+        return tuple(self._told(path, 0, lambda one, name: "\n".join(one.launches.get(name, ()))).split())
+
+    def runner(self, path: Path | None) -> str:
+        """The script above a functional test that takes its options in its own way."""
+        return self._told(path, HIGHEST_RUNNER, lambda one, name: one.runner)
+
+    def _told(self, path: Path | None, above: int, tell: Callable[[Neighbours, str], str]) -> str:
+        """What the nearest of the folders around a file tells, "" where none does."""
+        start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
+        for folder in folders_above(start, above) if start else ():
+            if self._closed(folder, start):
+                return ""
+            if folder not in self._neighbours:
+                self._neighbours[folder] = Neighbours(folder)
+            if found := tell(self._neighbours[folder], os.path.basename(str(path))):
+                return found
+        return ""
+
+    def looked(self, path: Path | None) -> Iterable[str]:
+        """What was opened or looked for around a file, so far."""
+        checkout = self.around(path)
+        start = os.path.dirname(os.path.abspath(path)) if path is not None else ""
+        beside = [one for at in folders_above(start, HIGHEST_RUNNER) if (one := self._neighbours.get(at)) is not None]
+        looked = [*(one.files.looked for one in beside), dict.fromkeys(checkout.looked) if checkout is not None else {}]
+        return dict.fromkeys(name for names in (*looked, dict.fromkeys(one.folder for one in beside)) for name in names)
 
     def _above(self, start: str) -> Checkout | None:
         folders = [start, *map(str, Path(start).parents)][:HIGHEST]
@@ -115,8 +160,9 @@ class Checkouts:
             top = folder in self._named or os.path.lexists(os.path.join(folder, REPOSITORY))
             if not places and top:
                 places = _below(folder)
-            made = Checkout(folder, places) if places or top else None
-            self._made[folder] = made if made is not None and (places or made.reader or made.declared) else None
+            made = Checkout(folder, places)
+            told = places or made.reader or (top and made.declared)
+            self._made[folder] = made if told else None
         return self._made[folder]
 
     def _closed(self, folder: str, start: str) -> bool:

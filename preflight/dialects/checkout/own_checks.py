@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from preflight.dialects.checkout.files import Files
@@ -17,10 +18,22 @@ RECKONED = 12
 
 
 class OwnChecks:
-    """The checks in the files of one package. renamed: where upstream's package has another name here."""
+    """The checks in the files of one package.
 
-    def __init__(self, framework: str, files: Files, calls: str, renamed: tuple[str, str] | None = None) -> None:
+    renamed: upstream's package, where it has another name here, and that name. arguments: arguments that have another name in the
+    described release, each with that name.
+    """
+
+    def __init__(
+        self,
+        framework: str,
+        files: Files,
+        calls: str,
+        renamed: tuple[str, str] | None = None,
+        arguments: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.framework, self._files, self._calls, self._renamed = framework, files, re.compile(calls), renamed
+        self._arguments = arguments
         self._hashes: dict[str, frozenset[str]] = {}
         self._answers: dict[str, bool | None] = {}
 
@@ -62,6 +75,8 @@ class OwnChecks:
 
         if not path.endswith(".py"):
             return (site.hash for site in lines(path, text))
+        for ours, theirs in self._arguments.items():
+            text = re.sub(rf"\bargs\.{re.escape(ours)}\b", f"args.{theirs}", text)
         try:
             return [site.hash for site in sites(path, text, self._calls, everything=everything)]
         except (RecursionError, MemoryError):

@@ -8,13 +8,11 @@ from functools import cached_property
 from preflight.dialects.checkout.files import Files
 from preflight.dialects.checkout.own_checks import OwnChecks
 from preflight.dialects.checkout.packages import Layout, said_version
-from preflight.dialects.checkout.parser_options import OwnOption, mentioned, own_options
+from preflight.dialects.checkout.parser_options import OwnOption, own_options
 from preflight.dialects.checkout.releases import known_releases, likeness, nearest
 
 MOST_PARSERS = 300
 """Files below the package in which options may be added."""
-MOST_CODE = 2500
-"""Files of a checkout in which an option is looked for that its parser does not have."""
 
 
 class Package:
@@ -30,6 +28,7 @@ class Package:
         self.release = nearest(self.framework, self.said, like) or self._by_options()
         self.proven = self.release in like.whole
         self.evidence = file if self.said else f"{layout.package}/"
+        self._checks: OwnChecks | None = None
 
     def _by_options(self) -> str:
         """The release whose options those of the checkout are most like."""
@@ -60,18 +59,16 @@ class Package:
             names += [f"megatron/core/{one}.py" for one in ("model_parallel_config", "transformer/transformer_config")]
         return names
 
-    @cached_property
-    def mentioned(self) -> frozenset[str]:
-        """Every option that some code of the checkout names: a script may bring options of its own."""
-        names = list(self.files.names())[:MOST_CODE]
-        return mentioned(text for name in names if (text := self.files.text(name)) is not None)
+    def checks(self, arguments: Mapping[str, str]) -> OwnChecks:
+        """The checks of the checkout, compared once. arguments: as for OwnChecks."""
+        if self._checks is None:
+            self._checks = self._compared(arguments)
+        return self._checks
 
-    @cached_property
-    def checks(self) -> OwnChecks:
-        """The checks of the checkout."""
+    def _compared(self, arguments: Mapping[str, str]) -> OwnChecks:
         theirs = {"mindspeed-llm": "mindspeed_llm"}.get(self.framework, self.layout.package)
         renamed = (theirs, self.layout.package) if theirs != self.layout.package else None
-        return OwnChecks(self.framework, self.files, self.layout.calls, renamed)
+        return OwnChecks(self.framework, self.files, self.layout.calls, renamed, arguments)
 
 
 def _alike(ours: set[str], theirs: frozenset[str]) -> float:

@@ -75,6 +75,7 @@ OTHER_READERS: Mapping[str, str] = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read configs of a framework in their own way."""
 
 _TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[\w+\])?\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
+_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
 _CLONED = lazy_pattern(r"(?i)/(megatron-lm|mindspeed-llm|modellink|mindspeed|mindformers)(?=\.git|[\s/\"']|$)")
 _NAMES = {"megatron-lm": "megatron", "modellink": "mindspeed-llm"}
@@ -93,6 +94,7 @@ def said_version(text: str, pattern: str) -> str:
 
 def declared_in(text: str) -> dict[str, str]:
     """Frameworks that a text installs or clones, with the release where it says one and no other beside it."""
+    text = _COMMENT.sub("", text)
     said: dict[str, set[str]] = {}
     for match in _CLONED.finditer(text):
         name = match[1].lower()

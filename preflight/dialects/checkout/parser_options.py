@@ -39,11 +39,15 @@ def own_options(text: str) -> tuple[OwnOption, ...]:
     name = f"{FOLDER}/{cache.digest(text)}.json"
     try:
         rows = json.loads(cache.read(name) or "")
-        return tuple(OwnOption(*row[:5], row[5] and tuple(row[5]), tuple(row[6])) for row in rows)
+        return tuple(_kept(*row) for row in rows)
     except (ValueError, TypeError, IndexError):
         found = tuple(_added(text))
         cache.write(name, json.dumps(found, default=str))
         return found
+
+
+def _kept(option: str, dest: str, kind: str, default: Any, nargs: Any, choices: Any, also: Iterable[str]) -> OwnOption:
+    return OwnOption(option, dest, kind, default, nargs, tuple(choices) if choices is not None else None, tuple(also))
 
 
 def mentioned(texts: Iterable[str]) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha1
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,8 @@ def likeness(framework: str, files: Files) -> Likeness:
 
 def object_of(text: str) -> str:
     """The first digits of the name that git gives a text."""
-    try:  # hashlib loads OpenSSL first
-        from _sha1 import sha1
-    except ImportError:
-        from hashlib import sha1
     data = text.encode("utf-8")
-    return sha1(b"blob %d\0" % len(data) + data).hexdigest()[:DIGITS]
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS]
 
 
 def nearest(framework: str, said: str, like: Likeness) -> str:

@@ -57,7 +57,8 @@ class MegatronDialect:
         request = surroundings.request
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
-        spelled = spell(document, request.environment, old_runner=old_runner(request))
+        foreign = document.tree is not None and bool(surroundings.around and surroundings.around.runner(document.source.path))
+        spelled = spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
         typed = typed_options(spelled.words)
         identity = identified(document, typed, surroundings)
         wanted = identity.target if identity is not None else request.target
@@ -115,7 +116,7 @@ def _parsed(
     checkout = surroundings.checkout(document) if not stated else None
     found = read(own_table(options_of(target), identity, checkout, document))
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
-    wider = with_mentioned(found[0], unknown, identity) if unknown else None
+    wider = with_mentioned(found[0], unknown, checkout) if unknown else None
     return read(wider) if wider is not None else found
 
 

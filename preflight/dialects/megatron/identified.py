@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
 from preflight.dialects.megatron.command_words import split_by_old_runners
+from preflight.dialects.megatron.mindspeed import RENAMED
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.option_table import Flag, Table, releases_that_take
 from preflight.dialects.megatron.targets import is_telling
@@ -17,7 +18,6 @@ from preflight.run.arguments import Certainty
 
 if TYPE_CHECKING:
     from preflight.dialects.checkout.around import Checkout
-    from preflight.dialects.checkout.package import Package
     from preflight.dialects.checkout.parser_options import OwnOption
 
 FAMILY = ("mindspeed-llm", "megatron", "mindspeed")
@@ -32,15 +32,15 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
     found = identify(checkout, FAMILY)
     if found is None or checkout is None:
         return None
-    if found.target.framework == "megatron" and _is_on_top(typed, checkout, found.package):
+    if found.target.framework == "megatron" and _is_on_top(typed, checkout):
         return None
     return found
 
 
-def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout, package: Package | None) -> bool:
+def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
     """Whether a run in a checkout of Megatron-LM has options that only what is built on it brings."""
     telling = [option for option in typed if is_telling(option)]
-    return bool(telling) and (package is None or not package.mentioned.issuperset(telling)) and checkout.reader == ""
+    return bool(telling) and not checkout.mentioned.issuperset(telling)
 
 
 def certainty(
@@ -54,12 +54,20 @@ def certainty(
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.altered and checkout is not None:
-        has = has_checks(checkout, run.versions, found)
+        has = has_checks(checkout, run.versions, found, _other_names(run, found))
         return Certainty(False, known, doubted, evidence=found.evidence, has=has)
     releases = releases_that_take(typed.items()) if run.versions.keys() == {"megatron"} else ()
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
     return Certainty(False, known, doubted, releases, found.evidence if found is not None else "")
+
+
+def _other_names(run: Run, found: Identity) -> dict[str, str]:
+    """Arguments that the checkout calls otherwise than the release for the same option."""
+    own = found.package.options if found.package is not None else ()
+    known = {one.dest: run.table.options[one.option].dest for one in own if one.option in run.table.options}
+    newest = {ours: RENAMED.get(theirs, (theirs,))[0] for ours, theirs in known.items()}
+    return {ours: theirs for ours, theirs in newest.items() if ours != theirs}
 
 
 def own_table(table: Table, identity: Identity | None, checkout: Checkout | None, document: Document) -> Table:
@@ -73,11 +81,9 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
     return table.with_flags(flags.values()) if flags else table
 
 
-def with_mentioned(table: Table, unknown: Iterable[str], identity: Identity | None) -> Table | None:
+def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | None) -> Table | None:
     """The table with options that some code of the checkout names, whose values nobody knows; None where it names none of them."""
-    if identity is None or identity.package is None:
-        return None
-    mentioned = [option for option in unknown if option in identity.package.mentioned]
+    mentioned = [option for option in unknown if checkout is not None and option in checkout.mentioned]
     flags = [Flag(option, option[2:].replace("-", "_"), "str", None, "*") for option in mentioned]
     return table.with_flags(flags) if flags else None
 
