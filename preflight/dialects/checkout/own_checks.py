@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from preflight.dialects.checkout.files import Files
+from preflight.lint.evidence import REFUSALS
 
 RECKONED = 12
 """Files of a checkout that are compared for one rule."""
@@ -38,7 +39,10 @@ class OwnChecks:
         self._answers: dict[str, bool | None] = {}
 
     def has(self, rule: str) -> bool | None:
-        """Whether one of the statements that a rule repeats is in the checkout; None where the rule repeats none of this framework."""
+        """Whether one of the statements that a rule repeats is in the checkout.
+
+        None where the rule repeats none of this framework, or where the run dies at what is no check.
+        """
         if rule not in self._answers:
             self._answers[rule] = self._compared(rule)
         return self._answers[rule]
@@ -49,7 +53,9 @@ class OwnChecks:
         statements = [data["sites"][id] for id in sites if id in data["sites"]]
         if not statements:
             return None
-        return any(self._holds(kind, runs, data["files"]) for kind, runs, *_ in statements)
+        if any(self._holds(kind, runs, data["files"]) for kind, runs, *_ in statements):
+            return True
+        return False if any(kind in REFUSALS for kind, *_ in statements) else None
 
     def _holds(self, kind: str, runs: list[list[Any]], files: list[str]) -> bool:
         wanted = {run[2] for run in runs}

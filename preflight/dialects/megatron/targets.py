@@ -30,7 +30,6 @@ ENTRIES = {
 }
 """Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
 
-ON_TOP = frozenset(name for name, framework in ENTRIES.items() if framework == "mindspeed-llm")
 ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
 """Words of a script for Ascend devices."""
 
@@ -129,8 +128,8 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
     as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
-    candidates = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, entry, text)
     framework = wanted.framework if wanted is not None else named
+    candidates = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, entry, text, framework)
     candidates = [target for target in candidates if framework in ("", target.framework)]
     if len(candidates) == 1:
         return candidates[0]
@@ -138,11 +137,12 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
     return whole or min(candidates, key=lambda t: len(typed.keys() - options_of(t).options.keys()))
 
 
-def _unasked(typed: Mapping[str, str | None], entry: str, text: str) -> list[Target]:
+def _unasked(typed: Mapping[str, str | None], entry: str, text: str, framework: str) -> list[Target]:
     """The newest release of Megatron-LM that has the options, and the newest of what is built on it where something tells that."""
     possible = releases_that_take(typed.items())
     plain = Target("megatron", possible[-1] if possible else MEGATRON[0])
-    on_top = entry in ON_TOP or any(map(is_telling, typed)) or ASCEND.search(text) is not None
+    on_top = framework not in ("", "megatron") or entry in ENTRIES or any(map(is_telling, typed))
+    on_top = on_top or ASCEND.search(text) is not None
     return [plain, *(t for t in UNASKED if t.framework != "megatron" and on_top)]
 
 

@@ -9,8 +9,11 @@ from preflight.dialects.identify import Identity, has_checks, identify
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
+from preflight.run.versions import numbers
 
 FRAMEWORK = "mindformers"
+DESCRIBED = (1, 5)
+"""The oldest release whose rules are described in full."""
 READERS = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read MindFormers configs in their own way."""
 COMMON = ("model", "processor")
@@ -20,9 +23,14 @@ REPLACED = "parallel_config"
 
 
 def identified(document: Document, surroundings: Surroundings) -> Surroundings:
-    """The surroundings with the release that the checkout tells, where nobody states one."""
+    """The surroundings with the release that the checkout tells, where nobody states one.
+
+    An older one that is not as it was published is read as the config tells: which checks it has is seen in its code.
+    """
     found = _identity(document, surroundings)
     if found is None or not found.target.version:
+        return surroundings
+    if found.altered and numbers(found.target.version) < DESCRIBED:
         return surroundings
     return surroundings._replace(request=surroundings.request._replace(target=found.target))
 
