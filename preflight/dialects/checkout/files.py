@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from preflight.source.text import InputError, Source
@@ -14,6 +15,10 @@ MOST_FILES = 4_000
 MOST_BYTES = 40_000_000
 """Of all files that are opened in one checkout."""
 MOST_ENTRIES = 20_000
+MOST_BESIDE = 5_000
+"""Entries of one folder; of a larger one none is looked at."""
+MOST_CODE = 2_500_000
+"""Characters of a checkout that are parsed as Python."""
 DEEPEST = 10
 NEVER = ("node_modules", "__pycache__", "site-packages", "build")
 
@@ -26,6 +31,7 @@ class Files:
         self.looked: dict[str, None] = {}
         self._real = os.path.realpath(root)
         self._left = [MOST_FILES, MOST_BYTES]
+        self._code = MOST_CODE
         self._texts: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
@@ -33,6 +39,14 @@ class Files:
         if name not in self._texts:
             self._texts[name] = self._read(name)
         return self._texts[name]
+
+    def code(self, name: str) -> str | None:
+        """The text of a file to parse as Python; None also where enough was parsed."""
+        text = self.text(name)
+        if text is None or len(text) > self._code:
+            return None
+        self._code -= len(text)
+        return text
 
     def _read(self, name: str) -> str | None:
         path = os.path.join(self.root, name)
@@ -79,9 +93,10 @@ def _entered(name: str) -> bool:
 
 
 def listed(folder: str) -> list[os.DirEntry[str]]:
-    """What lies in a folder, sorted by name; nothing where it cannot be listed."""
+    """What lies in a folder, sorted by name; nothing where it cannot be listed, or has more than any folder of code."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
+            found = list(islice(entries, MOST_BESIDE + 1))
+        return sorted(found, key=lambda entry: entry.name) if len(found) <= MOST_BESIDE else []
     except (OSError, ValueError):
         return []

@@ -13,9 +13,9 @@ MOST_SCRIPTS = 100
 HIGHEST_RUNNER = 3
 """Folders above a config in which a runner is looked for."""
 _NAMED = re.compile(r"[\"'/]([\w.+-]+\.ya?ml)\b")
-_LAUNCHED = re.compile(r"([\w.+-]+\.ya?ml)\b")
+_LAUNCHED = re.compile(r"(?<![\w.+-])([\w.+-]+\.ya?ml)\b")
 _ENTRY = "run_mindformer.py"
-_DROPS_FALSE = re.compile(r"\.MODEL_ARGS\b[^\n]*(\n[^\n]*)?!=\s*\\?[\"']?false")
+_NOT_FALSE = re.compile(r"!=\s*\\?[\"']?false")
 
 
 class Neighbours:
@@ -50,7 +50,14 @@ class Neighbours:
     @cached_property
     def runner(self) -> str:
         """The script that takes the options of a functional test and leaves out those that are false."""
-        return next((name for name, text in self._scripts(".sh") if _DROPS_FALSE.search(text)), "")
+        return next((name for name, text in self._scripts(".sh") if _drops_false(text)), "")
+
+
+def _drops_false(text: str) -> bool:
+    """Whether a script takes the options of a test but those that are false, on one line or over two."""
+    lines = text.split("\n") if ".MODEL_ARGS" in text else []
+    pairs = zip(lines, [*lines[1:], ""], strict=True)
+    return any(".MODEL_ARGS" in line and (_NOT_FALSE.search(line) or _NOT_FALSE.search(after)) for line, after in pairs)
 
 
 def folders_above(start: str, number: int) -> list[str]:

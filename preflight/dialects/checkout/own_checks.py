@@ -72,7 +72,7 @@ class OwnChecks:
     def _in(self, path: str, everything: bool) -> frozenset[str]:
         key = f"{path} {everything}"
         if key not in self._hashes:
-            text = self._files.text(path)
+            text = self._files.code(path)
             self._hashes[key] = frozenset(self._read(path, text, everything)) if text is not None else frozenset()
         return self._hashes[key]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from preflight.dialects.checkout.files import Files
 from preflight.dialects.checkout.own_checks import OwnChecks
 from preflight.dialects.checkout.packages import Layout, said_version
-from preflight.dialects.checkout.parser_options import OwnOption, own_options
+from preflight.dialects.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
 from preflight.dialects.checkout.releases import known_releases, likeness, nearest
 
 MOST_PARSERS = 300
@@ -44,7 +44,7 @@ class Package:
         for number, name in enumerate(self._parsers()):
             if number >= MOST_PARSERS:
                 break
-            text = self.files.text(name)
+            text = self.files.code(name) if adds_options(self.files.text(name) or "") else None
             for one in own_options(text) if text is not None else ():
                 found.setdefault(one.option, one)
         return tuple(found.values())
@@ -55,7 +55,7 @@ class Package:
         for part in self.layout.parser:
             place = f"{self.layout.package}/{part}"
             names += [place] if part.endswith(".py") else list(self.files.names(place))
-        if self.framework == "megatron" and "ArgumentGroupFactory" in (self.files.text(names[0]) or ""):
+        if self.framework == "megatron" and GENERATES in (self.files.text(names[0]) or ""):
             names += [f"megatron/core/{one}.py" for one in ("model_parallel_config", "transformer/transformer_config")]
         return names
 
@@ -84,5 +84,5 @@ def _options(framework: str, release: str) -> frozenset[str]:
 
 def entry_options(files: Files, entry: str) -> Mapping[str, OwnOption]:
     """The options that an entry script adds, by name."""
-    text = files.text(entry)
+    text = files.code(entry)
     return {one.option: one for one in own_options(text)} if text is not None else {}

@@ -13,7 +13,7 @@ from preflight.source.record import NamedTuple
 
 ADDS = "add_argument"
 GENERATES = "ArgumentGroupFactory"
-"""Since 0.16 Megatron-LM makes options of the fields of its configuration classes."""
+"""By which Megatron-LM makes options of the fields of its configuration classes, since 0.16."""
 FOLDER = "parsers"
 _KINDS = {"int": "int", "float": "float", "str": "str"}
 _SWITCHES = {"store_true": "true", "store_false": "false"}
@@ -34,16 +34,21 @@ class OwnOption(NamedTuple):
 
 def own_options(text: str) -> tuple[OwnOption, ...]:
     """The options that a file adds; kept between calls by its content."""
-    if ADDS not in text and "@dataclass" not in text:
+    if not adds_options(text):
         return ()
     name = f"{FOLDER}/{cache.digest(text)}.json"
     try:
         rows = json.loads(cache.read(name) or "")
         return tuple(_kept(*row) for row in rows)
     except (ValueError, TypeError, IndexError):
-        found = tuple(_added(text))
+        found = _all_added(text)
         cache.write(name, json.dumps(found, default=str))
         return found
+
+
+def adds_options(text: str) -> bool:
+    """Whether code may add options, or has the classes that options are made of."""
+    return ADDS in text or "@dataclass" in text
 
 
 def _kept(option: str, dest: str, kind: str, default: Any, nargs: Any, choices: Any, also: Iterable[str]) -> OwnOption:
@@ -55,11 +60,14 @@ def mentioned(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(option for text in texts for option in _OPTION.findall(text))
 
 
-def _added(text: str) -> Iterator[OwnOption]:
+def _all_added(text: str) -> tuple[OwnOption, ...]:
     try:
-        tree = ast.parse(text)
+        return tuple(_added(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        return ()
+
+
+def _added(tree: ast.Module) -> Iterator[OwnOption]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith(ADDS):
             if (found := _option(node)) is not None:

@@ -47,7 +47,8 @@ def certainty(document: Document, surroundings: Surroundings) -> Certainty:
     program, parts = _program(document, surroundings) if document.launch is None else ("", ())
     if found is None or checkout is None or not found.altered:
         evidence = found.evidence if found is not None and found.target.version else ""
-        return Certainty(evidence=evidence, completed=program, parts=parts)
+        stated = not evidence or (found is not None and found.proven)
+        return Certainty(stated, evidence=evidence, completed=program, parts=parts)
     has = has_checks(checkout, (FRAMEWORK,), found)
     return Certainty(False, False, evidence=found.evidence, has=has, completed=program, parts=parts)
 
