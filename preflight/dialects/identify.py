@@ -21,18 +21,19 @@ HELD_SINCE = {"mindspeed": (2, 2)}
 class Identity(NamedTuple):
     """What tells the release of a run.
 
-    proven: the package is as it was published. package: None where the checkout only installs the framework.
+    proven: the package is as it was published. package: None where the checkout only installs the framework; patched: and changes it.
     """
 
     target: Target
     evidence: str
     proven: bool = False
     package: Package | None = None
+    patched: bool = False
 
     @property
     def altered(self) -> bool:
-        """The package lies there and is not as it was published."""
-        return self.package is not None and not self.proven
+        """The framework is not as it was published."""
+        return self.patched or (self.package is not None and not self.proven)
 
 
 def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity | None:
@@ -74,7 +75,7 @@ def has_checks(
                 known = evidence(name)
                 if known is not None:
                     return bool(known.held(rule, release)) if known.described(release) else False
-                return numbers(release) >= HELD_SINCE.get(name, ())
+                return "." in release and numbers(release) >= HELD_SINCE.get(name, ())  # else it is a commit
         return None
 
     return has

@@ -8,6 +8,9 @@ from preflight.lint.refusing_releases import without_safe_fixes
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.message import Message
 
+NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "run_mindformer")
+"""Where MindFormers checks what only its own entry runs."""
+
 
 def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
     """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe."""
@@ -15,7 +18,8 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
     has = certainty.has
     if has is None:
         return found
-    because = Message("so it is in {target}, but the check is not in this checkout", target=str(job.target))
+    template = "so it is in {target}, but the check is not in this checkout ({evidence})"
+    because = Message(template, target=str(job.target), evidence=certainty.evidence)
 
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
@@ -37,7 +41,8 @@ def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Find
     if not program:
         return found
     if parts:
-        return [finding for finding in found if _section(finding, job) in parts]
+        own = [finding for finding in found if _section(finding, job) in parts]
+        return [finding for finding in own if not (finding.upstream or "").startswith(NOT_COMMON)]
     because = Message("{program} reads this file and may set other values first", program=program)
     return [without_safe_fixes(lowered(f, because)) if f.severity is Severity.ERROR else f for f in found]
 

@@ -39,7 +39,8 @@ class Certainty(NamedTuple):
     options of its own. doubted: offsets of words that another release may read as other words, each with the reason.
     releases: those of the target's framework that it may be, oldest first, where nobody states one; () where they are not
     narrowed down. evidence: the file that tells the release. has: whether the checkout around the file has the checks of a
-    rule, where its framework is not as it was published; None for a rule of which nothing is known. completed: the program
+    rule, where its framework is not as it was published; None for a rule of which nothing is known. parsed: the options are
+    those of the checkout's own parser. completed: the program
     that reads the file and may set other values; parts: the sections that it takes as the framework does, () for all.
     """
 
@@ -51,6 +52,7 @@ class Certainty(NamedTuple):
     has: Callable[[str], bool | None] | None = None
     completed: str = ""
     parts: tuple[str, ...] = ()
+    parsed: bool = False
 
     @property
     def doubtful(self) -> bool:

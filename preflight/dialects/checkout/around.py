@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from preflight.dialects.checkout.packages import OTHER_READERS, Layout, declared
 
 if TYPE_CHECKING:  # it loads when a framework lies there
     from preflight.dialects.checkout.package import Package
+    from preflight.dialects.checkout.parser_options import OwnOption
 
 HIGHEST = 16
 """Folders above a file that are looked into."""
@@ -23,6 +25,7 @@ MOST_FOLDERS = 100
 MOST_CODE = 2500
 """Files of a checkout in which an option is looked for that its parser does not have."""
 BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
+PATCHES, PATCH = ("arguments.py", "patch_arguments.py", "megatron_arguments.py"), 4
 INSTALLS = (".gitmodules", "pyproject.toml", "setup.py", "install.sh", "setup.sh", "environment.yml")
 REPOSITORY = ".git"
 
@@ -56,6 +59,23 @@ class Checkout:
     def reader(self) -> str:
         """Another program in it that reads configs of a framework in its own way, "" for none."""
         return next((name for name in OTHER_READERS if self.files.text(f"{name}/__init__.py") is not None), "")
+
+    @cached_property
+    def patches(self) -> tuple[str, ...]:
+        """Parsers that change a framework which is installed apart."""
+        if self._places:
+            return ()
+        named = (name for name in self.files.names(deepest=PATCH) if name.rpartition("/")[2] in PATCHES)
+        found = ((name, self.files.text(name) or "") for name in islice(named, MOST_FOLDERS))
+        return tuple(name for name, text in found if "add_argument" in text and "megatron" in text)
+
+    @cached_property
+    def patched_options(self) -> tuple[OwnOption, ...]:
+        """The options of these parsers."""
+        from preflight.dialects.checkout.parser_options import own_options
+
+        texts = (self.files.code(name) for name in self.patches)
+        return tuple(one for text in texts if text is not None for one in own_options(text))
 
     @cached_property
     def declared(self) -> Mapping[str, tuple[str, str]]:
@@ -161,7 +181,7 @@ class Checkouts:
             if not places and top:
                 places = _below(folder)
             made = Checkout(folder, places)
-            told = places or made.reader or (top and made.declared)
+            told = places or made.reader or (top and (made.declared or made.patches))
             self._made[folder] = made if told else None
         return self._made[folder]
 

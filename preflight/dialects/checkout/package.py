@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from preflight.dialects.checkout.files import Files
 from preflight.dialects.checkout.own_checks import OwnChecks
@@ -46,7 +47,7 @@ class Package:
                 break
             text = self.files.code(name) if adds_options(self.files.text(name) or "") else None
             for one in own_options(text) if text is not None else ():
-                found.setdefault(one.option, one)
+                found[one.option] = _joined(found.get(one.option), one)
         return tuple(found.values())
 
     def _parsers(self) -> list[str]:
@@ -69,6 +70,19 @@ class Package:
         theirs = {"mindspeed-llm": "mindspeed_llm"}.get(self.framework, self.layout.package)
         renamed = (theirs, self.layout.package) if theirs != self.layout.package else None
         return OwnChecks(self.framework, self.files, self.layout.calls, renamed, arguments)
+
+
+def _joined(first: OwnOption | None, other: OwnOption) -> OwnOption:
+    """An option that is added in several places: as the first says, with the choices of all."""
+    if first is None or not first.kind:
+        return other if first is None or first.choices is None else other._replace(choices=_both(other, first))
+    return first._replace(choices=_both(first, other))
+
+
+def _both(first: OwnOption, other: OwnOption) -> tuple[Any, ...] | None:
+    if first.choices is None or (other.choices is None and other.kind):
+        return None
+    return tuple(dict.fromkeys((*first.choices, *(other.choices or ()))))
 
 
 def _alike(ours: set[str], theirs: frozenset[str]) -> float:

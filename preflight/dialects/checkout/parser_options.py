@@ -14,6 +14,8 @@ from preflight.source.record import NamedTuple
 ADDS = "add_argument"
 GENERATES = "ArgumentGroupFactory"
 """By which Megatron-LM makes options of the fields of its configuration classes, since 0.16."""
+WIDENS = "argument_choices_value"
+"""How MindSpeed's function ends that adds a choice to an option of Megatron-LM."""
 FOLDER = "parsers"
 _KINDS = {"int": "int", "float": "float", "str": "str"}
 _SWITCHES = {"store_true": "true", "store_false": "false"}
@@ -48,7 +50,7 @@ def own_options(text: str) -> tuple[OwnOption, ...]:
 
 def adds_options(text: str) -> bool:
     """Whether code may add options, or has the classes that options are made of."""
-    return ADDS in text or "@dataclass" in text
+    return ADDS in text or WIDENS in text or "@dataclass" in text
 
 
 def _kept(option: str, dest: str, kind: str, default: Any, nargs: Any, choices: Any, also: Iterable[str]) -> OwnOption:
@@ -72,8 +74,17 @@ def _added(tree: ast.Module) -> Iterator[OwnOption]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith(ADDS):
             if (found := _option(node)) is not None:
                 yield found
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith(WIDENS):
+            yield from _widened(node)
         elif isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(one) for one in node.decorator_list):
             yield from _fields(node)
+
+
+def _widened(call: ast.Call) -> Iterator[OwnOption]:
+    """A choice that is added to an option which other code has."""
+    said = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    if len(said) == 2 and isinstance(said[0], str) and said[0].startswith("--"):
+        yield OwnOption(said[0], said[0][2:].replace("-", "_"), "", choices=(said[1],))
 
 
 def _option(call: ast.Call) -> OwnOption | None:

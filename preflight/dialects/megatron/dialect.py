@@ -113,7 +113,7 @@ def _parsed(
         return table, parsed, writer
 
     stated = surroundings.request.target is not None
-    checkout = surroundings.checkout(document) if not stated else None
+    checkout = surroundings.checkout(document) if not stated and identity is not None else None
     found = read(own_table(options_of(target), identity, checkout, document))
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None

@@ -15,6 +15,7 @@ from preflight.dialects.megatron.option_table import Flag, Table, releases_that_
 from preflight.dialects.megatron.targets import is_telling
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
+from preflight.run.request import Target
 
 if TYPE_CHECKING:
     from preflight.dialects.checkout.around import Checkout
@@ -29,12 +30,23 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
     if surroundings.request.target is not None:
         return None
     checkout = surroundings.checkout(document)
+    if checkout is None or _is_elsewhere(document, checkout):
+        return None
     found = identify(checkout, FAMILY)
-    if found is None or checkout is None:
+    if checkout.patches:
+        target = found.target if found is not None else Target("megatron")
+        return Identity(target, checkout.patches[0], patched=True)
+    if found is None:
         return None
     if found.target.framework == "megatron" and _is_on_top(typed, checkout):
         return None
     return found
+
+
+def _is_elsewhere(document: Document, checkout: Checkout) -> bool:
+    """Whether a launch starts a script by a path that leads out of the checkout."""
+    entry = document.launch.entry.text if document.launch is not None else None
+    return bool(entry and os.path.isabs(entry)) and not os.path.abspath(str(entry)).startswith(os.path.join(checkout.root, ""))
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
@@ -53,9 +65,12 @@ def certainty(
         return Certainty(True, known, evidence=found.evidence if found is not None else "")
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
+    if found is not None and found.patched:
+        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False)
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, run.versions, found, _other_names(run, found))
-        return Certainty(False, known, doubted, evidence=found.evidence, has=has)
+        parsed = checkout.package("megatron") is not None
+        return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed)
     releases = releases_that_take(typed.items()) if run.versions.keys() == {"megatron"} else ()
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
@@ -75,6 +90,8 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
     own: dict[str, OwnOption] = {}
     if identity is not None and identity.altered and identity.package is not None:
         own.update((one.option, one) for one in identity.package.options)
+    if checkout is not None and identity is not None and identity.patched:
+        own.update((one.option, one) for one in checkout.patched_options)
     if checkout is not None and document.launch is not None:
         own |= entry_options(checkout, document)
     flags = {flag.option: flag for one in own.values() if (flag := _merged(table, one)) is not None}
@@ -113,8 +130,11 @@ def _merged(table: Table, own: OwnOption) -> Flag | None:
         if not own.kind:
             nargs = "*"
         return Flag(own.option, own.dest, kind, own.default, nargs, own.choices, own.also)
-    if own.kind not in _PLAIN or known.kind not in _PLAIN or own.option != known.option:
-        return None
-    if (own.kind, own.choices, own.nargs) == (known.kind, known.choices, known.nargs):
-        return None
-    return known._replace(kind=own.kind, choices=own.choices, nargs=own.nargs)
+    changed = known
+    if known.choices is not None and own.choices is not None:  # other code of the checkout may add to those that a parser lists
+        changed = changed._replace(choices=tuple(dict.fromkeys((*known.choices, *own.choices))))
+    elif known.choices is not None and own.kind:
+        changed = changed._replace(choices=None)
+    if own.kind in _PLAIN and known.kind in _PLAIN and own.option == known.option:
+        changed = changed._replace(kind=own.kind, nargs=own.nargs)
+    return changed if changed != known else None
