@@ -32,10 +32,10 @@ class SecondLook(NamedTuple):
 
 def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """What was found, with a warning for each error that another number of nodes or another release may not have."""
+    found = _lower_what_other_nodes_cure(document, found, look)  # first: it compares with what is not lowered yet
     found = lower_what_another_program_sets(lower_what_a_checkout_lacks(found, job), job)
     if job.arguments.certainty.releases:
         found = lower_what_some_releases_take(found, job)
-    found = _lower_what_other_nodes_cure(document, found, look)
     found = certainty.split(found, job)
     if job.arguments.certainty.releases or job.arguments.certainty.has is not None:
         return found
