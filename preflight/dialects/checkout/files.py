@@ -17,8 +17,8 @@ MOST_BYTES = 40_000_000
 MOST_ENTRIES = 20_000
 MOST_BESIDE = 5_000
 """Entries of one folder; of a larger one none is looked at."""
-MOST_CODE = 2_500_000
-"""Characters of a checkout that are parsed as Python."""
+MAX_CODE, MOST_CODE = 300_000, 2_000_000
+"""Characters of a file, and of a checkout, that are parsed as Python: the largest parser of a framework has 250,000."""
 DEEPEST = 10
 NEVER = ("node_modules", "__pycache__", "site-packages", "build")
 
@@ -43,7 +43,7 @@ class Files:
     def code(self, name: str) -> str | None:
         """The text of a file to parse as Python; None also where enough was parsed."""
         text = self.text(name)
-        if text is None or len(text) > self._code:
+        if text is None or len(text) > min(MAX_CODE, self._code):
             return None
         self._code -= len(text)
         return text

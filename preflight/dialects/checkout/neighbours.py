@@ -55,9 +55,9 @@ class Neighbours:
 
 def _drops_false(text: str) -> bool:
     """Whether a script takes the options of a test but those that are false, on one line or over two."""
-    lines = text.split("\n") if ".MODEL_ARGS" in text else []
-    pairs = zip(lines, [*lines[1:], ""], strict=True)
-    return any(".MODEL_ARGS" in line and (_NOT_FALSE.search(line) or _NOT_FALSE.search(after)) for line, after in pairs)
+    lines = [*text.split("\n"), ""] if ".MODEL_ARGS" in text else []
+    taken = (at for at, line in enumerate(lines) if ".MODEL_ARGS" in line)
+    return any(_NOT_FALSE.search(line) for at in taken for line in lines[at : at + 2])
 
 
 def folders_above(start: str, number: int) -> list[str]:
