@@ -8,7 +8,7 @@ from preflight.lint.refusing_releases import without_safe_fixes
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.message import Message
 
-NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "run_mindformer")
+NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
 """Where MindFormers checks what only its own entry runs."""
 
 
