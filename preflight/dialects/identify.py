@@ -7,15 +7,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from preflight.run.request import Target
-from preflight.run.versions import numbers
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most files lie in no checkout
     from preflight.dialects.checkout.around import Checkout
     from preflight.dialects.checkout.package import Package
-
-HELD_SINCE = {"mindspeed": (2, 2)}
-"""From where on a check of a framework that is installed apart is taken to be there."""
 
 
 class Identity(NamedTuple):
@@ -49,33 +45,22 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
 
 
 def has_checks(
-    checkout: Checkout, versions: Iterable[str], identity: Identity, arguments: Mapping[str, str] = MappingProxyType({})
+    checkout: Checkout, versions: Mapping[str, str], arguments: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[str], bool | None]:
     """Says of a rule whether the checks that it repeats are in a checkout; None where nothing is known of the rule.
 
-    versions: the frameworks that take part. arguments: names of arguments here, each with its name upstream.
-    What is not in the checkout is taken as the release that it is built for.
+    versions: of the frameworks that take part; what is not in the checkout is taken as that release. arguments: names of
+    arguments here, each with its name upstream.
     """
-    from preflight.dialects.checkout.releases import built_on
-    from preflight.lint.evidence import evidence
+    from preflight.lint.evidence import held_in
 
-    frameworks = tuple(versions)
-    packages = [package for name in frameworks if (package := checkout.package(name)) is not None]
-    on = built_on(identity.target.framework, identity.target.version)
-    others = {name: on[name] for name in frameworks if name in on and checkout.package(name) is None}
+    packages = [package for name in versions if (package := checkout.package(name)) is not None]
+    others = {name: version for name, version in versions.items() if checkout.package(name) is None}
 
     def has(rule: str) -> bool | None:
         answers = [package.checks(arguments).has(rule) for package in packages]
-        if any(answers):
-            return True
-        if False in answers:
-            return False
-        for name, release in others.items():
-            if rule.startswith(f"{name}/"):
-                known = evidence(name)
-                if known is not None:
-                    return bool(known.held(rule, release)) if known.described(release) else False
-                return "." in release and numbers(release) >= HELD_SINCE.get(name, ())  # else it is a commit
-        return None
+        if any(answers) or False in answers:
+            return any(answers)
+        return held_in(rule, rule.partition("/")[0], others)
 
     return has

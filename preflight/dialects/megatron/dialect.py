@@ -9,14 +9,14 @@ from preflight.dialects.accelerator import which
 from preflight.dialects.identify import Identity
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
+from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.identified import certainty, identified, own_table, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import Table
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
@@ -87,9 +87,10 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open or spelled.open,
+            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=certainty(run, document, typed, identity, surroundings),
+            certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         files = (document,) if ranks is None else (document, ranks)
         return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
@@ -109,7 +110,8 @@ def _parsed(
     def read(table: Table) -> tuple[Table, Parsed, Writer]:
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
+        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
         return table, parsed, writer
 
     stated = surroundings.request.target is not None
@@ -124,7 +126,7 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
-    run.derive("entry_is_known", spelled.plain if spelled.yaml else spelled.entry in ENTRIES)
+    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
     known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
     run.effective["device_architecture"] = known
@@ -138,6 +140,11 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
+    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
+    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
 
 
 def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:

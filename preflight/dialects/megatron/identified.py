@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
@@ -12,7 +12,7 @@ from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.mindspeed import RENAMED
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.option_table import Flag, Table, releases_that_take
-from preflight.dialects.megatron.targets import is_telling
+from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
 from preflight.run.request import Target
@@ -56,7 +56,12 @@ def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
 
 
 def certainty(
-    run: Run, document: Document, typed: Mapping[str, str | None], found: Identity | None, surroundings: Surroundings
+    run: Run,
+    document: Document,
+    target: Target,
+    typed: Mapping[str, str | None],
+    found: Identity | None,
+    surroundings: Surroundings,
 ) -> Certainty:
     """How sure it is that a run is read as its own release."""
     asked = surroundings.request.target is not None
@@ -68,13 +73,18 @@ def certainty(
     if found is not None and found.patched:
         return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False)
     if found is not None and found.altered and checkout is not None:
-        has = has_checks(checkout, run.versions, found, _other_names(run, found))
+        has = has_checks(checkout, run.versions, _other_names(run, found))
         parsed = checkout.package("megatron") is not None
         return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed)
-    releases = releases_that_take(typed.items()) if run.versions.keys() == {"megatron"} else ()
+    releases = releases_that_take(target.framework, typed.items())
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
-    return Certainty(False, known, doubted, releases, found.evidence if found is not None else "")
+    return Certainty(False, known, doubted, releases, stack_of(target.framework), found.evidence if found is not None else "")
+
+
+def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
+    """Which versions of which frameworks take part in a run of a release."""
+    return lambda release: versions(Target(framework, release))
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

@@ -41,15 +41,16 @@ def _identity(document: Document, surroundings: Surroundings) -> Identity | None
     return identify(surroundings.checkout(document), (FRAMEWORK,))
 
 
-def certainty(document: Document, surroundings: Surroundings) -> Certainty:
-    """How sure it is that a config is read as its own release, by MindFormers itself."""
+def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:
+    """How sure it is that a config is read as its own release, by MindFormers itself. read: as far as the config alone tells."""
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
     program, parts = _program(document, surroundings) if document.launch is None else ("", ())
-    if found is None or checkout is None or not found.altered:
-        evidence = found.evidence if found is not None and found.target.version else ""
-        stated = not evidence or (found is not None and found.proven)
-        return Certainty(stated, evidence=evidence, completed=program, parts=parts)
-    has = has_checks(checkout, (FRAMEWORK,), found)
+    told = read._replace(completed=program, parts=parts)
+    if found is None or checkout is None or not found.target.version:
+        return told
+    if not found.altered:
+        return told._replace(stated=found.proven, releases=(), evidence=found.evidence)
+    has = has_checks(checkout, {FRAMEWORK: found.target.version})
     return Certainty(False, False, evidence=found.evidence, has=has, completed=program, parts=parts)
 
 
