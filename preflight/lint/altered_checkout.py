@@ -8,9 +8,6 @@ from preflight.lint.refusing_releases import without_safe_fixes
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.message import Message
 
-NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
-"""Where MindFormers checks what only its own entry runs."""
-
 
 def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
     """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe."""
@@ -37,12 +34,13 @@ def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Find
 
     Of a program that takes some sections only as the framework does, the findings in these.
     """
-    program, parts = job.arguments.certainty.completed, job.arguments.certainty.parts
+    certainty = job.arguments.certainty
+    program, parts, apart = certainty.completed, certainty.parts, certainty.apart
     if not program:
         return found
     if parts:
         own = [finding for finding in found if _section(finding, job) in parts]
-        return [finding for finding in own if not (finding.upstream or "").startswith(NOT_COMMON)]
+        return [finding for finding in own if not (finding.upstream or "").startswith(apart)]
     because = Message("{program} reads this file and may set other values first", program=program)
     return [without_safe_fixes(lowered(f, because)) if f.severity is Severity.ERROR else f for f in found]
 

@@ -41,8 +41,8 @@ class Certainty(NamedTuple):
     narrowed down. stack: a release of the target's framework → which versions of which frameworks take part in its runs.
     evidence: the file that tells the release. has: whether the checkout around the file has the checks of a rule, where its
     framework is not as it was published; None for a rule of which nothing is known. completed: the program that reads the
-    file and may set other values; parts: the sections that it takes as the framework does, () for all. parsed: the options
-    are those of the checkout's own parser.
+    file and may set other values; parts: the sections that it takes as the framework does, () for all; apart: where the
+    framework's code begins that it does not run. parsed: the options are those of the checkout's own parser.
     """
 
     stated: bool = True
@@ -54,6 +54,7 @@ class Certainty(NamedTuple):
     has: Callable[[str], bool | None] | None = None
     completed: str = ""
     parts: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
     parsed: bool = False
 
     @property

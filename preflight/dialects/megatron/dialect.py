@@ -57,8 +57,7 @@ class MegatronDialect:
         request = surroundings.request
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
-        foreign = document.tree is not None and bool(surroundings.around and surroundings.around.runner(document.source.path))
-        spelled = spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
+        spelled = _spelled(document, surroundings)
         typed = typed_options(spelled.words)
         identity = identified(document, typed, surroundings)
         wanted = identity.target if identity is not None else request.target
@@ -100,6 +99,13 @@ class MegatronDialect:
         wanted = surroundings.request.target
         target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
+
+
+def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
+    """The words of a run, as the runner of a functional test hands them on."""
+    request, around = surroundings.request, surroundings.around
+    foreign = document.tree is not None and around is not None and bool(around.runner(document.source.path))
+    return spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
 
 
 def _parsed(

@@ -18,6 +18,8 @@ READERS = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read MindFormers configs in their own way."""
 COMMON = ("model", "processor")
 """What MindRLHF takes of a config as MindFormers does: it builds the network itself, and has no trainer."""
+NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
+"""Where MindFormers checks what only its own entry runs."""
 REPLACED = "parallel_config"
 """The section that MindRLHF takes from a file of its own (mindrlhf/worker/train_worker.py:68)."""
 
@@ -45,7 +47,7 @@ def certainty(document: Document, surroundings: Surroundings, read: Certainty) -
     """How sure it is that a config is read as its own release, by MindFormers itself. read: as far as the config alone tells."""
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
     program, parts = _program(document, surroundings) if document.launch is None else ("", ())
-    told = read._replace(completed=program, parts=parts)
+    told = read._replace(completed=program, parts=parts, apart=NOT_COMMON if parts else ())
     if found is None or checkout is None or not found.target.version:
         return told
     if not found.altered:
