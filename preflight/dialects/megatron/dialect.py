@@ -12,7 +12,7 @@ from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
-from preflight.dialects.megatron.identified import certainty, identified, own_table, with_mentioned
+from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import Table
@@ -60,7 +60,7 @@ class MegatronDialect:
         spelled = _spelled(document, surroundings)
         typed = typed_options(spelled.words)
         identity = identified(document, typed, surroundings)
-        wanted = identity.target if identity is not None else request.target
+        wanted = read_as(identity) if identity is not None else request.target
         target = choose(spelled.entry, typed, wanted, document.source.text)
         table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
@@ -122,7 +122,11 @@ def _parsed(
 
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
-    found = read(own_table(options_of(target), identity, checkout, document))
+    base = options_of(target)
+    if identity is not None and identity.target in TARGETS and identity.target != target:
+        earlier = options_of(identity.target).options
+        base = base.with_flags(flag for option, flag in earlier.items() if option not in base.options)
+    found = read(own_table(base, identity, checkout, document))
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
     return read(wider) if wider is not None else found

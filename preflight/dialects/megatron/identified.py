@@ -16,6 +16,7 @@ from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
 from preflight.run.request import Target
+from preflight.run.versions import numbers
 
 if TYPE_CHECKING:
     from preflight.dialects.checkout.around import Checkout
@@ -41,6 +42,17 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
     if found.target.framework == "megatron" and _is_on_top(typed, checkout):
         return None
     return found
+
+
+DESCRIBED = {"mindspeed-llm": Target("mindspeed-llm", "2.2.0")}
+"""The oldest release of which all checks are described."""
+
+
+def read_as(found: Identity) -> Target:
+    """The release whose rules are tried: of an older one that is not as it was published the code says which checks it has."""
+    oldest = DESCRIBED.get(found.target.framework)
+    older = oldest is not None and len(numbers(found.target.version)) > 0 and numbers(found.target.version) < numbers(oldest.version)
+    return oldest if found.altered and oldest is not None and older else found.target
 
 
 def _is_elsewhere(document: Document, checkout: Checkout) -> bool:
@@ -73,7 +85,7 @@ def certainty(
     if found is not None and found.patched:
         return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False)
     if found is not None and found.altered and checkout is not None:
-        has = has_checks(checkout, run.versions, _other_names(run, found))
+        has = has_checks(checkout, versions(found.target), _other_names(run, found))
         parsed = checkout.package("megatron") is not None
         return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed)
     releases = releases_that_take(target.framework, typed.items())
