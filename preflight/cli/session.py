@@ -63,7 +63,8 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
             raise
         found, broken = Settings(root=Path.cwd()), error
     made = _checker(found, facts, rules)
-    made.broken = broken
+    made.broken, made.isolated = broken, rules.isolated
+    made.look_around(())
     return made
 
 
@@ -101,6 +102,7 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
 def named(check: Checker, inputs: Inputs) -> list[Named]:
     """The files of a call, in order."""
     paths = [path for path in inputs.paths or [] if path != STDIN]
+    check.look_around(paths)
     return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude))
 
 
