@@ -54,10 +54,15 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(parallel, experts),
         related=experts.related,
         key=parallel.key,
-        fix=Fix(f"set expert parallel to {nearest}", edits) if edits else None,
+        fix=Fix(f"set expert parallel to {nearest}", edits, offered=_is_round(*numbers)) if edits else None,
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _is_round(experts: int, parallel: int) -> bool:
+    """Whether the ranks are rounder than the experts, whose number may then be the wrong one."""
+    return parallel < experts and parallel & -parallel > experts & -experts
 
 
 def _fitting(job: Job, experts: int, parallel: int) -> int:

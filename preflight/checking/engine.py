@@ -147,6 +147,10 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
         if not fired.intersection(after[f.rule])
         and not any((id, f.path, f.span.start) in there for id in beside[f.rule])
     ]
+    if any(f.fix is not None for f in kept):
+        from preflight.checking.fix_policy import ranked
+
+        kept = ranked(kept, job)
     return kept, unknown, crashes
 
 

@@ -11,14 +11,14 @@ from preflight.checking.checker import Checker, Suggest, merge
 from preflight.checking.failure import unreadable
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK
+from preflight.cli.fix_summary import outcome_lines
 from preflight.cli.options import Inputs, JobFacts, Rules, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.fix.boundary import Boundary
-from preflight.fix.fixer import Fixed, Outcome, fix_source
+from preflight.fix.fixer import Fixed, fix_source
 from preflight.report.escapes import plain
 from preflight.report.style import Look
-from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
@@ -26,8 +26,6 @@ CHANGES = "Apply fixes that may change batch, loss curve or speed."
 Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
 OUTSIDE = "Also change files that lie outside of what is named: targets of links, configs that a config names."
 Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
-STATES = ("fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "advice only")
-COLORS = {"fixed": "green", "not proven": "red"}
 
 
 @takes(Inputs, JobFacts, Rules, How)
@@ -56,7 +54,7 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    told = "".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff))
+    told = "".join(f"{line}\n" for line in outcome_lines([o for result in results for o in result.outcomes], style, would=diff))
     if not report.checked:
         told = ""
     if diff or "-" in (inputs.paths or []):
@@ -122,22 +120,3 @@ def _diff(old: Source, new: Source, style: Look) -> Sequence[str]:
     return [
         style.paint(plain(line), colors[line[0]]) + "\n" if line[:1] in colors else plain(line) + "\n" for line in lines
     ]
-
-
-def _lines(outcomes: Sequence[Outcome], style: Look, diff: bool) -> list[str]:
-    """A line per finding and a count of each state."""
-    lines = [_line(outcome.finding, outcome, style) for outcome in outcomes]
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
-    done = [
-        f"{number} {'would be fixed' if diff and state == 'fixed' else state}"
-        for state, number in counts.items()
-        if number
-    ]
-    return lines if style.quiet else [*lines, f"{', '.join(done).capitalize() or 'Nothing to fix'}."]
-
-
-def _line(finding: Finding, outcome: Outcome, style: Look) -> str:
-    place = style.paint(plain(f"{finding.path}:{finding.line}:{finding.column}"), "bold")
-    state = style.paint(outcome.state, COLORS.get(outcome.state, "yellow"))
-    detail = f" ({plain(outcome.detail)})" if outcome.detail else ""
-    return f"{place}: {state}: {plain(finding.message)} {style.paint(f'[{plain(finding.rule)}]', 'cyan')}{detail}"

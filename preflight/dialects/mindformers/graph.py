@@ -18,6 +18,7 @@ from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import table
 from preflight.dialects.mindformers.stage_layers import derive_layering
+from preflight.dialects.mindformers.training_sizes import decides
 from preflight.dialects.mindformers.typed import written
 from preflight.loaders.document import Document, Unknown
 from preflight.run.arguments import REMOVE, Arguments
@@ -68,7 +69,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         variant=run.kind,
         tree=loaded.tree,
     )
-    arguments = replace(arguments, relayout=relayout(arguments))
+    arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
