@@ -61,11 +61,13 @@ class Policy(NamedTuple):
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
         return fix._replace(title=self._titled(fix), change=change, offered=offered)
 
-    def _order(self, fix: Fix) -> tuple[bool, int, int]:
-        """Removals of what the rest of the file supports come last."""
+    def _order(self, fix: Fix) -> tuple[bool, int, int, int]:
+        """Removals of what the rest of the file supports come last, and those of what was typed first."""
         gone = [self._name(edit.key) for edit in fix.edits if edit.action == "remove" and edit.key]
         same = fix.title.startswith(LAYOUT) and fix.change is Change.NUMBER  # the search has ranked them
-        return fix.offered and not same, fix.change.rank, max((support(name, self.job) for name in gone), default=0)
+        typed = [value.span.start for name in gone if (value := self.job.arguments.given(name)) and value.span]
+        backed = max((support(name, self.job) for name in gone), default=0)
+        return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)
 
     def _alike(self, one: Fix, other: Fix) -> bool:
         """Whether two fixes are two words that were equally likely meant."""
