@@ -118,7 +118,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
-    after, beside = {}, {}
+    asked: dict[str, Checkable] = {}
     for rule in plugins.selection(job.versions).of(job):
         if not policy.chosen(rule.id, path):
             continue
@@ -133,25 +133,18 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             continue
         if not said:
             continue
-        after[rule.id], beside[rule.id] = rule.after, rule.beside
+        asked[rule.id] = rule
         for item in said:
             if isinstance(item, Finding):
                 findings.append(item.of(rule.id, rule.severity, job.flow(item.span), rule.kind))
             elif item.because:
                 unknown.append(Unchecked(rule.id, path, item.because))
-    fired = {f.rule for f in findings if f.severity is Severity.ERROR}
-    there = {(f.rule, f.path, f.span.start) for f in findings if f.severity is Severity.ERROR}
-    kept = [
-        f
-        for f in findings
-        if not fired.intersection(after[f.rule])
-        and not any((id, f.path, f.span.start) in there for id in beside[f.rule])
-    ]
-    if any(f.fix is not None for f in kept):
-        from preflight.checking.fix_policy import ranked
+    if not findings:
+        return findings, unknown, crashes
+    from preflight.checking.consequences import fold
+    from preflight.checking.fix_policy import ranked
 
-        kept = ranked(kept, job)
-    return kept, unknown, crashes
+    return ranked(fold(findings, job, asked), job), unknown, crashes
 
 
 def check_documents(

@@ -59,7 +59,8 @@ class Policy(NamedTuple):
             change = Change.REMOVAL if gone else Change.NUMBER
         if change is Change.REMOVAL:
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
-        return fix._replace(title=self._titled(fix), change=change, offered=offered)
+        same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
+        return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
 
     def _order(self, fix: Fix) -> tuple[bool, int, int, int]:
         """Removals of what the rest of the file supports come last, and those of what was typed first."""

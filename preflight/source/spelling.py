@@ -87,7 +87,7 @@ def meant(close: str | None) -> str:
 def slip_of(name: str, known: Iterable[str]) -> str | None:
     """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped, or one of its words a letter off.
 
-    A name with one word more or less, or with another number, is another class.
+    A name whose last word is missing is one; with another word more or less, or another number, it is another class.
     """
     words, classes = _words(name), tuple(known)
     if (same := next((other for other in classes if _flat(other) == _flat(name)), None)) is not None:
@@ -117,6 +117,8 @@ def _words(name: str) -> list[str]:
 
 
 def _one_word_off(words: list[str], known: list[str]) -> bool:
+    if len(words) > 2 and words == known[:-1]:  # the last word is missing
+        return True
     odd = [(one, other) for one, other in zip(words, known, strict=False) if one != other]
     return len(words) == len(known) and len(odd) == 1 and _one_letter_off(*odd[0])
 
@@ -125,6 +127,8 @@ def _one_letter_off(word: str, known: str) -> bool:
     """A letter too many, missing or swapped with the next; in longer words also another one."""
     if not word.isalpha() or len(known) < 4:
         return False
+    if len(word) > 4 and known == f"{word}ing":
+        return True
     if _one_letter_more(word, known) or _one_letter_more(known, word):
         return True
     return _swapped(word, known) or (len(word) == len(known) > 5 and len(_differ(word, known)) == 1)

@@ -154,6 +154,7 @@ MINDFORMERS.add(
         upstream={"1.7.0": f"{_CORE}/router.py:186", "2.1.0": f"{_CORE}/router.py:201"},
         versions=">=1.7",
         after=("mindformers/capacity-balancing",),
+        beside=("wrong-type",),
         at=(a["mcore.moe_router_load_balancing_type"],),
     ),
 )
