@@ -86,13 +86,13 @@ class Report:
 
     @property
     def accepted(self) -> bool:
-        """No error except a predicted out-of-memory, which `fits` tells."""
-        return not any(f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings)
+        """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
+        return not self.errors and not any(f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings)
 
     @property
     def fits(self) -> bool:
-        """No run is predicted not to fit in memory."""
-        return not any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
+        """All is read, and no run is predicted not to fit in memory."""
+        return not self.errors and not any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
 
 
 def read_job(document: Document, plugins: Plugins, request: Request, read: Read) -> Job | None:

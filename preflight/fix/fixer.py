@@ -98,8 +98,12 @@ def fix_source(
     unsafe: bool = False,
     suggest: Suggest | None = None,
     inside: Inside | None = None,
+    by_choice: Callable[[Workspace], Fixed] | None = None,
 ) -> Fixed:
-    """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read."""
+    """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read.
+
+    by_choice: fixes it instead by what a person chooses.
+    """
     result = Fixed()
 
     def run() -> Report:
@@ -108,6 +112,9 @@ def fix_source(
         named = Choice(checker.choice.select)
         notes = named.takes if named.select else _no_notes
         whole = checker.whole(source)
+        if by_choice is not None:
+            result = by_choice(checker.workspace([source]))
+            return result.report
         result = fix(whole, unsafe=unsafe, wanted=wanted, suggest=suggest, inside=inside, notes=notes)
         return result.report
 
