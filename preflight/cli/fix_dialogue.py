@@ -25,7 +25,8 @@ class Dialogue:
         """The way that is chosen, None to leave it. Raises StopIteration where nothing more is to be asked."""
         lines = [*one(replace(finding, fix=None, alternatives=()), self.look)][:-1]
         for number, way in enumerate(ways, 1):
-            said = f" ({way.changes})" if way.changes else ""
+            beside = ", ".join(filter(None, (way.changes, way.fix.cost)))
+            said = f" ({beside})" if beside else ""
             lines.append(f"  {self.look.paint(f'[{number}]', 'bold')} {plain(way.fix.title)}{plain(said)}")
             lines += [f"      {line}" for line in self._diff(way, now)]
         sys.stderr.write("".join(f"{line}\n" for line in lines))

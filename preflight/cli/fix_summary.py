@@ -15,7 +15,7 @@ _WAYS: dict[State, str] = {
     "needs a choice": "with --interactive",
     "needs --follow": "with --follow",
     "advice only": "by hand, as `preflight check` says",
-    "not proven": "have a fix that cannot be proven",
+    "not proven": "with a fix that cannot be proven",
     "no mechanical fix": "without a fix",
 }
 

@@ -32,7 +32,8 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
         layouts, policy = nearest(workspace, report, job, others), Policy.of(job)
         for i in mine:
-            fixes = [_fix(layout, offered=_is_a_guess(layouts, findings[i], policy)) for layout in layouts]
+            guess = _is_a_guess(layouts, findings[i], policy)
+            fixes = [_fix(layout, offered=guess, fastest=min(found.seconds for found in layouts)) for layout in layouts]
             own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
             every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
             ways = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
@@ -115,10 +116,21 @@ def _is_a_guess(layouts: list[Found], finding: Finding, policy: Policy) -> bool:
     return len(steps) == 2 and steps[0] == steps[1]
 
 
-def _fix(found: Found, *, offered: bool) -> Fix:
+def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:
     """The change in the words of the document."""
     words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
-    return Fix(f"{LAYOUT}{', '.join(words)}", found.edits, Safety.UNSAFE, offered=offered)
+    title, cost = f"{LAYOUT}{', '.join(words)}", _cost(found, fastest)
+    return Fix(title, found.edits, Safety.UNSAFE, offered=offered, cost=cost)
+
+
+def _cost(found: Found, fastest: float) -> str:
+    """What a layout costs beside the others: estimated step time, memory; the search keeps the global batch."""
+    worst = found.memory.worst
+    told = [f"{worst.required / 2**30:.1f} GiB on the fullest stage"] if worst is not None else []
+    if fastest > 0:
+        slower = found.seconds / fastest - 1
+        told.append("the fastest of these" if slower < 0.005 else f"a step {slower:.0%} longer than the fastest of these")
+    return ", ".join([*told, "same global batch"])
 
 
 def _shown(edit: Edit) -> str:

@@ -69,6 +69,8 @@ def fix_dict(fix: Fix, finding: Finding, report: Report | None) -> dict[str, Any
     """A fix by meaning and, where its report is given, as changes of the text, none where it has no place."""
     edits = {"edits": [_edit(edit) for edit in fix.edits]}
     shown = {"title": fix.title, "safety": str(fix.safety), "change": str(fix.change), "offered": fix.offered, **edits}
+    if fix.cost:
+        shown["cost"] = fix.cost
     if report is None:
         return shown
     splices = (splice for part in text_edits(report, finding, fix).values() for splice in part)

@@ -73,7 +73,8 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
 
 def _fix(head: str, fix: Fix, look: Look) -> str:
     how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else _HOW[fix.safety]
-    return f"{look.paint(head, 'green')}: {plain(fix.title)} ({how})"
+    cost = f": {plain(fix.cost)}" if fix.cost else ""
+    return f"{look.paint(head, 'green')}: {plain(fix.title)}{cost} ({how})"
 
 
 def summary(told: Told, look: Look) -> Iterator[str]:

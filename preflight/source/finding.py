@@ -109,6 +109,7 @@ class Fix(NamedTuple):
     """Edits that belong together, all or none.
 
     change: what it does to what was typed; the policy says so. offered: it is written only where somebody chooses it.
+    cost: what it costs beside other ways out, where that is estimated.
     """
 
     title: str
@@ -116,6 +117,7 @@ class Fix(NamedTuple):
     safety: Safety = Safety.UNSAFE
     change: Change = Change.NUMBER
     offered: bool = False
+    cost: str = ""
 
 
 class Related(NamedTuple):
