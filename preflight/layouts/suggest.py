@@ -110,7 +110,7 @@ def _is_a_guess(layouts: list[Found], finding: Finding, policy: Policy) -> bool:
     if not finding.key or not layouts:
         return False
     first = layouts[0].edits
-    if finding.key not in [edit.key for edit in first]:
+    if [edit.key for edit in first] != [finding.key]:
         return True
     steps = [step for layout in layouts[:2] if (step := policy.step(layout.edits, finding.key)) is not None]
     return len(steps) == 2 and steps[0] == steps[1]

@@ -142,6 +142,7 @@ RUN_SETTINGS = (
     Checked(f"{_OPTIMIZER}.gradient_accumulation_shard", SWITCH, _SET_PARALLEL, when=run.parallel),
     Checked(f"{_OPTIMIZER}.parallel_optimizer_threshold", COUNT, _SET_PARALLEL, when=run.parallel),
     Checked(f"{_OPTIMIZER}.optimizer_weight_shard_size", POSITIVE_OR_ALL, _SET_PARALLEL, when=run.parallel),
+    Checked("parallel.optimizer_weight_shard_size", POSITIVE_OR_ALL, _SET_PARALLEL, ">=1.5", when=run.parallel),
     Checked(f"{_OPTIMIZER}.optimizer_level", OPTIMIZER_LEVEL, _SET_PARALLEL, when=run.parallel),
     Checked("parallel.search_mode", SEARCH_MODE, _SET_PARALLEL, when=run.parallel),
     Checked("parallel.strategy_ckpt_config.save_file", FILE, _SET_PARALLEL, ">=1.5", when=run.parallel),
