@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment, split_by_old_runners
+from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment, split_by_old_runners
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import releases_that_take
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
@@ -62,7 +62,8 @@ class MegatronDialect:
         table = options_of(target)
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
+        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
@@ -86,9 +87,10 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open or spelled.open,
+            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, typed),
+            certainty=_certainty(run, document, target, typed),
         )
         files = (document,) if ranks is None else (document, ranks)
         return Reading(files, target, replace(arguments, relayout=relayout(arguments), decides=decides), plan(run, target, writer), cluster)
@@ -104,7 +106,7 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
-    run.derive("entry_is_known", spelled.plain if spelled.yaml else spelled.entry in ENTRIES)
+    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
     known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
     run.effective["device_architecture"] = known
@@ -118,6 +120,11 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
+    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
+    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
 
 
 def release(run: Run, target: Target, asked: Target | None) -> None:
@@ -141,12 +148,16 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
     return found
 
 
-def _certainty(run: Run, document: Document, typed: Mapping[str, str | None]) -> Certainty:
+def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
     stated = run.value("target_is_stated").raw is True
     doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    plain = not stated and run.versions.keys() == {"megatron"}
-    releases = releases_that_take(typed.items()) if plain else ()
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases)
+    releases = () if stated else releases_that_take(target.framework, typed.items())
+    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
+
+
+def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
+    """Which versions of which frameworks take part in a run of a release."""
+    return lambda release: versions(Target(framework, release))
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
