@@ -32,6 +32,7 @@ from preflight.dialects.megatron.targets import (
     updates_in_place,
     versions,
 )
+from preflight.dialects.megatron.training_sizes import decides
 from preflight.dialects.rank_table import listed_devices, rank_table
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.run.arguments import Arguments
@@ -92,7 +93,7 @@ class MegatronDialect:
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
+        return Reading(files, target, replace(arguments, relayout=relayout(arguments), decides=decides), plan(run, target, writer), cluster)
 
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""

@@ -19,6 +19,7 @@ from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
+from preflight.dialects.mindformers.training_sizes import decides
 from preflight.dialects.mindformers.typed import written
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
@@ -67,7 +68,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         certainty=_certainty(loaded.tree, kind, version, request),
         places_of=read_at(version) if read_at(version) != version else "",
     )
-    arguments = replace(arguments, relayout=relayout(arguments))
+    arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
