@@ -32,6 +32,7 @@ class Evidence:
         self.releases: tuple[str, ...] = tuple(data["commits"])
         self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
         self._spans: dict[str, Any] = {**data["holds"]}
+        self._covers: dict[str, list[str]] = data.get("covers", {})
         self._first = min((first for spans in self._spans.values() for first, _ in spans), default=0)
 
     def number(self, version: str) -> int:
@@ -62,6 +63,10 @@ class Evidence:
             return None
         number = max(self.number(version), self._first)
         return any(first <= number <= last for first, last in spans)
+
+    def refuses(self, rule: str, version: str) -> bool:
+        """Whether a release refuses what a rule refuses: by its own checks, or by others that refuse all of that."""
+        return any(self.held(one, version) for one in (rule, *self._covers.get(rule, ())))
 
     def place(self, rule: str, version: str) -> str | None:
         """The file and line of the first of a rule's checks in a release, "path:line"; None where it has none there."""

@@ -49,7 +49,7 @@ def _not_all(finding: Finding, known: Evidence, releases: Sequence[str]) -> Mess
     """Which of the releases say what a finding says, where not all do; None where all do, or nothing is known."""
     if not known.knows(finding.rule):
         return None
-    alike = [release for release in releases if known.held(finding.rule, release)]
+    alike = [release for release in releases if known.refuses(finding.rule, release)]
     if len(alike) == len(releases) or not alike:
         return None
     first, last = alike[0], alike[-1]
