@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from preflight.job import Job
 from preflight.lint import certainty
+from preflight.lint.assumed_arguments import lower_what_options_may_cure, with_open_options
 from preflight.lint.refusing_releases import lower_what_some_releases_take
-from preflight.loaders.document import Document
+from preflight.loaders.document import Document, Launch
 from preflight.run.request import Request, Target
-from preflight.source.finding import Finding
-from preflight.source.record import NamedTuple
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.record import NamedTuple, replace
 
 
 class SecondLook(NamedTuple):
@@ -31,6 +32,10 @@ class SecondLook(NamedTuple):
 
 def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """What was found, with a warning for each error that another number of nodes or another release may not have."""
+    if document.launch is not None and document.launch.lost:
+        found = _lower_where_the_rest_runs(document, document.launch, found, look)
+    if job.arguments.assumed:
+        found = _lower_what_is_assumed(document, found, job, look)
     if job.arguments.certainty.releases:
         found = lower_what_some_releases_take(found, job)
     found = _lower_what_other_nodes_cure(document, found, look)
@@ -42,6 +47,26 @@ def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, 
         everywhere = [] if is_of_an_earlier_release else _found_in_the_oldest_release(document, job, look)
         return certainty.foreign(found, everywhere, job, option)
     return _lower_what_a_neighbour_release_takes(document, found, job, look)
+
+
+def _lower_where_the_rest_runs(document: Document, launch: Launch, found: list[Finding], look: SecondLook) -> list[Finding]:
+    """A launch that bash hands only some of its words to is checked with those, too: where it runs, the loss is a warning."""
+    reached = len(launch.words) - launch.lost
+    left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0))
+    there = look.read(left, look.request) if reached >= 0 else None
+    said = {(f.rule, f.path, f.span.start) for f in found}
+    errors = [f for f in look.check(there) if f.severity is Severity.ERROR] if there is not None else []
+    if there is None or any((f.rule, f.path, f.span.start) not in said for f in errors):
+        return found
+    lowered = (f.kind is Kind.CUT and f.severity is Severity.ERROR for f in found)
+    return [replace(f, severity=Severity.WARNING) if low else f for f, low in zip(found, lowered, strict=True)]
+
+
+def _lower_what_is_assumed(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
+    """A launch to which options may be added is checked as if they were, too, where it has errors."""
+    errors = any(finding.severity is Severity.ERROR for finding in found)
+    there = look.read(with_open_options(document), look.request) if errors and document.launch is not None else None
+    return lower_what_options_may_cure(found, look.check(there), job.arguments.assumed[0].because) if there else found
 
 
 def _lower_what_other_nodes_cure(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:

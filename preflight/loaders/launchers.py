@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
+from preflight.loaders import launcher_values
 from preflight.loaders.counts import Allocation, allocation, count, crowded, over, product, quotient
-from preflight.loaders.document import Count, Launch, Problem, Unknown, Word, word_of
+from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
+from preflight.loaders.entries import PYTHON_NAME, command_name, entry_of, first_value, script_of
 from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
 from preflight.loaders.options import ACCELERATE, COMMANDS, DEEPSPEED, MPIRUN, MSRUN, PYTHON, SLURM, TORCHRUN, Options, is_entry, misspelt, read_options
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 _ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
-_PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
 _WRAPPERS = frozenset(
     "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
-    "docker podman apptainer singularity uv poetry pipenv conda".split()
+    "docker podman apptainer singularity enroot uv poetry pipenv conda".split()
 )
+_ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
+"""Commands that start another one, once or often, here or elsewhere."""
 _RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
 """Variables that a launcher sets for each process that it starts."""
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
@@ -50,25 +53,35 @@ class _Taker:
             if words[0].text and _ASSIGNMENT.match(words[0].text):
                 self._assign(words[0])
                 words = words[1:]
+            elif name in _ELSEWHERE:
+                self.hidden = self.hidden or name
+                words = self._behind(words[1:])
+            elif not name and _runs_launcher(words):
+                break
             elif name in _WRAPPERS or (not name and words[0].text is None and self._skip(words[1:])):
                 self.hidden = self.hidden or ("" if name else words[0].because)
                 words = self._skip(words[1:])
             elif name in ("srun", "mpirun", "mpiexec", "orterun"):
                 words = self._front(name, words)
             else:
-                launch = self._launch(name, words)
-                return Taken(launch, self.problems, (*self.fronts, *filter(None, [self.hidden]))) if launch is not None else None
-        return None
+                break
+        launch = self._launch(command_name(words[0]), words) if words else None
+        return Taken(launch, self.problems, (*self.fronts, *filter(None, [self.hidden]))) if launch is not None else None
 
     def _assign(self, word: Word) -> None:
         name, _, value = (word.text or "").partition("=")
         typed = word.span._replace(start=word.span.end - len(value)) if word.editable else word.span
         self.environment[name] = Word(value, typed, word.uses, editable=word.editable)
 
+    def _behind(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What follows on `--`, else on the options of the command that starts it."""
+        ends = next((at for at, word in enumerate(words) if word.text == "--"), None)
+        return words[ends + 1 :] if ends is not None else self._skip(words)
+
     def _skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """What a wrapper runs: from the first assignment, command or script on."""
         for at, word in enumerate(words):
-            if (word.text and _ASSIGNMENT.match(word.text)) or command_name(word) in COMMANDS or _PYTHON.fullmatch(command_name(word)) or is_entry(word):
+            if (word.text and _ASSIGNMENT.match(word.text)) or command_name(word) in COMMANDS or PYTHON_NAME.fullmatch(command_name(word)) or is_entry(word):
                 return words[at:]
         return ()
 
@@ -101,7 +114,9 @@ class _Taker:
             return readers[name](words)
         if name == "msrun_launcher.sh":
             return self._msrun_launcher(words)
-        if _PYTHON.fullmatch(name) or (words[0].text is None and not is_entry(words[0]) and len(words) > 1 and is_entry(_first_value(words[1:]))):
+        unknown = words[0].text is None and not is_entry(words[0])
+        starts = unknown and len(words) > 1 and is_entry(first_value(words[1:]))
+        if PYTHON_NAME.fullmatch(name) or _runs_launcher(words) or starts:
             return self._python(words)
         if is_entry(words[0]) and name.endswith(".py"):
             return self._made("", (), words, self._tasks() if self.fronts else ())
@@ -112,7 +127,7 @@ class _Taker:
             return None
         nodes, per_node = (*more, None, None)[:2]
         world += tuple(c for c in (self.asked.devices,) if c is not None)
-        entry = _entry(rest[0])
+        entry = entry_of(rest[0])
         return Launch(
             launcher or (self.fronts[-1] if self.fronts else ""), self.before + options, entry, rest[1:], self.environment, world, self.open,
             nodes or self.asked.nodes, per_node or self.asked.per_node, self.asked.device,
@@ -126,7 +141,7 @@ class _Taker:
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
         rest, at = options.rest, words[0].span
         wrong = tuple(misspelt(options.words, TORCHRUN, name))
-        self.problems += wrong
+        self.problems += (*wrong, *launcher_values.of_torchrun(options))
 
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
@@ -141,14 +156,14 @@ class _Taker:
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], MSRUN)
-        self.problems += tuple(misspelt(options.words, MSRUN, "msrun"))
+        self.problems += (*misspelt(options.words, MSRUN, "msrun"), *launcher_values.of_msrun(options))
 
         def said(flag: str) -> Count:
             return count(word, "msrun") if (word := options.word(flag)) is not None else Count(8, None, "msrun's default")
 
         total, local = said("worker-num"), said("local-worker-num")
         total = total._replace(span=total.span or words[0].span)
-        return self._made("msrun", (words[0], *options.words), _script(options.rest), (total,), quotient("msrun", total, local), local)
+        return self._made("msrun", (words[0], *options.words), script_of(options.rest), (total,), quotient("msrun", total, local), local)
 
     def _deepspeed(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], DEEPSPEED)
@@ -200,6 +215,8 @@ class _Taker:
             return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
         if (size := self.environment.get("WORLD_SIZE")) is not None:
             return count(size, "WORLD_SIZE")
+        if (size := self.environment.get("RANK_SIZE")) is not None and "MS_SIMULATION_LEVEL" in self.environment:
+            return count(size, "RANK_SIZE of a simulated run")
         ranked = (w for w in (*self.environment.values(), *rest) if _RANKED.search(w.because))
         if (rank := self.environment.get("RANK") or next(ranked, None)) is not None:
             return Count(Unknown(f"{rank.because or 'RANK'} tells one rank from others"), python.span, "python")
@@ -222,29 +239,9 @@ class _Taker:
             inner = split_command(made.command)
         except CommandError:
             return None
-        return self._made("msrun_launcher.sh", words, _script(tuple(inner)), (made.world,), quotient("msrun_launcher.sh", made.world, made.local), made.local)
+        return self._made("msrun_launcher.sh", words, script_of(tuple(inner)), (made.world,), quotient("msrun_launcher.sh", made.world, made.local), made.local)
 
 
-def command_name(word: Word) -> str:
-    """The file name of a command word, also where its folder is not known; "" when the name itself is not."""
-    last = word.pieces[-1].text if word.text is None and word.pieces else word.text
-    if last is None:
-        return word.because if word.because.startswith("$") and "PYTHON" in word.because.upper() else ""
-    return last.rpartition("/")[2]
-
-
-def _script(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """A command from its script on: a python and its options in front of it are dropped."""
-    return read_options(words[1:], PYTHON).rest if words and _PYTHON.fullmatch(command_name(words[0])) else words
-
-
-def _first_value(words: Sequence[Word]) -> Word:
-    return next((word for word in words if word.text is None or not word.text.startswith("-")), words[0])
-
-
-def _entry(word: Word) -> Word:
-    """The entry's name is needed even where its folder is not known: unknown pieces stand as they are typed."""
-    if word.text is not None or not word.pieces:
-        return word
-    made = word_of(tuple(p if p.text is not None else p._replace(text=p.because, exact=False) for p in word.pieces))
-    return made._replace(because=word.because)
+def _runs_launcher(words: Sequence[Word]) -> bool:
+    """Whether a command that is not known is a python that runs a launcher as a module."""
+    return words[0].text is None and any(a.text == "-m" and b.text in _TORCH for a, b in pairwise(words[1:6]))

@@ -9,8 +9,9 @@ from preflight.loaders import MANIFEST
 from preflight.loaders.bounds import refuse_large
 from preflight.loaders.comments import yaml_comments
 from preflight.loaders.document import MARK, Comment, Count, Document, Launch, Node, Piece, Unknown, Word, walk, word_of
+from preflight.loaders.entries import command_name
 from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
-from preflight.loaders.launchers import command_name, take_apart
+from preflight.loaders.launchers import take_apart
 from preflight.loaders.manifest_bounds import Following
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
 from preflight.loaders.yaml import load_yaml

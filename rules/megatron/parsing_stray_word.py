@@ -20,7 +20,8 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems
 from preflight.source.finding import Kind
 
@@ -28,4 +29,12 @@ from preflight.source.finding import Kind
 @rule(id="stray-word", kind=Kind.OPTIONS, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "stray-word"):
-        yield finding(problem, None, own_options(job))
+        yield finding(problem, _quoting(problem), own_options(job))
+
+
+def _quoting(problem: Problem) -> Fix | None:
+    """The array in quotes, where one of its elements falls apart without."""
+    if problem.fix is None:
+        return None
+    title, span, text = problem.fix
+    return Fix(title, (Edit("splice", problem.keys[:1], text, span),))

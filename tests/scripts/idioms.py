@@ -28,12 +28,23 @@ IDIOMS: dict[str, str] = {
     "nested defaults": 'X=${ONE:-${TWO:-three}}\ntorchrun t.py $X ${Y:-"a b"} "${Z:-q}"\n',
     "substrings and patterns": "P=/a/b/model.tar.gz\ntorchrun t.py ${P##*/} ${P%.gz} ${P%%.*} ${P#*/} ${P:1:3} ${P: -2} ${P/a/A} ${P//\\//:} ${#P} ${P^^}\n",
     "continuation without a blank": "V=3\ntorchrun t.py --a 1\\\n--b 2 --c ${V}\\\n--d\\\n --e\n",
-    "a glued continuation in a comment": "torchrun t.py --a 1 # glued\\\n--b 2\n",
     "arrays": 'A=(\n  --num-layers 32  # layers\n  # a comment\n  --name "a b"\n)\ntorchrun t.py "${A[@]}" ${A[@]} ${A} ${A[1]} ${#A[@]} ${A[-1]}\n',
     "array grows": 'A=(--a 1)\nA+=(--b "2 3")\nA+=(--c)\nA=("${A[@]}" --d)\ntorchrun t.py "${A[@]}" "${A[*]}"\n',
     "empty in quotes": 'f() { torchrun t.py "$1" "${2}" "$3$4"; }\nf a\nL=()\nB="${L[@]}"\ntorchrun u.py "$B" "${B}x"\n',
     "empty array": 'A=()\ntorchrun t.py "${A[@]}" --x\n',
     "array of a string": 'A="--a 1 --b 2"\ntorchrun t.py ${A[@]}\n',
+    "slices of arrays": 'A=(--a 1 --b "2 3" --c)\nL=2\ntorchrun t.py "${A[@]:2}" ${A[@]:1:2} "${A[@]: -1}" "${A[*]:3}" "${A[@]:9}" ${A[@]:L-1:1}\n'
+    'S=hello\ntorchrun u.py "${S[@]:2}" "${A[@]/-/+}"\n',
+    "slices of arguments": 'set -- 8 x.json --a "b c" --d\ntorchrun t.py "${@:3}" ${@:2:1} "${@: -1}" "${*:3:2}"\n'
+    'f() { torchrun --nproc_per_node "$1" t.py "${@:2}"; }\nf 4 --x "y z"\n',
+    "braces": 'torchrun t.py --d /x/{a,b}.c {1..3} {3..1} {08..10} {a..c} x{1,2}{y,z} {1..7..3} {a} {,b} p{q,{r,s}}t "{a,b}" --e={1,2}\nL=(--{a,b} 1)\n'
+    'torchrun u.py "${L[@]}"\nfor i in {1..2}; do torchrun v.py $i; done\n',
+    "names of a function's own": 'N=1\nf() { local N=$1 M; N=$((N+1)); M=3; K=4; torchrun t.py $N $M; }\nf 5\ntorchrun u.py $N $M $K\n',
+    "options of the script": 'TP=2\nwhile getopts "t:x" o; do case $o in t) TP=$OPTARG;; x) X=--x;; *) exit 1;; esac; done\nshift $((OPTIND - 1))\n'
+    'torchrun t.py --tp $TP $X "$@"\n',
+    "words of the script": 'PP=1\nwhile [[ $# -gt 0 ]]; do case $1 in --pp) PP=$2; shift 2;; *) MORE+=("$1"); shift;; esac; done\n'
+    'for a in "$@"; do case $a in q=*) Q=${a#*=};; esac; done\ntorchrun t.py --pp $PP "${MORE[@]}" $EXTRA_ARGS\n',
+    "a default of the script": 'case "$1" in big) L=80;; small) L=8;; *) L=32;; esac\ntorchrun t.py --num-layers $L\n',
     "indices": 'H=(a b c)\ntorchrun t.py ${#H[@]} ${!H[@]}\nfor i in "${!H[@]}"; do torchrun r.py $i ${H[$i]}; done\n',
     "plus equals": 'A="--a 1"\nA+=" --b 2"\nA="$A --c 3"\ntorchrun t.py $A\n',
     "last assignment wins": "A=1\ntorchrun t.py --a $A\nA=2\ntorchrun t.py --a $A\n",

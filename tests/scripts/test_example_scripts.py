@@ -18,4 +18,4 @@ def test_the_sound_script_is_silent() -> None:
 def test_the_faults_are_found_where_they_were_typed() -> None:
     report = preflight.check(EXAMPLES / "train_8b_faults.sh")
     found = {(finding.rule, finding.line) for finding in report.findings}
-    assert found >= {("not-exported", 8), ("device-count", 10), ("bad-choice", 52), ("undefined-group", 61), ("lost-options", 66)}
+    assert found >= {("not-exported", 8), ("device-count", 10), ("bad-choice", 52), ("undefined-group", 61), ("lost-continuation", 66)}

@@ -77,9 +77,24 @@ def test_slurm_variables_come_from_the_job() -> None:
 
 
 def test_what_nobody_knows_opens_the_list() -> None:
-    assert launches('torchrun t.py --a "$@"\n')[0].open
-    assert launches("torchrun t.py --a 1 $EXTRA_ARGS\n")[0].open is False
+    assert launches('torchrun t.py "$@"\n')[0].open
+    assert launches('torchrun t.py --a $(cat more)\n')[0].open is False
+    assert launches('torchrun t.py --a 1 $(cat more)\n')[0].open
     assert launches("X_ARGS=$(cat args)\ntorchrun t.py --a 1 $X_ARGS\n")[0].open
+
+
+@pytest.mark.parametrize("word", ['"$@"', "$@", "$*", '"${@:3}"', "$2", "$EXTRA_ARGS", "${EXTRA_OPTS}", "$MORE", "$BASE_ARGS"])
+def test_what_whoever_starts_it_may_add_is_assumed_to_be_nothing(word: str) -> None:
+    (launch,) = launches(f"BASE_ARGS={word if 'BASE' not in word else '$@'}\ntorchrun t.py --a 1 {word}\n")
+    assert not launch.open and [w.text for w in launch.words] == ["--a", "1"]
+    assert len(launch.assumed) == 1
+
+
+def test_arguments_in_front_of_those_that_nobody_knows_keep_their_places() -> None:
+    script = 'run() { torchrun --nproc_per_node $1 t.py --tp $2 "${@:3}" $#; }\nrun 8 4 --a "$@"\n'
+    (launch,) = launches(script)
+    assert [w.text for w in launch.words] == ["--tp", "4", "--a", None] and world(launch) == [8]
+    assert [w.because for w in launch.assumed] == ["$@"]
 
 
 def test_a_flag_on_one_branch_may_be_there() -> None:

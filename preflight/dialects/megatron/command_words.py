@@ -15,6 +15,9 @@ from preflight.source.text import Span
 WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads"])
 """What a file has that says a whole run: the sizes of the model."""
 
+ELSEWHERE = frozenset(["--use-checkpoint-args", "--yaml-cfg"])
+"""Options with which the sizes are in a checkpoint or in another file."""
+
 MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
 RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
 """What Megatron's own test runner sets where a model_config.yaml does not."""
@@ -30,6 +33,7 @@ class Spelled:
     """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set.
 
     plain: a YAML file of a pretraining run, whose entry script adds no options of its own.
+    given: words in whose place whoever starts the script may add options.
     """
 
     words: tuple[Word, ...]
@@ -40,6 +44,7 @@ class Spelled:
     closed: bool = False
     yaml: bool = False
     plain: bool = True
+    given: tuple[Word, ...] = ()
 
 
 class Inherited(Mapping[str, Value]):
@@ -69,7 +74,8 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
         launch = document.launch
         known.update({name: Value(word.value, Origin.UNKNOWN if word.text is None else Origin.WRITTEN) for name, word in launch.environment.items()})
         entry = (launch.entry.text or "").rpartition("/")[2]
-        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, document.kind == "command")
+        closed = document.kind == "command"
+        return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, closed, given=launch.assumed)
     assert document.tree is not None
     for name, text in RUNNER_ENVIRONMENT.items():
         known.setdefault(name, Value(text))
@@ -100,6 +106,12 @@ def _partial(document: Document, words: Iterable[Word]) -> bool:
     """Whether a file is one of several that a test puts together: it is not named as a whole one is, and lacks what every run needs."""
     name = document.source.path.name if document.source.path is not None else ""
     return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
+
+
+def has_sizes(words: Iterable[Word]) -> bool:
+    """Whether a command says the sizes of the model, or where they are: one that does not gets them with what is added."""
+    texts = {(word.text or "").partition("=")[0].replace("--encoder-num", "--num") for word in words}
+    return texts >= WHOLE or not texts.isdisjoint(ELSEWHERE)
 
 
 def _live(node: Node | None) -> list[Entry]:

@@ -108,13 +108,17 @@ def vocabulary(run: Run) -> None:
     run.derive("padded_vocab_size", -(-size // multiple) * multiple, f"{size} in multiples of {multiple}", of=of)
 
 
-@derives("seq_length", "encoder_seq_length")
+@derives("encoder_seq_length")
+def encoder_sequence(run: Run) -> None:
+    """--seq-length is that of the encoder, too."""
+    if run.seq_length is not None and run.encoder_seq_length is None:
+        run.derive("encoder_seq_length", run.seq_length, of="seq_length")
+
+
+@derives("seq_length")
 def sequence(run: Run) -> None:
     """--encoder-seq-length is another name for --seq-length."""
-    if run.seq_length is not None:
-        if run.encoder_seq_length is None:
-            run.derive("encoder_seq_length", run.seq_length, of="seq_length")
-    elif run.encoder_seq_length is not None:
+    if run.seq_length is None and run.encoder_seq_length is not None:
         run.derive("seq_length", run.encoder_seq_length, of="encoder_seq_length")
 
 
@@ -138,4 +142,4 @@ def activation(run: Run) -> None:
     run.derive("gated_linear_unit", gated, of=of)
 
 
-STEPS = (ffn, kv_channels, query_groups, experts, expert_ffn, expert_layers, vocabulary, sequence, activation)
+STEPS = (ffn, kv_channels, query_groups, experts, expert_ffn, expert_layers, vocabulary, encoder_sequence, sequence, activation)

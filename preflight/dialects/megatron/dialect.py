@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment, split_by_old_runners
+from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment, split_by_old_runners
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
@@ -61,7 +61,8 @@ class MegatronDialect:
         table = options_of(target)
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
+        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
@@ -85,9 +86,10 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open or spelled.open,
+            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, typed),
+            certainty=_certainty(run, document, target, typed),
         )
         files = (document,) if ranks is None else (document, ranks)
         return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
@@ -145,12 +147,16 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
     return found
 
 
-def _certainty(run: Run, document: Document, typed: Mapping[str, str | None]) -> Certainty:
+def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
     stated = run.value("target_is_stated").raw is True
     doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    plain = not stated and run.versions.keys() == {"megatron"}
-    releases = releases_that_take(typed.items()) if plain else ()
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases)
+    releases = () if stated else releases_that_take(target.framework, typed.items())
+    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
+
+
+def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
+    """Which versions of which frameworks take part in a run of a release."""
+    return lambda release: versions(Target(framework, release))
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:

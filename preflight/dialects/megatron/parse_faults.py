@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
-from preflight.dialects.megatron.option_table import ASKED, MEGATRON, UNASKED, Flag, Table, releases_with, table
+from preflight.dialects.megatron.option_table import RELEASES, Flag, Table, releases_with
 from preflight.dialects.megatron.retired_options import choice_before, option_before
 from preflight.loaders.document import Problem, Word
 from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
 from preflight.source.text import Span
 
@@ -56,6 +57,7 @@ MODELOPT = "--export-"
 
 _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
+_WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
 CLOSE = 0.93
 """From here on a name is a slip of another one; below it may be an option of another release."""
 
@@ -101,22 +103,18 @@ def of_another_script(options: Table, problem: Problem) -> bool:
 
 
 def _elsewhere(options: Table, text: str) -> list[str]:
-    """Where an option exists: the other releases of Megatron-LM, the next release of the framework itself, and any other."""
-    own = [known for known in (*UNASKED, *ASKED) if known[0] == options.framework != "megatron"]
-    newer = own[: own.index((options.framework, options.version))] if own else []
-    first = [known for known in reversed(newer) if text in table(*known).options][:1]
-    others = [known for known in UNASKED if known not in newer and known[0] != "megatron" and text in table(*known).options]
-    return [*_spans(releases_with(text)), *(table(*known).label for known in (*first, *others))]
+    """Where an option exists: the releases of each framework that have it."""
+    return [said for framework in RELEASES for said in _spans(framework, releases_with(framework, text))]
 
 
-def _spans(releases: tuple[str, ...]) -> list[str]:
-    """Releases of Megatron-LM as people say them: from one on, or from one to another."""
+def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
+    """Releases of a framework as people say them: from one on, or from one to another."""
     if not releases:
         return []
     first, last = releases[0], releases[-1]
-    if last == MEGATRON[0]:
-        return [f"megatron {first} and later"] if first != last else [f"megatron {first}"]
-    return [f"megatron {first} to {last}" if first != last else f"megatron {first}"]
+    if last == RELEASES[framework][0]:
+        return [f"{framework} {first} and later"] if first != last else [f"{framework} {first}"]
+    return [f"{framework} {first} to {last}" if first != last else f"{framework} {first}"]
 
 
 def _close(typed: str, near: str) -> bool:
@@ -208,6 +206,24 @@ def unwanted_value(name: Word, value: Word) -> Problem:
     """A switch with "=value"."""
     message = Message("{option} is a switch and takes no value, not even {value!r}", option=name.text, value=value.text)
     return Problem(STRAY_WORD, message, name.span, name.uses)
+
+
+def split_element(option: Word | None, previous: Word, word: Word) -> Problem | None:
+    """A quoted element of an array that falls apart where the array is expanded without quotes."""
+    use = word.uses[-1] if word.uses else None
+    source, start = previous.span.source, previous.span.start
+    if use is None or previous.uses != word.uses or not _WHOLE_ARRAY.fullmatch(use.text) or word.span.source is not source:
+        return None
+    quote = source.text[start - 1 : start]
+    end = source.text.find(quote, word.span.end) if quote in ("'", '"') and quote else -1
+    text = source.text[start:end] if end >= 0 else ""
+    if not 0 < word.span.start - previous.span.end < len(text) or "\n" in text or use.source.text[use.start - 1 : use.start] == '"':
+        return None
+    template = "{text!r} of {option} falls into {count} words, because {array} stands without quotes"
+    given = option.text if option is not None else ""
+    message = Message(template, text=text, option=given, count=len(text.split()), array=use.text)
+    fix = (f'write "{use.text}"', use, f'"{use.text}"')
+    return Problem(STRAY_WORD, message, previous.span._replace(end=end), (use,), fix, (given,) if given else ())
 
 
 def stray_word(word: Word, previous: Word | None) -> Problem:

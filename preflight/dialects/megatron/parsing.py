@@ -14,7 +14,7 @@ from typing import Any
 
 from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.option_table import Flag, Table
-from preflight.dialects.megatron.parse_faults import bad_value, missing_value, stray_word, unknown_flag, unwanted_value
+from preflight.dialects.megatron.parse_faults import bad_value, missing_value, split_element, stray_word, unknown_flag, unwanted_value
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
@@ -27,7 +27,10 @@ _NEGATIVE = lazy_pattern(r"-\d+$|-\d*\.\d+$")
 
 
 class Parsed:
-    """The outcome: what was typed by destination, faults in order, whether unknown words may add options."""
+    """The outcome: what was typed by destination, faults in order, whether unknown words may add options.
+
+    assumed: words that are assumed to add none.
+    """
 
     def __init__(self) -> None:
         self.written: dict[str, Value] = {}
@@ -35,22 +38,43 @@ class Parsed:
         self.faults: list[Problem] = []
         self.suspect: set[str] = set()
         self.open = False
+        self.assumed: list[Word] = []
 
 
 Put = Callable[[str, object], tuple[Edit, ...]]
 
 
-def parse(words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int, out: Parsed, put: Put) -> None:
+def parse(
+    words: Sequence[Word],
+    table: Table,
+    key: Callable[[str], Key],
+    run: int,
+    out: Parsed,
+    put: Put,
+    given: Sequence[Word] = (),
+) -> None:
     """Read words as the parser of a framework does, into `out`.
 
     key: makes the key of a setting from the option as typed. put: makes the edits that write a destination.
+    given: words that add nothing, unless whoever starts the script says so.
     """
-    _Parser(words, table, key, run, out, put).parse()
+    out.assumed += [word for word in given if word not in words]
+    _Parser(words, table, key, run, out, put, given).parse()
 
 
 class _Parser:
-    def __init__(self, words: Sequence[Word], table: Table, key: Callable[[str], Key], run: int, out: Parsed, put: Put) -> None:
+    def __init__(
+        self,
+        words: Sequence[Word],
+        table: Table,
+        key: Callable[[str], Key],
+        run: int,
+        out: Parsed,
+        put: Put,
+        given: Sequence[Word],
+    ) -> None:
         self.words, self.table, self.key, self.run, self.out, self.put = words, table, key, run, out, put
+        self.given = given
         self.at = 0
         self.only_values = False
         self.noted = Counter[Callable[..., Problem]]()
@@ -78,6 +102,9 @@ class _Parser:
 
     def option(self, word: Word) -> None:
         name, inline = (word, None) if word.text in self.table.options else word.parts
+        if name.text is None and word in self.given:
+            self.out.assumed.append(word)
+            return
         if name.text is None:
             self.out.open = True
             return
@@ -107,6 +134,7 @@ class _Parser:
     def skip_values(self) -> None:
         """The values of an option that is not known are one fault with it."""
         while self.at < len(self.words) and ((text := self.words[self.at].text) is None or self.is_value(text)):
+            self.out.assumed += [self.words[self.at]] if self.words[self.at] in self.given else []
             self.at += 1
 
     def switch(self, flag: Flag, name: Word, inline: Word | None) -> None:
@@ -156,6 +184,11 @@ class _Parser:
         previous = self.words[self.at - 2] if self.at > 1 else None
         option = self.options_before[self.at - 1]
         apart = option is not None and option.uses != word.uses
+        if previous is not None and (fault := split_element(option, previous, word)) is not None:
+            self.fault(word, _as_it_is, fault)
+            while self.at < len(self.words) and self.words[self.at].span.end <= fault.span.end and self.words[self.at].uses == word.uses:
+                self.at += 1
+            return
         if previous is not None and _same_placeholder(previous, word) and (apart or (_is_prose(previous) and _is_prose(word))):
             self.blank(previous)
             return

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from preflight.loaders.document import MARK, Document
+from preflight.loaders.bounds import MAX_PADDED
+from preflight.loaders.document import MARK, Document, Problem
 from preflight.loaders.shell.alternatives import distinct
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.comments import comments
-from preflight.loaders.shell.faults import faults
+from preflight.loaders.shell.faults import LOST, faults
 from preflight.loaders.shell.launch_faults import launch_faults
+from preflight.loaders.shell.launches import Found
 from preflight.loaders.shell.quotes import refuse_unclosed
 from preflight.loaders.shell.syntax import parse
 from preflight.loaders.slurm import sbatch, variables
-from preflight.source.text import Source
+from preflight.source.text import Source, Span
 
 __all__ = ["Spent", "load_script"]
 
@@ -34,7 +36,7 @@ def load_script(
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
     """
-    tree = parse(source)
+    tree = parse(source, MAX_PADDED)
     refuse_unclosed(tree)
     asked, _ = sbatch(source)
     commands = Commands(source, environment, asked, variables(asked))
@@ -42,9 +44,8 @@ def load_script(
     commands.run(tree)
     if spent is not None:
         spent.work = commands.expander.work
-    commands.found = [commands.outside(found) for found in commands.found]
-    if commands.state.several:
-        commands.found = distinct(commands.found, lambda found: found.taken.launch)
+    noted = [commands.outside(found) for found in commands.found]
+    commands.found[:] = distinct(noted, lambda found: found.taken.launch) if commands.state.several else noted
     said = tuple(comments(tree)) if MARK in source.text else ()
     problems = tuple(faults(tree, commands))
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)
@@ -52,6 +53,17 @@ def load_script(
     if not found:
         return (Document(source, "script", comments=said, problems=problems, also=also, looked=looked),)
     return tuple(
-        Document(source, "script", None, f.taken.launch, said, (*f.taken.problems, *launch_faults(f, commands), *problems), run, len(found), also, looked)
+        Document(source, "script", None, f.taken.launch, said, _problems(f, commands, problems), run, len(found), also, looked)
         for run, f in enumerate(found)
     )
+
+
+def _problems(found: Found, commands: Commands, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """What was noticed of a launch, and of the script but for the lines that other launches lost."""
+    elsewhere = [other.statement for other in commands.found if other is not found]
+    own = (p for p in problems if p.kind != LOST or not any(_holds(statement, p.span) for statement in elsewhere))
+    return (*found.taken.problems, *launch_faults(found, commands), *own)
+
+
+def _holds(statement: Span, span: Span) -> bool:
+    return statement.source is span.source and statement.start <= span.start < statement.end

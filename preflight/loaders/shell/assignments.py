@@ -6,6 +6,7 @@ import re
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.alternatives import in_each
+from preflight.loaders.shell.braces import words_at
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.expansion_forms import BARE, EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import Variable, bounded
@@ -65,7 +66,7 @@ def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...
             nodes = [c for c in child.named_children if (c.type in EXPANSIONS or c.type in QUOTES) and c.start_byte >= place.start]
             items.append(merged(joined(expander.mixed(tree, place, nodes, BARE, True), place)))
             continue
-        for field in fields(expander.bits(tree, child)):
+        for field in words_at(expander, tree, child):
             items.append(tuple(field.pieces) if not field.loose else tuple(p._replace(exact=False) for p in field.pieces))
     return tuple(items), tuple(keys)
 
@@ -79,6 +80,8 @@ def forget(expander: Expander, tree: Tree, node: Node) -> None:
 def declare(expander: Expander, tree: Tree, node: Node) -> None:
     """export, declare, local, readonly with their assignments."""
     keyword = tree.text(node.children[0])
+    if keyword in ("local", "declare", "typeset") and expander.locals:
+        _shadow(expander, tree, node)
     exported = keyword == "export" or any(c.type == "word" and re.match(r"-\w*x", tree.text(c)) for c in node.named_children)
     for child in node.named_children:
         if child.type == "variable_assignment":
@@ -90,6 +93,15 @@ def declare(expander: Expander, tree: Tree, node: Node) -> None:
         elif child.type in ("concatenation", "string", "simple_expansion", "expansion"):
             for field in fields(expander.bits(tree, child)):
                 _export(expander, field, exported)
+
+
+def _shadow(expander: Expander, tree: Tree, node: Node) -> None:
+    """Names of a function's own: when it ends they are again what they were."""
+    for child in node.named_children:
+        named = child.child_by_field_name("name") if child.type == "variable_assignment" else child
+        if named is not None and named.type == "variable_name":
+            name = tree.text(named)
+            expander.locals[-1].setdefault(name, expander.state.get(name))
 
 
 def _export(expander: Expander, field: Field, exported: bool) -> None:

@@ -6,6 +6,9 @@ from preflight.loaders.shell import conditions
 from preflight.loaders.shell.parameters import glob
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.walker_interface import Follows
+from preflight.source.pattern import lazy_pattern
+
+_ARGUMENT = lazy_pattern(r'"?\$(?:[1-9]|\{[1-9]\})"?')
 
 
 def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
@@ -36,6 +39,7 @@ def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
     subject = node.child_by_field_name("value")
     text = follower.expander.text(tree, subject) if subject is not None else None
     possible: list[list[Node]] = []
+    by_default = False
     for item in (child for child in node.named_children if child.type == "case_item"):
         patterns = item.children_by_field_name("value")
         values = {child.id for child in patterns}
@@ -43,6 +47,7 @@ def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
         matched = [_matches(follower, tree, text, pattern) for pattern in patterns]
         if any(m is True for m in matched):
             possible.append(body)
+            by_default = text is None
             break
         if any(m is None for m in matched):
             possible.append(body)
@@ -51,7 +56,9 @@ def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
     if len(possible) == 1:
         follower.block(tree, possible[0])
     else:
-        follower.either(tree, possible, f"case {tree.text(subject)}" if subject is not None else "case")
+        because = f"case {tree.text(subject)}" if subject is not None else "case"
+        default = possible[-1] if subject is not None and by_default and _ARGUMENT.fullmatch(tree.text(subject)) else None
+        follower.either(tree, possible, because, default=default)
 
 
 def _matches(follower: Follows, tree: Tree, text: str | None, pattern: Node) -> bool | None:

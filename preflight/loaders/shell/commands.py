@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from preflight.loaders.counts import Allocation
-from preflight.loaders.document import Piece, Unknown, Word
-from preflight.loaders.launchers import Taken, take_apart
+from preflight.loaders.counts import Allocation, allocation, over
+from preflight.loaders.document import Piece, Word
+from preflight.loaders.launchers import Taken
+from preflight.loaders.options import SLURM, read_options
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Exhausted, Expander
 from preflight.loaders.shell.files import Files
 from preflight.loaders.shell.heredocs import heredoc, read
+from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
 from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested, string_at
 from preflight.loaders.shell.positional import set_options, shift
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
-from preflight.loaders.shell.uncertain_words import Settled, settle
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, word
 from preflight.loaders.slurm import sbatch, variables
-from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source, Span
 
-MAX_LAUNCHES, MAX_CALLS = 64, 12
+MAX_CALLS = 12
 _QUIET = frozenset("echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk touch tail head kill wait".split())
 _SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
-
-
-class Found(NamedTuple):
-    """A launch in a script: taken apart, its statement, and what was noticed while its words were settled."""
-
-    taken: Taken
-    statement: Span
-    settled: Settled
 
 
 class Commands:
@@ -47,12 +39,16 @@ class Commands:
         self.expander = Expander(State(), self._unset, self._substituted)
         self.state = self.expander.state
         self.follower = Follower(self.expander, self)
-        self.found: list[Found] = []
-        self.broken: list[Span] = []
+        self.launches = Launches(self.state, frozenset([*environment, UNKNOWN]))
         self.prefix: tuple[Word, ...] = ()
         self.texts = Texts()
         self.calls = 0
         self.nounset = False
+
+    @property
+    def found(self) -> list[Found]:
+        """The launches."""
+        return self.launches.found
 
     def run(self, tree: Tree) -> None:
         """Follow a script from its start."""
@@ -87,9 +83,6 @@ class Commands:
             return
         if plain in _QUIET:
             return
-        if plain.startswith("-") and not before:
-            self.broken.append(tree.span(node))
-            return
         if plain in _READS:
             read(self.expander, tree, node, document)
             return
@@ -100,8 +93,14 @@ class Commands:
                     for child in before:
                         assign(self.expander, tree, child, exported=True)
                 own = dict(self.state.undo(changes))
-            if words:
+            if words and (before or not self._goes_on(tree, node, words)):
                 self._execute(tree, node, words, own)
+
+    def _goes_on(self, tree: Tree, node: Node, words: list[Field]) -> bool:
+        """Whether a command is only the rest of the one above it."""
+        if self.follower.dry:
+            return False
+        return self.launches.continues(tree.span(node), words, Front(self.prefix, self.asked), self._follow_script)
 
     def _execute(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
         name = text_of(words[0].pieces) or ""
@@ -117,6 +116,8 @@ class Commands:
             self._source(words[1:])
         elif name == "eval":
             self._nested(nested(words[1:]), apart=False)
+        elif name == "sbatch":
+            self._submit(tree, node, words, own)
         elif (at := string_at(words)) is not None:
             self._nested(nested(words[at[1] : at[1] + 1]), apart=True, prefix=words[: at[0]])
         elif name in ("let", "unset", "alias", "trap", "exec") and len(words) == 1:
@@ -124,32 +125,24 @@ class Commands:
         else:
             self._launch(tree, node, words, own)
 
-    def _launch(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
-        if len(self.found) >= MAX_LAUNCHES or self.follower.dry:
-            return
-        place = tree.span(node)
-        settled = settle(words, place, self.state.ever | {*self.environment, UNKNOWN}, self.state.late, self.state.foreign)
-        environment = {name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported}
-        environment |= {name: word(Field(list(v.scalar)), v.place) for name, v in own.items() if v is not None}
-        taken = take_apart((*self.prefix, *settled.words), environment, self.asked, settled.open)
-        if taken is None:
-            return
-        launch, loose = taken.launch, frozenset(settled.loose)
-        kept = tuple(w for w in launch.words if w not in loose)
-        groups = {f"${name}" for name, _ in settled.groups}
-        opened = any(w in loose and w.because not in groups for w in launch.words) or (bool(groups) and self._given(kept))
-        world = launch.world
-        if self.state.foreign and launch.launcher == "python":
-            world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
-        taken = taken._replace(launch=launch._replace(words=kept, open=opened, world=world))
-        if launch.launcher == "bash" and self._follow_script(taken, [w for w in launch.words if w.because not in groups]):
-            return
-        self.found.append(Found(taken, place, settled))
+    def _submit(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
+        """`sbatch --wrap "…"` and `sbatch run.sh`: a job of its own; what the command asks for counts before what the script asks for."""
+        options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
+        wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
+        inner = self.files.open(options.rest[0].text) if options.rest else None
+        outer, given = self.asked, self.given
+        self.asked = over(allocation(options, "sbatch"), sbatch(inner)[0] if inner is not None else Allocation())
+        self.given = {**given, **variables(self.asked)}
+        if wrap is not None:
+            self._nested(nested([Field(list(_value(wrap)))]), apart=True)
+        elif rest:
+            shell = Field([Piece("bash", words[0].pieces[0].span, exact=False)])
+            self._launch(tree, node, [shell, *rest], own)
+        self.asked, self.given = outer, given
 
-    def _given(self, words: Sequence[Word]) -> bool:
-        """Whether every option of a launch comes from variables of the environment: the script has none of its own."""
-        options = any((w.text or "").startswith("--") for w in words)
-        return not options and not any(v.holds_options for v in self.state.variables.values())
+    def _launch(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
+        if not self.follower.dry:
+            self.launches.note(Met(tree.span(node), words, own), Front(self.prefix, self.asked), self._follow_script)
 
     def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
         """`bash other.sh args`: its launches, where the file lies beside this one. A word that is not known is taken for one parameter."""
@@ -167,14 +160,14 @@ class Commands:
             there = other.state.variables.get(name)
             if there is None or word(Field(list(there.scalar)), there.place) != given:
                 other.state.put(name, Variable((_value(given),), False, given.span, exported=True))
-        several = any(w.because in ("$@", "$*") or w.because.endswith((UNREAD, PILED)) for w in words)
+        several = any(w.because.endswith((UNREAD, PILED)) for w in words)
         other.expander.arguments = None if several else [_value(w) for w in words]
         other.expander.work = self.expander.work
         other.run(self._parsed(inner))
         self.expander.work = other.expander.work
         self.follower.exhausted = self.follower.exhausted or other.follower.exhausted
-        self.found += other.found[: MAX_LAUNCHES - count]
-        self.broken += other.broken
+        self.found.extend(other.found[: MAX_LAUNCHES - count])
+        self.launches.broken += other.launches.broken
         return True
 
     def _source(self, words: list[Field]) -> None:
@@ -203,10 +196,11 @@ class Commands:
             return
         outer, self.calls = self.expander.arguments, self.calls + 1
         self.expander.arguments = [tuple(field.pieces) for field in words]
-        if any(piece.because in ("$@", "$*") for field in words for piece in field.pieces):
-            self.expander.arguments = None
+        self.expander.locals.append({})
         self.follower.statement(tree, body)
         self.follower.stop.reached("return")
+        for name, before in self.expander.locals.pop().items():
+            self.state.put(name, before)
         self.expander.arguments, self.calls = outer, self.calls - 1
 
     def _nested(self, text: Nested | None, apart: bool, prefix: list[Field] | None = None) -> None:

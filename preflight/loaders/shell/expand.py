@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from preflight.loaders.document import Piece
-from preflight.loaders.shell.arithmetic import NotKnown, evaluate
 from preflight.loaders.shell.expansion_forms import (
     BARE,
     DOUBLE,
@@ -16,7 +15,9 @@ from preflight.loaders.shell.expansion_forms import (
     QUOTES,
     Form,
     ansi,
+    any_number,
     elements,
+    indices,
     is_list,
     listed,
     literal,
@@ -26,9 +27,10 @@ from preflight.loaders.shell.expansion_forms import (
     shown,
     unknown,
 )
-from preflight.loaders.shell.numbers import arithmetic, number
+from preflight.loaders.shell.numbers import arithmetic
 from preflight.loaders.shell.parameters import substring, transform
-from preflight.loaders.shell.state import State, Variable
+from preflight.loaders.shell.slices import elements_of, is_array, subscript
+from preflight.loaders.shell.state import Changes, State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
 from preflight.source.text import Span
@@ -48,8 +50,8 @@ class Expander:
     def __init__(self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]) -> None:
         self.state, self.unset, self.substitute = state, unset, substitute
         self.arguments: list[Value] | None = None
-        self.depth = 0
-        self.work = 0
+        self.locals: list[Changes] = []
+        self.depth = self.work = 0
 
     def bits(self, tree: Tree, node: Node, quoted: bool = False) -> Bits:
         """The expansion of a node of any kind that can be a word or part of one."""
@@ -133,23 +135,40 @@ class Expander:
         form = read_form(span.text)
         if form is None:
             return [unknown(span, shown(span), quoted)]
+        if form.prefix == "!" and form.whole:
+            return indices(self.state.get(form.name), form, span, quoted)
         if form.prefix:
-            return self._keys(form, span, quoted) if form.prefix == "!" and form.whole else [self._prefixed(form, span, quoted)]
+            return [self._prefixed(form, span, quoted)]
         if form.operator and form.operator.lstrip(":") in ("-", "=", "+", "?"):
             return self._conditional(tree, node, form, span, quoted)
+        if form.operator == ":" and form.whole and is_array(self.state, form):
+            return self._slice(tree, node, form, span, quoted)
         found = self.lookup(form, span)
+        if form.operator and form.whole == "@" and text_of(found[0] if found else ()) is None and form.name == "@":
+            return listed(found, span, quoted, form.whole)
         if form.operator:
-            return [Bit(self._transformed(tree, node, form, span, value), not quoted) for value in found]
+            found = [(self._transformed(tree, node, form, span, value),) for value in found]
         return listed(found, span, quoted, form.whole)
+
+    def _slice(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
+        """${A[@]:offset:length} and ${@:offset:length}: some of the elements."""
+        values = self.lookup(form, span)
+        if form.name in ("@", "*"):
+            if self.arguments is None:
+                return listed(values, span, quoted, form.whole)
+            values = [(Piece("bash", span, exact=False),), *values]
+        operand = text_of(joined(self._operand(tree, node, form, span, True), span))
+        chosen = elements_of(self, values, operand, span) if operand is not None else None
+        return listed(chosen, span, quoted, form.whole) if chosen is not None else [unknown(span, shown(span), quoted)]
 
     def lookup(self, form: Form, span: Span) -> list[Value]:
         """The values of a parameter: several for arrays and "$@", none for empty ones; unknown ones for what is not set."""
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
-        if name.isdecimal() and name != "0" and self.arguments is not None:
+        if name.isdecimal() and name != "0" and self.arguments is not None and not any_number(self.arguments[: int(name[:6])]):
             return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
-        if name == "#" and self.arguments is not None:
+        if name == "#" and self.arguments is not None and not any_number(self.arguments):
             return [(Piece(str(len(self.arguments)), span, exact=False),)]
         if not (name[:1].isalpha() or name[:1] == "_"):
             return [(Piece(None, span, exact=False, because=f"${name}"),)]
@@ -158,20 +177,9 @@ class Expander:
             self.state.miss(name)
             return [self.unset(name, span)]
         if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
-            form = form._replace(subscript=self._subscript(variable, form.subscript, span))
+            form = form._replace(subscript=subscript(self, variable, form.subscript, span))
         self.spend(sum(1 + len(piece.text or "") // 10 for value in variable.items for piece in value))
         return elements(variable, form, span)
-
-    def _subscript(self, variable: Variable, text: str, span: Span) -> str:
-        """A[$i], A[i+1], and the names of an associative array."""
-        if variable.keys:
-            name = text.lstrip("$").strip("{}")
-            other = self.state.get(name) if text.startswith("$") else None
-            return (text_of(other.scalar) or text) if other is not None else text
-        try:
-            return str(evaluate(text, lambda name: number(self, name, span)))
-        except NotKnown:
-            return text
 
     def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         """${X:-d} and kin. What is not set in the script is taken as not set."""
@@ -210,14 +218,6 @@ class Expander:
         if strings:
             place = Span(place.source, place.start + 1, place.end - 1)
         return self.mixed(tree, place, nodes, DOUBLE if quoted else BARE, quoted, loose=not quoted)
-
-    def _keys(self, form: Form, span: Span, quoted: bool) -> Bits:
-        """${!A[@]}: the indices of an array."""
-        variable = self.state.get(form.name)
-        if variable is None:
-            return [unknown(span, f"${form.name}", quoted)]
-        keys = variable.keys or tuple(map(str, range(len(variable.items))))
-        return listed([(Piece(key, span, exact=False),) for key in keys], span, quoted, form.whole)
 
     def _prefixed(self, form: Form, span: Span, quoted: bool) -> Bit:
         """${#X} and ${!X}."""

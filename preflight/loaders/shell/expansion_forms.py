@@ -18,6 +18,7 @@ DOUBLE = lazy_pattern(r'\\\r?\n|\\([$`"\\])')
 BARE = lazy_pattern(r"\\\r?\n|\\(.)", re.DOTALL)
 HERE = lazy_pattern(r"\\\r?\n|\\([$`\\])")
 _PARAMETER = lazy_pattern(r"(!?#?|#!)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[(?:[^\]]*)\])?(:?[-=+?]|%%?|##?|//|/#|/%|/|:|\^\^?|,,?|@)?", re.DOTALL)
+_SLICED = lazy_pattern(r"\$\{(?:@|\w+\[@\]):[^-=+?].*\}", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v", "?": "?"}
 
 
@@ -65,6 +66,14 @@ def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
     return [tuple(piece._replace(uses=(*piece.uses, span)) for piece in value) for value in chosen]
 
 
+def indices(variable: Variable | None, form: Form, span: Span, quoted: bool) -> Bits:
+    """${!A[@]}: the indices of an array."""
+    if variable is None:
+        return [unknown(span, f"${form.name}", quoted)]
+    keys = variable.keys or tuple(map(str, range(len(variable.items))))
+    return listed([(Piece(key, span, exact=False),) for key in keys], span, quoted, form.whole)
+
+
 def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bits:
     """Values as bits: each a word of its own for "${A[@]}", one word with blanks between for "${A[*]}", else cut at blanks."""
     if quoted and whole == "@" and len(values) == 1 and len(values[0]) == 1 and values[0][0].text is None:
@@ -73,13 +82,21 @@ def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bit
     for index, value in enumerate(values):
         if index:
             found.append(Bit(Piece(" ", span, exact=False)) if quoted and whole == "*" else BREAK)
+        if quoted and whole == "@" and any_number([value]):
+            found.append(Bit(value[0], True))
+            continue
         found += [Bit(piece, not quoted) for piece in value] or ([Bit(Piece("", span, exact=False))] if quoted and whole == "@" else [])
     return found
 
 
+def any_number(values: Sequence[Value]) -> bool:
+    """Whether one of these stands for any number of words: the arguments of a script that nobody knows."""
+    return any(len(value) == 1 and value[0].because in ("$@", "$*") for value in values)
+
+
 def is_list(text: str) -> bool:
     """Whether an expansion in quotes can be no word at all."""
-    return text == "$@" or text.endswith(("[@]}", "${@}"))
+    return text == "$@" or text.endswith(("[@]}", "${@}")) or _SLICED.fullmatch(text) is not None
 
 
 def perhaps(bit: Bit | Break) -> Bit | Break:

@@ -9,18 +9,35 @@ from itertools import islice
 
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.continuations import chains
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Tree, ancestors
 from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Source, Span
 
-_TRAILING = lazy_pattern(r"\\([ \t]+)(?=\r?\n)")
+_TRAILING = lazy_pattern(r"\\([ \t]+)(#[^\n]*)?(?=\r?\n)")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
+LOST = "lost-continuation"
 MOST_BROKEN = 200
+MOST_LINES = 10
+"""Further lines without a continuation that a finding shows."""
 _BELOW = 10_000
 """Characters of a command that goes on below a broken line."""
+_CRLF = lazy_pattern(r"^(?![ \t]*(?:#|echo\b|\r?$))[^\n]*\r\n", re.MULTILINE)
+"""A line on which a carriage return matters."""
+_CRLF_STRICT = lazy_pattern(r"^(?![ \t]*(?:#|echo\b))[^\n]*\r\n", re.MULTILINE)
+"""The same under `set -e`: an empty line is a command that is not found."""
+_STOPS = lazy_pattern(r"^[ \t]*set[ \t]+-[a-z]*e", re.MULTILINE)
+_PIPE = lazy_pattern(r"^[ \t]*(\|\|?|&&)(?=[ \t]|$)", re.MULTILINE)
+_INDENT = lazy_pattern(r"\n[ \t]+")
+_BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
+_COMMENTED = "the blank and the comment after this backslash end the command, and what follows is not part of it"
+_COMMENT_ENDS = "this comment ends the command above it, so {word} and what follows do not reach the launch"
+_NOT_REACHED = "no backslash continues the line above, so {word} and what follows do not reach the launch"
+_BASH_STOPS = "no backslash continues the line above, so bash stops at {word}"
+_BEGINS = "{flag} begins a command of its own here, because nothing continues the line above"
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
@@ -29,10 +46,12 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     yield from _carriage_returns(tree)
     trailing = list(_trailing_blanks(tree))
     yield from trailing
+    yield from _lost_pipes(tree, trailing)
     ends = {tree.source.position(problem.span.start).line for problem in trailing}
-    for span in map(commands.texts.span, commands.broken[:MOST_BROKEN]):
+    for first, *more in chains(commands.launches.broken)[:MOST_BROKEN]:
+        span = commands.texts.span(first.place)
         if span.source is tree.source and span.line - 1 not in ends:
-            yield _lost(tree, span)
+            yield _lost(tree, span, first.joined, tuple(commands.texts.span(one.place) for one in more))
     if commands.found:
         yield from _unused(tree, commands)
         yield from _not_exported(tree, commands)
@@ -43,8 +62,12 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 
 def _carriage_returns(tree: Tree) -> Iterator[Problem]:
+    """Line ends that change what is run: on an empty line or in a comment they do nothing, behind an echo they are printed."""
     text = tree.source.text
-    if (at := text.find("\r\n")) >= 0:
+    strict = _STOPS.search(text) is not None
+    first = (_CRLF_STRICT if strict else _CRLF).search(text) if "\r\n" in text else None
+    if first is not None:
+        at = first.end() - 2
         count = text.count("\r\n")
         message = Message.plural(
             count,
@@ -67,18 +90,27 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
         if node is not None and any(a.type in _INERT for a in ancestors(node)):
             continue
         below = tree.source.text[match.end() : match.end() + _BELOW].lstrip("\r\n").lstrip(" \t")
-        if below.startswith(("-", "$", '"', "'")):
+        if below.startswith(("-", "$", '"', "'", "|")):
             span = Span(tree.source, match.start(1), match.end(1))
-            message = "the blanks after this backslash end the command, and what follows is not part of it"
+            message = _COMMENTED if match[2] else _BLANKS
             keys = (*_FLAG.findall(tree.source.line(span.line))[-1:], *_FLAG.findall(_continued(below)))
-            yield Problem(
-                "blank-after-backslash",
-                message,
-                span._replace(start=match.start()),
-                (),
-                ("delete the blanks", span, ""),
-                keys,
-            )
+            fix = None if match[2] else ("delete the blanks", span, "")
+            yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), fix, keys)
+
+
+def _lost_pipes(tree: Tree, trailing: Sequence[Problem]) -> Iterator[Problem]:
+    """Lines that begin with | or && where nothing continues the line above: bash stops there."""
+    if "\n|" not in (text := _INDENT.sub("\n", tree.source.text)) and "\n&&" not in text:
+        return
+    told = {problem.span.line for problem in trailing}
+    for match in islice(_PIPE.finditer(tree.source.text), 100):
+        span = Span(tree.source, match.start(1), match.end(1))
+        above = tree.source.line(span.line - 1) if span.line > 1 else ""
+        node = tree.root.descendant_for_byte_range(span.start, span.end)
+        goes_on = above.endswith(("\\", "|", "&&")) and not above.lstrip().startswith("#")
+        if goes_on or span.line - 1 in told or any(a.type in _INERT for a in ancestors(node)):
+            continue
+        yield _lost(tree, Span(tree.source, span.start, span.end), True)
 
 
 def _continued(text: str) -> str:
@@ -91,18 +123,22 @@ def _continued(text: str) -> str:
     return "\n".join(lines)
 
 
-def _lost(tree: Tree, span: Span) -> Problem:
-    """An option that begins a command; the fix continues the line above, where that is part of a command."""
-    flag = span.text.split(None, 1)[0]
+def _lost(tree: Tree, span: Span, joined: bool, more: tuple[Span, ...] = ()) -> Problem:
+    """Words that begin a command of their own; the fix continues the line above, where that is part of a command."""
+    first = span.text.split(None, 1)[0]
     above = tree.source.line(span.line - 1) if span.line > 1 else ""
     end = tree.source.starts[span.line - 2] + len(above) if above else 0
+    if joined and above.lstrip().startswith("#"):
+        comment = Span(tree.source, end - len(above.lstrip()), end)
+        return Problem(LOST, Message(_COMMENT_ENDS, word=first), comment, (span, *more))
     fix = None
     if above.strip() and not re.search(r"[|&;#>\\]", above):
         fix = ("continue the line above", Span(tree.source, end, end), " \\")
-    message = Message("{flag} begins a command of its own here, because nothing continues the line above", flag=flag)
-    return Problem(
-        "lost-options", message, span._replace(end=span.start + len(flag)), (), fix, tuple(_FLAG.findall(span.text))
-    )
+    place = span._replace(end=span.start + len(first))
+    if joined:
+        message = Message(_BASH_STOPS if first in ("|", "||", "&&") else _NOT_REACHED, word=first)
+        return Problem(LOST, message, place, more[:MOST_LINES], fix)
+    return Problem("lost-options", Message(_BEGINS, flag=first), place, (), fix, tuple(_FLAG.findall(span.text)))
 
 
 def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:

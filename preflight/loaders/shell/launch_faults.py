@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from preflight.loaders.document import Problem, Word
-from preflight.loaders.shell.commands import Commands, Found
+from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.faults import MOST_BROKEN, first_three, groups, referenced
+from preflight.loaders.shell.launches import Found
 from preflight.source.message import Message
 from preflight.source.spelling import nearest
 from preflight.source.text import Span

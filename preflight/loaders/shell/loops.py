@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.assignments import forget
+from preflight.loaders.shell.braces import words_at
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.walker_interface import Follows
-from preflight.loaders.shell.word_splitting import fields, text_of
+from preflight.loaders.shell.word_splitting import text_of
+from preflight.source.pattern import lazy_pattern
 
 MAX_ROUNDS = 16
+_OVER_ARGUMENTS = lazy_pattern(r"getopts\b|\$#|\$\{#\}|\$\{?1\b")
+"""A condition that asks whether there are arguments left."""
 
 
 def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
@@ -18,7 +22,10 @@ def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
     if name is None or body is None:
         return
     listed = node.children_by_field_name("value")
-    items = [field for child in listed for field in fields(follower.expander.bits(tree, child))]
+    items = [field for child in listed for field in words_at(follower.expander, tree, child)]
+    if follower.expander.arguments is None and (not listed or any(_is_arguments(tree.text(child)) for child in listed)):
+        _leave_out(follower, tree, body)
+        return
     known = listed and len(items) <= MAX_ROUNDS and all(text_of(field.pieces) is not None for field in items)
     if not known or tree.text(node).startswith("select"):
         forget(follower.expander, tree, name)
@@ -39,6 +46,9 @@ def follow_while(follower: Follows, tree: Tree, node: Node) -> None:
     test = next((child for child in node.children_by_field_name("condition") if child.is_named), None)
     if body is None:
         return
+    if follower.expander.arguments is None and test is not None and _OVER_ARGUMENTS.search(tree.text(test)):
+        _leave_out(follower, tree, body)
+        return
     start = node.child_by_field_name("initializer")
     for name in start.named_children[:1] if start is not None else []:
         forget(follower.expander, tree, name)
@@ -47,6 +57,22 @@ def follow_while(follower: Follows, tree: Tree, node: Node) -> None:
     if value is not None and tree.text(test).strip() in ("true", "false", ":") and value is until:
         return
     _repeat(follower, tree, body)
+
+
+def _is_arguments(text: str) -> bool:
+    return text.strip('"') in ("$@", "$*", "${@}", "${*}")
+
+
+def _leave_out(follower: Follows, tree: Tree, body: Node) -> None:
+    """A loop over the arguments of the script, which are assumed to be none: what it alone sets is for the caller to say."""
+    known = set(follower.state.ever)
+    follower.dry += 1
+    with follower.state.frame() as changes:
+        follower.statement(tree, body)
+    follower.state.undo(changes)
+    follower.dry -= 1
+    follower.stop.at = ""
+    follower.state.by_caller |= follower.state.ever - known
 
 
 def _repeat(follower: Follows, tree: Tree, body: Node) -> None:

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from preflight.loaders.document import Count, Launch, Piece, Word, word_of
-from preflight.loaders.launchers import Taken, command_name
+from preflight.loaders.entries import command_name
+from preflight.loaders.launchers import Taken
 from preflight.loaders.shell.word_splitting import Field, merged, text_of, word
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -15,7 +16,7 @@ from preflight.source.text import Source, Span
 MAX_TEXT = 300_000
 UNKNOWN = "_unknown_to_preflight"
 _COMMAND_STRING = lazy_pattern(r"-[a-z]*c")
-_REMOTE = frozenset(["ssh", "pdsh"])
+_REMOTE = frozenset(["ssh", "pdsh", "tmux"])
 _ELSEWHERE = _REMOTE | {"docker", "podman", "nerdctl", "kubectl", "enroot"}
 """Programs that run a command on another host or in a container: nothing of what they are told tells how many processes start."""
 
@@ -98,6 +99,8 @@ class Texts:
             self.count(launch.nodes),
             self.count(launch.per_node),
             self.word(launch.device) if launch.device is not None else None,
+            tuple(map(self.word, launch.assumed)),
+            launch.lost,
         )
         return taken._replace(launch=moved, problems=tuple(p._replace(span=self.span(p.span)) for p in taken.problems))
 

@@ -53,6 +53,8 @@ class State:
         self.ever: set[str] = set()
         self.early: set[str] = set()
         """Names that were read before anything set them."""
+        self.by_caller: set[str] = set()
+        """Names that only a loop over the arguments of the script sets."""
         self.several = False
         """A variable may hold one of several commands."""
         self.foreign = False

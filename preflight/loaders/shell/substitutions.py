@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from preflight.loaders.shell.braces import words_at
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.heredocs import heredoc
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.loaders.shell.word_splitting import Field, fields, text_of
+from preflight.loaders.shell.word_splitting import Field, text_of
 
 _NO_WORDS = frozenset(
     ["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"]
@@ -20,7 +21,7 @@ def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
             parts.append(child.named_children[0])
         elif child.is_named and child.type not in _NO_WORDS:
             parts.append(child)
-    found = [field for part in parts for field in fields(expander.bits(tree, part))]
+    found = [field for part in parts for field in words_at(expander, tree, part)]
     expander.spend(len(found))
     return found
 

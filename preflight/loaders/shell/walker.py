@@ -194,9 +194,14 @@ class Follower:
         return value if value is stops else self.status(tree, right, testing)
 
     def either(
-        self, tree: Tree, branches: Sequence[Sequence[Node]], because: str, defaults: frozenset[str] = frozenset()
+        self,
+        tree: Tree,
+        branches: Sequence[Sequence[Node]],
+        because: str,
+        defaults: frozenset[str] = frozenset(),
+        default: Sequence[Node] | None = None,
     ) -> None:
-        """Follow each of several branches of which one is taken."""
+        """Follow each of several branches of which one is taken. default: the one that is assumed to be, if it has an end."""
         unset = frozenset(name for name in defaults if name not in self.state.variables)
         ended: list[Changes] = []
         stops = []
@@ -206,6 +211,10 @@ class Follower:
             new = self.state.undo(changes)
             if self.stop.at in ("exit", "return"):
                 stops.append(self.stop.at)
+            elif nodes is default:
+                ended = [new]
+                self.stop.at = ""
+                break
             else:
                 ended.append(new)
             self.stop.at = ""

@@ -1,0 +1,38 @@
+"""The words of a command that say what it runs: the name of a program, a python, an entry script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from preflight.loaders.document import Word, word_of
+from preflight.loaders.options import PYTHON, read_options
+from preflight.source.pattern import lazy_pattern
+
+PYTHON_NAME = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
+
+
+def command_name(word: Word) -> str:
+    """The file name of a command word, also where its folder is not known; "" when the name itself is not."""
+    last = word.pieces[-1].text if word.text is None and word.pieces else word.text
+    if last is None:
+        return word.because if word.because.startswith("$") and "PYTHON" in word.because.upper() else ""
+    return last.rpartition("/")[2]
+
+
+def script_of(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """A command from its script on: a python and its options in front of it are dropped."""
+    return read_options(words[1:], PYTHON).rest if words and PYTHON_NAME.fullmatch(command_name(words[0])) else words
+
+
+def first_value(words: Sequence[Word]) -> Word:
+    """The first word that is no option."""
+    return next((word for word in words if word.text is None or not word.text.startswith("-")), words[0])
+
+
+def entry_of(word: Word) -> Word:
+    """The entry's name is needed even where its folder is not known: unknown pieces stand as they are typed."""
+    if word.text is not None or not word.pieces:
+        return word
+    made = word_of(tuple(p if p.text is not None else p._replace(text=p.because, exact=False) for p in word.pieces))
+    return made._replace(because=word.because)
