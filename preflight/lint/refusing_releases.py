@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from preflight.job import Job
 from preflight.lint.certainty import lowered, strange
-from preflight.lint.evidence import evidence, held_in
+from preflight.lint.evidence import evidence, refused_in
 from preflight.source.finding import Finding, Fix, Kind, Safety, Severity
 from preflight.source.message import Message
 from preflight.source.record import replace
@@ -53,7 +53,7 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
     stacks: release → which versions of which frameworks take part in its runs.
     """
     releases, framework = list(stacks), finding.rule.partition("/")[0]
-    held = {release: held_in(finding.rule, framework, stack) for release, stack in stacks.items()}
+    held = {release: refused_in(finding.rule, framework, stack) for release, stack in stacks.items()}
     alike = [release for release in releases if held[release] or held[release] is None]
     if len(alike) == len(releases) or not any(held.values()):
         return None
