@@ -101,7 +101,7 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
 def named(check: Checker, inputs: Inputs) -> list[Named]:
     """The files of a call, in order."""
     paths = [path for path in inputs.paths or [] if path != STDIN]
-    return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude))
+    return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude, markdown=inputs.include_markdown))
 
 
 def read_stdin(inputs: Inputs) -> Source:

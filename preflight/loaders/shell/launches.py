@@ -64,20 +64,28 @@ class Launches:
         if len(self.found) >= MAX_LAUNCHES:
             return
         settled = settle(words, place, self.state.ever | self.given, self.state.late, self.state)
-        environment = {name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported}
+        environment = {
+            name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported
+        }
         environment |= {name: word(Field(list(v.scalar)), v.place) for name, v in own.items() if v is not None}
         taken = take_apart((*front.prefix, *settled.words), environment, front.asked, settled.open)
         if taken is None:
             return
         groups = {f"${name}" for name, _ in settled.groups}
         certain = self._certain(taken, settled)
-        if taken.launch.launcher == "bash" and follow(certain, [w for w in taken.launch.words if w.because not in groups]):
+        if taken.launch.launcher == "bash" and follow(
+            certain, [w for w in taken.launch.words if w.because not in groups]
+        ):
             return
         if taken.launch.launcher == "bash" and (inner := behind_script(taken, settled.words)) is not None:
             again = take_apart((*front.prefix, *inner), environment, front.asked, settled.open)
             certain = self._certain(started_by(again, taken.launch.entry), settled) if again is not None else certain
         self.last = met._replace(launch=len(self.found))
-        launch = certain.launch._replace(lost=_lost(certain.launch, settled.words[met.reached :])) if met.reached else certain.launch
+        launch = (
+            certain.launch._replace(lost=_lost(certain.launch, settled.words[met.reached :]))
+            if met.reached
+            else certain.launch
+        )
         self.found.append(Found(certain._replace(launch=launch), place, settled))
 
     def _certain(self, taken: Taken, settled: Settled) -> Taken:
@@ -90,8 +98,12 @@ class Launches:
         all_from_outside = bool(sure or assumed) and self._is_given(kept)
         world = launch.world
         if self.state.foreign and launch.launcher == "python":
-            world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
-        return taken._replace(launch=launch._replace(words=kept, open=unsure or all_from_outside, world=world, assumed=assumed))
+            world = tuple(
+                count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world
+            )
+        return taken._replace(
+            launch=launch._replace(words=kept, open=unsure or all_from_outside, world=world, assumed=assumed)
+        )
 
     def _is_given(self, words: Sequence[Word]) -> bool:
         """Whether every option of a launch comes from outside: the script has none of its own."""
