@@ -10,7 +10,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.text import InputError, Source
 
-MOST_BLOCKS = 50
+MOST_BLOCKS = 30
 _FENCE = lazy_pattern(r"[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)")
 _SHELLS = frozenset(["", "bash", "sh", "shell", "zsh", "console", "shell-session", "text"])
 _STARTS = lazy_pattern(r"torchrun|torch\.distributed|msrun|srun|sbatch|python|deepspeed")

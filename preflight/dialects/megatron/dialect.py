@@ -62,7 +62,6 @@ class MegatronDialect:
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
         parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
-        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
@@ -85,14 +84,13 @@ class MegatronDialect:
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
-            open=parsed.open or spelled.open,
-            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
+            open=parsed.open,
+            assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
             certainty=_certainty(run, document, typed),
         )
-        files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
+        return Reading((document,) if ranks is None else (document, ranks), target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
 
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
@@ -103,6 +101,7 @@ class MegatronDialect:
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
+    open_up(parsed, spelled)
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
     run.derive("entry_is_known", spelled.plain if spelled.yaml else spelled.entry in ENTRIES)
@@ -115,10 +114,17 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     for name in parsed.suspect:
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")
-    if parsed.open or spelled.open:
+    if parsed.open:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def open_up(parsed: Parsed, spelled: Spelled) -> None:
+    """Whether options may be added: not those of whoever starts the script, unless the run lacks the sizes of the model without."""
+    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
+    parsed.open = parsed.open or spelled.open or from_caller
+    parsed.assumed = [] if parsed.open else parsed.assumed
 
 
 def release(run: Run, target: Target, asked: Target | None) -> None:
