@@ -58,7 +58,9 @@ def once(work: Work) -> tuple[float, float]:
     """CPU milliseconds of a process, and its peak memory in MB."""
     work.before()
     child = subprocess.Popen(work.argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=work.environment)
-    _, _, used = os.wait4(child.pid, 0)
+    _, status, used = os.wait4(child.pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: it has findings
+        raise SystemExit(f"{' '.join(work.argv[:6])} fails: its time says nothing")
     return (used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024
 
 
@@ -197,6 +199,7 @@ def main() -> int:
             setattr(asked, name, path.absolute())
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        subprocess.run([*PREFLIGHT, "--version"], check=True)  # another folder's preflight is not measured
         for environment in (ENVIRONMENT, COLD):
             environment["PREFLIGHT_CACHE_DIR"] = os.path.join(folder, "cache")
         if asked.curve:

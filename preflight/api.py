@@ -10,6 +10,7 @@ from pathlib import Path
 from preflight.checking.engine import Report
 from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
+from preflight.checking.wrong_shape import with_refused_shape
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
@@ -48,14 +49,17 @@ def check(
     """Check config files. Raises InputError for a file that cannot be read."""
     names = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     sources = [Source.read(Path(name), str(name)) for name in names]
-    return Workspace(sources, installed(), request(world_size, device, target, env)).check()
+    asked = request(world_size, device, target, env)
+    report = Workspace(sources, installed(), asked).check()
+    return with_refused_shape(report, sources[0], installed(), asked) if len(sources) == 1 else report
 
 
 def check_text(text: str, *, name: str = "run.yaml", world_size: int | None = None, device: str | None = None, target: str | Target | None = None) -> Report:
     """Check a config given as text; its name tells YAML from a script."""
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
-        return Workspace([source], installed(), request(world_size, device, target)).check()
+        asked = request(world_size, device, target)
+        return with_refused_shape(Workspace([source], installed(), asked).check(), source, installed(), asked)
     except InputError as error:
         return unreadable(source, error, target)
 

@@ -3,8 +3,8 @@
 ## What it does
 Megatron lays experts out on a grid of their own: the devices must be a multiple of
 `expert tensor * expert * pipeline`, times the further weight shards where expert weights have some. Expert tensor
-parallel defaults to tensor parallel; context parallel is no factor. An expert size that does not divide the experts either
-is left to experts-not-divisible.
+parallel defaults to tensor parallel; context parallel is no factor. The devices of an encoder with pipeline stages of
+its own do not count. An expert size that does not divide the experts either is left to experts-not-divisible.
 
 ## Why is this bad?
 The expert process groups cannot be formed: every rank dies at start-up with a message about the decoder world size.
@@ -44,7 +44,8 @@ _SHARDED = "expert tensor {tensor} x expert {expert} x pipeline {pipeline} x wei
 def check(job: Job) -> Iterator[Finding | Unverified]:
     layout = job.plan.layout
     shards = job.arguments.get("expert_gtp_weight_remat_size")
-    values = (layout.world, layout.expert_tensor, layout.expert, layout.pipeline, shards)
+    ranks = job.arguments.get("decoder_world_size")
+    values = (ranks, layout.expert_tensor, layout.expert, layout.pipeline, shards)
     if (numbers := known(*values)) is None:
         yield Unverified(next((v.because for v in values if not v.known), ""))
         return

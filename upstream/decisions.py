@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +58,20 @@ def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequen
 
 def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any]) -> dict[str, list[list[str]]]:
     """Rule → of the releases that it was read at, those that have its check and that it leaves out, and the other
-    way round."""
+    way round. Where the evidence decides, only of rules that name releases themselves."""
     lines = checks.by_id
     found: dict[str, list[list[str]]] = {}
     names = [release.name for release in checks.releases]
     read_at = {name for name in checks.framework.read_at if name[:1].isdigit()}
     for rule in rules:
         evidence = checks.mapped.rules.get(rule.id)
-        if evidence is None or not evidence.sites or rule.id in decided["rules"]:
+        if evidence is None or all(lines[id].last.kind == "text" for id in evidence.sites) or rule.id in decided["rules"]:
             continue
-        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]}
+        if checks.framework.decides and not getattr(rule, "versions", ""):
+            continue
+        first, last = [*decided["within"].get(rule.id, (names[0], names[-1]))][:2]
+        kept = names[names.index(first) : names.index(last) + 1]
+        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]} & set(kept)
         meant = {name for name in read_at if rule.concerns({checks.framework.name: name})}
         left = [sorted(sure & read_at - meant), sorted(meant - sure)]
         found |= {rule.id: left} if left[0] or left[1] else {}
@@ -83,13 +87,21 @@ def _reworded(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
     """Site → hash → releases, where a rule's site is not as it was read."""
     lines, read = checks.by_id, _hashes(checks)
     found: dict[str, dict[str, set[int]]] = {}
-    for evidence in checks.mapped.rules.values():
-        for number in sorted(held(evidence, lines, decided["same"])[1]):
+    for rule, evidence in checks.mapped.rules.items():
+        for number in sorted(kept(checks, decided["within"].get(rule), held(evidence, lines, decided["same"])[1])):
             for id in evidence.sites:
                 site = lines[id].places.get(number)
                 if site is not None and site.hash not in read[id] and site.hash not in decided["same"].get(id, ()):
                     found.setdefault(id, {}).setdefault(site.hash, set()).add(checks.number(number))
     return {id: {hash: spans(numbers) for hash, numbers in hashes.items()} for id, hashes in sorted(found.items())}
+
+
+def kept(checks: Checks, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
+    """The followed releases of those that somebody keeps a rule to; all where nobody does."""
+    if not within:
+        return set(numbers)
+    first, last = (checks.framework.releases.index(checks.framework.release(name)) for name in within[:2])
+    return {number for number in numbers if first <= checks.number(number) <= last}
 
 
 def _hashes(checks: Checks) -> dict[str, set[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,7 @@ def checks(
     named = frozenset(place.file for place in wanted if place.declared) | known.files
     found = []
     for release in releases:
-        found.append(sites_of(framework, repositories.checkout(framework, release.revision), named))
+        found.append([site for site in sites_of(framework, repositories.checkout(framework, release.revision), named) if live(release, site)])
         count = sum(scoped(framework, site) for site in found[-1])
         say(f"{framework.name} {release.name}: {count} checks on the way of a config")
     lines = followed(found)
@@ -74,6 +75,11 @@ def checks(
     wanted = [place for place in wanted if place.rule not in known.without]
     stands = [{rule: sites for rule, sites in part.items() if rule in ids} for part in known.stands]
     return Checks(framework, releases, lines, mapped(wanted, lines, [release.name for release in releases], framework.read_at, stands))
+
+
+def live(release: Release, site: Site) -> bool:
+    """Whether a run of a release comes to a site."""
+    return not release.live or re.search(release.live, f"{site.file}:{site.function}") is not None or site.kind == "text"
 
 
 def tables(

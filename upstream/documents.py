@@ -15,6 +15,8 @@ from upstream.options import FIELDS, Row, intervals
 from upstream.repositories import Repositories
 from upstream.sites import Site
 
+TEXT = "text"
+"""A line of documentation: where it is reworded or moves, the framework stays as it is."""
 Document = dict[str, Any]
 Same = Mapping[str, Sequence[str]]
 
@@ -51,7 +53,9 @@ def options_document(
     framework: Framework, repositories: Repositories, tables: Sequence[Mapping[str, Row | None]]
 ) -> Document:
     """Every option with the first and the last release, by number, in which it is so."""
-    return {**head(framework, repositories), "fields": list(FIELDS), "options": intervals(tables)}
+    on = {release.name: dict(release.on[:1]) for release in framework.releases if release.on}
+    built = {"on": Inline(on)} if on else {}
+    return {**head(framework, repositories), **built, "fields": list(FIELDS), "options": intervals(tables)}
 
 
 def evidence_document(checks: Checks, repositories: Repositories, same: Same) -> Document:
@@ -109,7 +113,7 @@ def holds_document(checks: Checks, repositories: Repositories, same: Same, withi
     sure: Document = {}
     alike: Document = {}
     for rule, evidence in checks.mapped.rules.items():
-        if evidence.sites:
+        if any(lines[id].last.kind != TEXT for id in evidence.sites):
             certain, reworded = held(evidence, lines, same)
             ends = [checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]]
             numbers = set(map(checks.number, certain))

@@ -116,11 +116,14 @@ def held(evidence: Evidence, lines: Mapping[str, Line], same: Mapping[str, Seque
     """The releases in which a rule's checks refuse what they refused where they were read, and those that may differ.
 
     same: line id → hashes that somebody found to mean the same. Between two releases at which a rule was read, a line
-    counts as it is; so does one that asks for less than what was read: it refuses all of that, and more.
+    counts as it is; so does one that asks for less than what was read: it refuses all of that, and more. A line of
+    documentation tells of no release.
     """
     sure: set[int] = set()
     alike: set[int] = set()
     for id, hashes in evidence.sites.items():
+        if lines[id].last.kind == "text":
+            continue
         known = hashes | set(same.get(id, ()))
         read = [lines[id].places[number] for number in evidence.anchors[id]]
         first, last = min(evidence.anchors[id]), max(evidence.anchors[id])

@@ -24,7 +24,8 @@ def sites_of(framework: Framework, source: Checkout | Wheel, named: frozenset[st
 
 def scoped(framework: Framework, site: Site) -> bool:
     """Whether somebody has to decide what becomes of a check."""
-    if site.kind not in REFUSALS or not site.condition or not re.search(framework.scope, site.file):
+    bare = not site.condition and re.search(framework.bare, site.what) is None
+    if site.kind not in REFUSALS or bare or not re.search(framework.scope, site.file):
         return False
     return re.search(framework.internal, f"{site.file}:{site.function}") is None
 

@@ -12,6 +12,7 @@ class Release(NamedTuple):
 
     revision: tag, branch, commit, or the name of a wheel. on: framework → release that it is built on.
     options_only: its checks are not followed. also: other names of it.
+    live: pattern of the `file:function` that a run of it calls, where others are left over that nothing calls.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Release(NamedTuple):
     on: tuple[tuple[str, str], ...] = ()
     options_only: bool = False
     also: tuple[str, ...] = ()
+    live: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Framework:
 
     roots: folders and files that are read. scope: patterns of the files in which every check is to be decided.
     internal: patterns of `file:function` that guard only the framework's own code. aside: patterns of files that
-    say nothing of a config. calls: names of functions that check.
+    say nothing of a config. bare: pattern of checking calls that need no condition to refuse. calls: names of functions that check.
     parser: the module below `upstream.inside` that prints the options, or "keys".
     read_at: releases that rules are read at where they name none, the likeliest first. docs: pages that rules may name.
     decides: whether a rule holds by this evidence; else by the versions in its declaration.
@@ -42,6 +44,7 @@ class Framework:
     calls: str
     parser: str
     aside: str = r"^$"
+    bare: str = r"^$"
     internal: str = r"^$"
     read_at: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
@@ -101,11 +104,27 @@ MEGATRON = Framework(
     decides=True,
 )
 _CORE = "0.12.1"
+_BOTH = r"incompatible_check|dependency_check"
+"""Calls of MindSpeed that name another feature, and refuse where both are on, or one without the other."""
+_CALLED_BY_LLM_2 = (
+    r"^mindspeed/features_manager/(feature|pipeline_parallel/(fb_overlap|dualpipev)_feature"
+    r"|tensor_parallel/unaligned_linear_feature)\.py:"
+)
+"""Of MindSpeed, MindSpeed-LLM 2.0 and 2.1 call the checks of these features only, and make all others themselves."""
+_LLM_FEATURES = r"^mindspeed_llm/(?!training/arguments\.py:_?valid(?!ate_args_v2))"
+"""From 2.2 on MindSpeed-LLM checks by its features; the functions that checked before stay in the file, and nothing calls them."""
+_LLM_2_0 = r"^mindspeed_llm/(?!features_manager/)"
+_LLM_2_1 = (
+    r"^mindspeed_llm/(?!features_manager/(?!common/(training|data|rotary|embedding|moe_router)"
+    r"|models/mamba|communication/|high_availability/))"
+)
+"""The features that MindSpeed-LLM 2.1 lists; 2.0 has none of its own."""
 MINDSPEED = Framework(
     "mindspeed",
     "Ascend/MindSpeed",
     (
         Release("1.0.0", "1.0.0_core_r0.6.0", (("megatron", "0.6.0"),), options_only=True),
+        Release("2.0.0-llm", "2c085cc9", (("megatron", "0.8.0"),), live=_CALLED_BY_LLM_2),
         Release("2.0.0", "2.0.0_core_r0.8.0", (("megatron", "0.8.0"),)),
         Release("2.1.0", "2.1.0_core_r0.12.1", (("megatron", _CORE),)),
         Release("2.2.0", "2.2.0_core_r0.12.1", (("megatron", _CORE),)),
@@ -131,6 +150,8 @@ MINDSPEED = Framework(
     aside=r"/(fsdp|lite|auto_settings|auto_tuning|multi_modal|mindspore|ops|op_builder|run)/",
     read_at=("master", "26.1.0"),
     docs=("docs",),
+    bare=_BOTH,
+    decides=True,
 )
 MINDSPEED_LLM = Framework(
     "mindspeed-llm",
@@ -138,10 +159,10 @@ MINDSPEED_LLM = Framework(
     (
         Release("1.0.RC2", "1.0.RC2", (("megatron", "0.6.0"), ("mindspeed", "1.0.RC2")), options_only=True),
         Release("1.0.0", "1.0.0", (("megatron", "0.6.0"), ("mindspeed", "969686ff")), options_only=True),
-        Release("2.0.0", "2.0.0", (("megatron", "0.8.0"), ("mindspeed", "2.0.0"))),
-        Release("2.1.0", "2.1.0", (("megatron", "0.8.0"), ("mindspeed", "2c085cc9"))),
+        Release("2.0.0", "2.0.0", (("megatron", "0.8.0"), ("mindspeed", "2.0.0")), live=_LLM_2_0),
+        Release("2.1.0", "2.1.0", (("megatron", "0.8.0"), ("mindspeed", "2c085cc9")), live=_LLM_2_1),
         *(
-            Release(name, name, (("megatron", _CORE), ("mindspeed", name)))
+            Release(name, name, (("megatron", _CORE), ("mindspeed", name)), live=_LLM_FEATURES)
             for name in ("2.2.0", "2.3.0", "26.0.0", "26.1.0")
         ),
         Release(
@@ -155,17 +176,18 @@ MINDSPEED_LLM = Framework(
     scope=r"^mindspeed_llm/(features_manager/|training/arguments\.py$|core/transformer/transformer_config\.py$)",
     calls=r"(^|\.)(incompatible_check|dependency_check|check_\w+|_check_\w+|_?validate_\w+)$",
     parser="mindspeed_parser",
+    bare=_BOTH,
     aside=r"/(fsdp2|inference|evaluation|mindspore|preprocess|posttrain|checkpoint|high_availability)/",
     read_at=("master", "26.1.0"),
     docs=("docs",),
     needs=("mindspeed_llm", "modellink", "configs"),
+    decides=True,
 )
 MINDFORMERS = Framework(
     "mindformers",
     "mindspore-lab/mindformers",
     (
-        *(Release(name, f"v{name}", options_only=True) for name in ("1.0.0", "1.1.0")),
-        *(Release(name, f"v{name}") for name in ("1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0")),
+        *(Release(name, f"v{name}") for name in ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0")),
         *(Release(name, f"mindformers-{name}-py3-none-any.whl") for name in ("1.8.0", "2.0.0", "2.1.0")),
     ),
     roots=("mindformers", "run_mindformer.py"),
@@ -181,6 +203,7 @@ MINDFORMERS = Framework(
     parser="keys",
     aside=r"/(inference|generation|pipeline|dataset|checkpoint|ckpt_transform|hub|image_tools|cloud_adapter)/",
     read_at=("2.1.0", "1.7.0", "1.5.0", "1.3.2"),
+    decides=True,
     needs=(
         "mindformers/tools/register/template.py",
         "mindformers/core",

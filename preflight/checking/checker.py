@@ -14,6 +14,7 @@ from preflight.checking.engine import UNUSED, Policy, Report, order
 from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
+from preflight.checking.wrong_shape import with_refused_shape
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import Device
@@ -104,7 +105,8 @@ class Checker:
     def _checked(self, source: Source, asked: bool) -> Report:
         workspace = self.workspace([source])
         try:
-            return self._suggested(workspace, workspace.check())
+            report = self._suggested(workspace, workspace.check())
+            return with_refused_shape(report, source, self.plugins, workspace.request) if asked else report
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
 

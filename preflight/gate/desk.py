@@ -41,6 +41,7 @@ class Desk:
 
     def __init__(self, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]) -> None:
         self._policies = policies
+        self.final = bool(policies.final) and not policies.report_only
         self._trail = audit.Trail(log, tell) if log is not None else None
         if self._trail is not None:
             self._trail.open()

@@ -27,12 +27,15 @@ class Reply(NamedTuple):
         """The reply for a verdict. recorded: there is a place where an override is written down."""
         return cls(verdict.code, told(verdict, recorded), verdict.as_dict(), busy, pause)
 
-    def lines(self) -> list[str]:
-        """For a caller that reads no JSON: the code, what it means for the next question, and what people read."""
-        return [
-            " ".join([str(self.code), *(["busy"] if self.busy else []), *([self.pause] if self.pause else [])]),
-            *self.text,
-        ]
+    def lines(self, final: bool = False) -> list[str]:
+        """For a caller that reads no JSON: the code, what it means for the next question, and what people read.
+
+        final: rules are final here, so that the caller refuses what it does not ask about.
+        """
+        nothing = self.verdict["verdict"] == "unknown" and not self.verdict["problem"]
+        words = [*(["busy"] if self.busy else []), *([self.pause] if self.pause else [])]
+        words += [*(["none"] if nothing else []), *(["final"] if final else [])]
+        return [" ".join([str(self.code), *words]), *self.text]
 
     @classmethod
     def decode(cls, data: bytes) -> Reply:

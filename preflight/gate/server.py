@@ -1,8 +1,9 @@
 """The resident checker: HTTP over a Unix socket, for `curl --unix-socket`. Bounded in time, size and connections.
 
 POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1&change=1&unasked=N,
-the script as the body. The answer's first line is the exit code, with `busy` where the script was not looked at and
-`all N` or `user N` where asking is in vain for N seconds; the lines after it are for people. With
+the script as the body. The answer's first line is the exit code, with `busy` where the script was not looked at,
+`all N` or `user N` where asking is in vain for N seconds, `none` where no run could be resolved, and `final` where rules
+are final; the lines after it are for people. With
 `Accept: application/json` it is the verdict of the contract. `unasked=USER:COUNT,...` reports submissions about which
 the caller did not ask. GET tells how many submissions there were, and how many without a verdict.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import select
 import socket
 import socketserver
@@ -33,6 +35,8 @@ from preflight.report.escapes import plain
 
 MAX_SCRIPT = 4 * 1024 * 1024
 MOST_CONNECTIONS = 32
+THREADS = MOST_CONNECTIONS + 12
+"""So many connections that wait for their question, and more that have it: one for each check, the others are answered at once."""
 READING = 2.0
 """Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
 DRAINED = 64 * 1024 * 1024
@@ -42,7 +46,6 @@ DRAINED = 64 * 1024 * 1024
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     """Threads wait, workers check. Raises InputError, OSError."""
 
-    daemon_threads = True
     request_queue_size = 128
 
     def __init__(
@@ -51,6 +54,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self._reading: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         self._path, self._tell = path, tell
+        self._accepted: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
         with claimed(path):
             self.desk = Desk(number, policies, log, tell)
             before = os.umask(0o117)
@@ -62,18 +66,21 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             finally:
                 os.umask(before)
             self._ours = identity(path)
+        for _ in range(THREADS):
+            threading.Thread(target=self._answer_all, daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection. Of too many, those that wait longest for their question are closed."""
+        """Hand a connection to a thread. Of too many, those that wait longest for their question are closed."""
         with self._lock:
             for late in list(self._reading)[: max(0, len(self._reading) + 1 - MOST_CONNECTIONS)]:
                 _close(late)
             self._reading[request] = time.monotonic()
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no thread can be started now
-            self.has_read(request)
-            self.shutdown_request(request)
+        self._accepted.put((request, client_address))
+
+    def _answer_all(self) -> None:
+        """A thread's life: on a busy machine one that is there is faster than one that has to be started."""
+        while True:
+            self.process_request_thread(*self._accepted.get())
 
     def has_read(self, request: Any) -> None:
         """The question of a connection is there."""
@@ -179,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, reply: Reply) -> None:
         if "json" in self.headers.get("Accept", ""):
             return self._write(status, "application/json", json.dumps(reply.verdict) + "\n")
-        self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines()) + "\n")
+        self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines(self.server.desk.final)) + "\n")
 
     def _write(self, status: int, kind: str, text: str) -> None:
         body = text.encode("utf-8")

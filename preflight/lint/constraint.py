@@ -9,7 +9,7 @@ from typing import Any
 from preflight.job import Job
 from preflight.lint.dated import dated
 from preflight.lint.evaluator import Condition, Reader, compiled, evaluate, reader
-from preflight.lint.evidence import evidence, found_places, holds
+from preflight.lint.evidence import found_place, found_places, holds
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.repairs import REMOVE as REMOVE
 from preflight.lint.repairs import Change as Change
@@ -118,10 +118,7 @@ class Constraint:
         """The place in the framework that is nearest to the user."""
         places = {} if isinstance(self.upstream, str) else self.upstream
         on_top = next((places[name] for name in reversed(tuple(job.versions)) if name in places), None)
-        version = job.versions[self.framework]
-        known = evidence(self.framework)
-        found = known.place(self.id, version) if known is not None else None
-        return on_top or found or self.place_upstream(version) or None
+        return on_top or found_place(self.id, job.versions) or self.place_upstream(job.versions[self.framework]) or None
 
     @property
     def triggers(self) -> frozenset[str] | None:
@@ -133,7 +130,7 @@ class Constraint:
         version = versions.get(self.framework)
         if version is None or self.unless_framework in versions:
             return False
-        return holds(self.id, self.framework, version, self.versions)
+        return holds(self.id, self.framework, versions, self.versions)
 
     def silent(self, job: Job) -> bool:
         """Whether its condition tells that it has nothing to say, given that it concerns the run."""

@@ -28,6 +28,10 @@ class Evidence:
     def __init__(self, folder: Path) -> None:
         data = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
         self._folder = folder
+        self.of: str = data.get("of", "")
+        """The framework whose evidence it is, where this one is a part of that."""
+        if self.of:
+            return
         self.decides: bool = data["decides"]
         self.releases: tuple[str, ...] = tuple(data["commits"])
         self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
@@ -60,8 +64,17 @@ class Evidence:
         spans = self._spans.get(rule)
         if spans is None:
             return None
-        number = max(self.number(version), self._first)
-        return any(first <= number <= last for first, last in spans)
+        number = self.number(version)
+        if number < self._first and rule in self._lacking.get(self.releases[number], ()):
+            return False
+        return any(first <= max(number, self._first) <= last for first, last in spans)
+
+    @cached_property
+    def _lacking(self) -> dict[str, list[str]]:
+        """Release before those whose checks are described → the rules that the first of those has, and it has not."""
+        path = self._folder / "older.json"
+        found: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))["lacking"] if path.is_file() else {}
+        return found
 
     def place(self, rule: str, version: str) -> str | None:
         """The file and line of the first of a rule's checks in a release, "path:line"; None where it has none there."""
@@ -107,6 +120,16 @@ class Evidence:
         """The file and line of one statement in a release."""
         return self._at(id, max(self.number(version), self._first))
 
+    def moved(self, place: str, read_at: str, version: str) -> str | None:
+        """Where a check of one release stands in another; None where it does not, or is not known."""
+        id = self._standing_at(read_at).get(place)
+        return self.site(id, version) if id is not None else None
+
+    def _standing_at(self, version: str) -> Mapping[str, str]:
+        """Place → check, of one release."""
+        number = self.number(version)
+        return {place: id for id in self._sites["sites"] if (place := self._at(id, number)) is not None}
+
     def _at(self, id: str, number: int) -> str | None:
         for file, _, _, first, lines in self._sites["sites"].get(id, ("", ()))[1]:
             if first <= number < first + len(lines):
@@ -123,14 +146,22 @@ class Evidence:
 def evidence(framework: str) -> Evidence | None:
     """The evidence of a framework; None where none was written, or where declarations decide on as they did."""
     folder = Path(str(import_module("preflight.schemas").__file__)).parent / framework
-    found = Evidence(folder) if (folder / "holds.json").is_file() else None
-    return found if found is not None and found.decides else None
+    if not (folder / "holds.json").is_file():
+        return None
+    found = Evidence(folder)
+    return evidence(found.of) if found.of else found if found.decides else None
 
 
 def found_places(framework: str, rule: str) -> Mapping[str, str]:
     """Place → release, of the checks of a framework that a rule stands for; nothing where no evidence was written."""
     known = evidence(framework)
     return {} if known is None else known.places(rule)
+
+
+def found_place(rule: str, versions: Mapping[str, str]) -> str | None:
+    """Where a run meets a check that a rule stands for: in the first of its frameworks that has it there."""
+    found = (known.place(rule, version) for name, version in versions.items() if (known := evidence(name)) is not None)
+    return next((place for place in found if place is not None), None)
 
 
 def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
@@ -143,8 +174,14 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
     return next((place for place in found if place is not None), switch.upstream)
 
 
-def holds(rule: str, framework: str, version: str, declared: str) -> bool:
-    """Whether a rule holds in a release: as its declaration says where it says so, else by the evidence."""
-    known = evidence(framework)
-    held = known.held(rule, version) if known is not None else None
-    return matches(version, declared) if held is None else held
+def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
+    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same; None where nothing is known of it."""
+    own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
+    told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
+    return any(told) if any(held is not None for held in told) else None
+
+
+def holds(rule: str, framework: str, versions: Mapping[str, str], declared: str) -> bool:
+    """Whether a rule holds in a run: by the evidence, and as its declaration says where there is none."""
+    held = held_in(rule, framework, versions)
+    return matches(versions[framework], declared) if held is None else held

@@ -110,8 +110,8 @@ class KeptRule:
         if self._versions is None:
             return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
         wanted, unless = self._versions
-        version = versions.get(self.frameworks[0])
-        return version is not None and unless not in versions and holds(self.id, self.frameworks[0], version, wanted)
+        own = self.frameworks[0]
+        return own in versions and unless not in versions and holds(self.id, own, versions, wanted)
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:

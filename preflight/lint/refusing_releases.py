@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from preflight.job import Job
 from preflight.lint.certainty import lowered, strange
-from preflight.lint.evidence import Evidence, evidence
+from preflight.lint.evidence import evidence, held_in
 from preflight.source.finding import Finding, Fix, Kind, Safety, Severity
 from preflight.source.message import Message
 from preflight.source.record import replace
@@ -17,11 +17,11 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
 
     An option that no release has shows a fork: then the run may be of any of them, and its options may differ.
     """
-    known = evidence(job.target.framework)
-    if known is None or job.arguments.certainty.stated:
+    known, certainty = evidence(job.target.framework), job.arguments.certainty
+    if known is None or certainty.stated:
         return found
     option, _ = strange(job)
-    releases = known.checked if option else job.arguments.certainty.releases
+    stacks = {release: certainty.stack(release) for release in (known.checked if option else certainty.releases)}
     fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
 
     def judged(finding: Finding) -> Finding:
@@ -29,7 +29,7 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
             return finding
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
             return lowered(finding, fork) if finding.severity is Severity.ERROR else finding
-        because = _not_all(finding, known, releases)
+        because = _not_all(finding, stacks)
         return finding if because is None else without_safe_fixes(lowered(finding, because))
 
     return [judged(finding) for finding in found]
@@ -45,12 +45,15 @@ def _unsafe(fix: Fix) -> Fix:
     return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
 
 
-def _not_all(finding: Finding, known: Evidence, releases: Sequence[str]) -> Message | None:
-    """Which of the releases say what a finding says, where not all do; None where all do, or nothing is known."""
-    if not known.knows(finding.rule):
-        return None
-    alike = [release for release in releases if known.held(finding.rule, release)]
-    if len(alike) == len(releases) or not alike:
+def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Message | None:
+    """Which of the releases say what a finding says, where not all do; None where all do, or nothing is known.
+
+    stacks: release → which versions of which frameworks take part in its runs.
+    """
+    releases, framework = list(stacks), finding.rule.partition("/")[0]
+    held = {release: held_in(finding.rule, framework, stack) for release, stack in stacks.items()}
+    alike = [release for release in releases if held[release] or held[release] is None]
+    if len(alike) == len(releases) or not any(held.values()):
         return None
     first, last = alike[0], alike[-1]
     if last == releases[-1]:

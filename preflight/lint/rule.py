@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from preflight.job import Job
-from preflight.lint.evidence import evidence
+from preflight.lint.evidence import evidence, found_place
 from preflight.source.finding import Finding, Kind, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
 
@@ -129,12 +129,18 @@ class Rule:
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         for item in self.function(job, **options):
-            yield item if isinstance(item, Unverified) or item.upstream is not None else self._placed(item, job)
+            yield item if isinstance(item, Unverified) else self._placed(item, job)
 
     def _placed(self, finding: Finding, job: Job) -> Finding:
-        """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run."""
-        places = (known.place(self.id, version) for name, version in job.versions.items() if (known := evidence(name)) is not None)
-        place = next((place for place in places if place is not None), None)
+        """A finding with the place of the check that the rule stands for, where the evidence has one for the release of the run.
+
+        A place that is named is of the release at which it was read.
+        """
+        if named := finding.upstream:
+            read_at = job.arguments.places_of
+            found = (known.moved(named, read_at, version) for name, version in job.versions.items() if read_at and (known := evidence(name)))
+            return replace(finding, upstream=next(filter(None, found), named))
+        place = found_place(self.id, job.versions)
         return finding if place is None else replace(finding, upstream=place)
 
 

@@ -26,7 +26,6 @@ def is_script(source: Source) -> bool:
 
 def load(source: Source) -> tuple[Document, ...]:
     """The documents of a file: one for YAML, one per launch for a script or a manifest. Raises InputError."""
-    refuse_large(source)
     try:
         return _load(source)
     except RecursionError:
@@ -52,6 +51,7 @@ def _load(source: Source) -> tuple[Document, ...]:
         from preflight.loaders.shell import load_script
 
         return load_script(source)
+    refuse_large(source)
     if MANIFEST in source.text:
         from preflight.loaders.manifest import load_manifest
 

@@ -16,7 +16,9 @@ from preflight.source.text import InputError, Source
 MAX_TEXT = 1_000_000
 """Characters of a config or script: the largest published one has 17,000."""
 MAX_SCRIPT = 200_000
-"""Characters of a launch script."""
+"""Characters of a launch script without its comments and blanks."""
+MAX_PADDED = 4 * 1024 * 1024
+"""Characters of a script with them: what Slurm takes."""
 SMALL = 32_000
 """Characters of a script that no construct makes expensive: it is parsed at once."""
 SECONDS = 0.8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,6 +18,10 @@ from preflight.source.word import word_of as word_of
 
 MARK = "preflight:"
 """What every suppression has in it; a text without it has no comment that counts."""
+
+
+LONG = 1000
+"""Entries of a mapping through which a look-up takes long."""
 
 
 class Node(NamedTuple):
@@ -53,12 +58,7 @@ class Node(NamedTuple):
             if node is None:
                 return None
             if node.kind == "mapping":
-                for entry in reversed(node.entries):
-                    if entry.key.value == part and not entry.shadowed:
-                        node = entry.value
-                        break
-                else:
-                    return None
+                node = _looked_up(node.entries, part)
             elif node.kind == "sequence" and isinstance(part, int) and part < len(node.items):
                 node = node.items[part]
             else:
@@ -74,6 +74,36 @@ class Node(NamedTuple):
 
 def _hashable(key: Node) -> object:
     return key.value if key.kind == "scalar" else repr(key.plain())
+
+
+def _looked_up(entries: tuple[Entry, ...], part: str | int) -> Node | None:
+    """The value of a key, of the last entry that has it and counts. Of a long mapping the texts are kept in an index."""
+    if len(entries) > LONG and type(part) is str:
+        return _index(_Same(entries)).get(part)
+    for entry in reversed(entries):
+        if entry.key.value == part and not entry.shadowed:
+            return entry.value
+    return None
+
+
+class _Same:
+    """Entries that are looked up by which they are, not by what is in them."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: tuple[Entry, ...]) -> None:
+        self.entries = entries
+
+    def __hash__(self) -> int:
+        return id(self.entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.entries is other.entries
+
+
+@lru_cache(maxsize=4)
+def _index(same: _Same) -> dict[str, Node]:
+    return {entry.key.value: entry.value for entry in same.entries if not entry.shadowed and isinstance(entry.key.value, str)}
 
 
 class Entry(NamedTuple):

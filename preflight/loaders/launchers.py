@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
+from preflight.loaders import launcher_values
 from preflight.loaders.counts import Allocation, allocation, count, crowded, over, product, quotient
 from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
 from preflight.loaders.entries import PYTHON_NAME, command_name, entry_of, first_value, script_of
@@ -140,7 +141,7 @@ class _Taker:
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
         rest, at = options.rest, words[0].span
         wrong = tuple(misspelt(options.words, TORCHRUN, name))
-        self.problems += wrong
+        self.problems += (*wrong, *launcher_values.of_torchrun(options))
 
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
@@ -155,7 +156,7 @@ class _Taker:
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], MSRUN)
-        self.problems += tuple(misspelt(options.words, MSRUN, "msrun"))
+        self.problems += (*misspelt(options.words, MSRUN, "msrun"), *launcher_values.of_msrun(options))
 
         def said(flag: str) -> Count:
             return count(word, "msrun") if (word := options.word(flag)) is not None else Count(8, None, "msrun's default")
@@ -214,6 +215,8 @@ class _Taker:
             return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
         if (size := self.environment.get("WORLD_SIZE")) is not None:
             return count(size, "WORLD_SIZE")
+        if (size := self.environment.get("RANK_SIZE")) is not None and "MS_SIMULATION_LEVEL" in self.environment:
+            return count(size, "RANK_SIZE of a simulated run")
         ranked = (w for w in (*self.environment.values(), *rest) if _RANKED.search(w.because))
         if (rank := self.environment.get("RANK") or next(ranked, None)) is not None:
             return Count(Unknown(f"{rank.because or 'RANK'} tells one rank from others"), python.span, "python")

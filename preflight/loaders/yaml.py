@@ -156,12 +156,14 @@ class _Builder:
         done = self._stack.pop()
         last = done.items[-1].span if done.items else None
         end = event.end_mark.index if done.flow or last is None else max(last.end, done.start)
-        span = Span(self.source, done.start, end)
+        span = _new(Span, (self.source, done.start, end))
         size = done.beyond + len(done.items)
         if size > MAX_NODES:
             raise self._too_many(done)
-        value = self._entries(done.items) if done.kind == "mapping" else tuple(done.items)
-        self._add(Node(done.kind, value, span, "flow" if done.flow else "block", done.anchor), size)  # type: ignore[arg-type]
+        value: object = ()
+        if done.items:
+            value = self._entries(done.items) if done.kind == "mapping" else tuple(done.items)
+        self._add(_new(Node, (done.kind, value, span, "flow" if done.flow else "block", done.anchor)), size)
 
     def _too_many(self, parent: _Open) -> InputError:
         line, column = self.source.position(parent.start)

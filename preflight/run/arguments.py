@@ -37,13 +37,15 @@ class Certainty(NamedTuple):
 
     stated: somebody states the release. entry_known: the entry script has no options of its own. doubted: offsets of
     words that another release may read as other words, each with the reason. releases: those of the target's framework that
-    it may be, oldest first, where nobody states one; () where they are not narrowed down.
+    it may be, oldest first, where nobody states one; () where they are not narrowed down. stack: a release of the target's
+    framework → which versions of which frameworks take part in its runs.
     """
 
     stated: bool = True
     entry_known: bool = False
     doubted: Mapping[int, str] = MappingProxyType({})
     releases: tuple[str, ...] = ()
+    stack: Callable[[str], Mapping[str, str]] = lambda release: {}
 
 
 def _no_default(name: str) -> Value:
@@ -89,6 +91,9 @@ class Arguments:
 
     variant: str = ""
     """Which of its ways of building the network the framework takes, where their checks stand in different places."""
+
+    places_of: str = ""
+    """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
 
     certainty: Certainty = Certainty()
     """How sure it is that these are the arguments of this release."""

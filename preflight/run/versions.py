@@ -16,12 +16,16 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
+NEWEST = (1 << 30,)
+"""What a branch such as "master" counts as."""
+
+
 @cache
 def matches(version: str, wanted: str) -> bool:
-    """Whether a version lies in a range; an unsaid version or range always does."""
+    """Whether a version lies in a range; an unsaid version or range always does, and a branch is newer than every release."""
     if not wanted or not version:
         return True
-    have = numbers(version)
+    have = numbers(version) or NEWEST
     for part in wanted.split(","):
         sign = re.match(r"\s*(>=|<=|==|!=|>|<)?\s*(.+)", part)
         assert sign is not None

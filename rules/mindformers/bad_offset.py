@@ -31,6 +31,7 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, known, rule
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.dialects.mindformers.stage_layers import OFFSET, Spread
 
 _OLD = "mindformers/models/utils.py"
@@ -59,7 +60,7 @@ def check(job: Job) -> Iterator[Finding]:
     place = offset if offset.written else layers
     related = (*(layers.related if offset.written else ()), *pipeline.related)
     if laid.fault:
-        file, lines = UPSTREAM.get(job.target.version, UPSTREAM["1.5.0"])
+        file, lines = UPSTREAM.get(read_at(job.target.version), UPSTREAM["1.5.0"])
         serving = job.arguments.get("kind").raw == "mcore" and job.arguments.get("training").raw is not True
         where = _SERVED if serving else f"{file}:{lines.get(laid.fault, lines['sum'])}"
         yield Finding(

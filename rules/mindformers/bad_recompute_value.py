@@ -40,6 +40,7 @@ from preflight.dialects.mindformers.recompute import (
     swap_on,
 )
 from preflight.dialects.mindformers.recompute_faults import Fault, faults
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
 from preflight.run.versions import matches
 
@@ -134,7 +135,7 @@ def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterato
 
 def _finding(job: Job, setting: str, fault: Fault) -> Finding:
     places = UPSTREAM[fault.kind]
-    where = places.get(job.versions.get("mindformers", ""), places[""])
+    where = places.get(read_at(job.versions.get("mindformers", "")), places[""])
     stages_matter = fault.kind in ("list-length", "index")
     fix = (
         Fix(f"write {fault.meant}", (Edit("set", (SECTION, setting, *fault.path), fault.meant),))

@@ -26,6 +26,7 @@ mindformers/tools/check_rules.py:340, in 2.1.0 mindformers/tools/check_rules.py:
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
 from preflight.source.finding import Key
 
@@ -38,7 +39,7 @@ _MOVED_CHECKS = {"1.5.0": 0, "1.7.0": -4, "2.1.0": 20}
 @rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=("swap_config",))
 def check(job: Job) -> Iterator[Finding]:
     section = job.arguments.tree.get("swap_config") if job.arguments.tree is not None else None
-    version = job.versions.get("mindformers", "")
+    version = read_at(job.versions.get("mindformers", ""))
     if section is None or version not in _MOVED:
         return
     swap = section.get("swap")

@@ -34,7 +34,7 @@ UPSTREAM = {"mindformers@1.5.0": f"{_FILE}:1022", "mindformers@1.7.0": f"{_FILE}
 def check(job: Job) -> Iterator[Finding]:
     if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):
         return
-    if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=2.0"):
+    if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=1.8"):
         return  # the format is switched to safetensors first
     for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
         monitor, without, form = (job.arguments.given(f"callbacks.{index}.{name}") for name in ("type", "remove_redundancy", "checkpoint_format"))

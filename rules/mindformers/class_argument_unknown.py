@@ -37,7 +37,7 @@ from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.registry import built, registers, trains
-from preflight.dialects.mindformers.release_tables import folder
+from preflight.dialects.mindformers.release_tables import folder, read_at
 from preflight.run.versions import matches
 from preflight.source.spelling import nearest
 
@@ -81,6 +81,6 @@ def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, 
         near, hint = None, "; it takes beta1 and beta2"
     fix = Fix(f"rename it to {near}", (Edit("rename", value.key, near),)) if near else None
     span = value.setting.key_span if value.setting is not None else job.place(value)
-    upstream = f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 398)}" if refused else None
+    upstream = f"mindformers/tools/register/register.py:{_LINE.get(read_at(job.target.version), 398)}" if refused else None
     message = Message("{name!r} is no argument of {kind}, and {fate}{hint}", name=name, kind=kind, fate=fate, hint=hint)
     yield Finding(message, span, key=value.key, fix=fix, severity=None if refused else Severity.WARNING, upstream=upstream)

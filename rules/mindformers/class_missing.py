@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import built
-from preflight.dialects.mindformers.release_tables import table
+from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.loaders.document import Node
 
 _FILE = "mindformers/tools/register/register.py"
@@ -87,7 +87,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     config, arch = model.get("model_config"), model.get("arch")
     if config is not None and config.kind in ("sequence", "scalar"):
         if job.arguments.get("training").raw is True:
-            line = _CONFIG.get(job.target.version, _CONFIG["1.5.0"])
+            line = _CONFIG.get(read_at(job.target.version), _CONFIG["1.5.0"])
             message = "model.model_config must be a mapping, the type of the model and its sizes"
             yield Finding(message, config.span, key=("model", "model_config"), upstream=f"mindformers/trainer/trainer.py:{line}")
         return
@@ -112,4 +112,4 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
 
 
 def _place(job: Job, lines: dict[str, int]) -> str:
-    return f"{_FILE}:{lines.get(job.target.version, lines['1.5.0'])}"
+    return f"{_FILE}:{lines.get(read_at(job.target.version), lines['1.5.0'])}"

@@ -37,10 +37,13 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.config_kinds import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
+from preflight.dialects.mindformers.release_tables import VERSIONS, read_at, table
 from preflight.run.versions import matches
-from preflight.source.spelling import slip_of
+from preflight.source.spelling import nearest, slip_of
 
 _HANDLER = {version: f"mindformers/dataset/dataloader/hf_dataloader.py:{line}" for version, line in (("1.7.0", 292), ("2.1.0", 344))}
+_COMPLETE = ("trainer",)
+"""Sections whose classes are all known, of every release."""
 _RIVALS = {"optimizer": ("lr_schedule",), "lr_schedule": ("optimizer",)}
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
@@ -53,7 +56,7 @@ def check(job: Job) -> Iterator[Finding]:
         kind = job.arguments.given(f"{place}.type")
         if kind is None or not isinstance(kind.raw, str):
             continue
-        if section == "optimizer" and kind.raw in GONE and matches(job.target.version, ">=1.7") and job.arguments.given("optimizer.auto_register") is None:
+        if section == "optimizer" and kind.raw in GONE and matches(job.target.version, ">=1.6") and job.arguments.given("optimizer.auto_register") is None:
             yield _finding(job, kind, place, "AdamW", ", any more")
         if kind.raw in classes()[section]:
             continue
@@ -63,6 +66,24 @@ def check(job: Job) -> Iterator[Finding]:
             yield Finding(message, job.place(kind), key=kind.key, upstream=_upstream(job, place))
         elif (meant := slip_of(kind.raw, classes()[section])) is not None and job.arguments.given(f"{place}.auto_register") is None:
             yield _finding(job, kind, place, meant)
+        elif section in _COMPLETE and job.arguments.given(f"{place}.auto_register") is None:
+            message = Message("no release of MindFormers registers a class {kind} for {place}", kind=kind.raw, place=place)
+            yield Finding(message, job.place(kind), key=kind.key, severity=Severity.WARNING, upstream=_upstream(job, place))
+    yield from _unknown_network(job)
+
+
+def _unknown_network(job: Job) -> Iterator[Finding]:
+    """The type of a legacy network that no release has; one from elsewhere is registered first."""
+    kind = job.arguments.given("model.model_config.type")
+    elsewhere = job.arguments.given("model.model_config.auto_register") is not None or job.arguments.given("model.arch.auto_register") is not None
+    if job.arguments.get("kind").raw != "legacy" or kind is None or not isinstance(kind.raw, str) or elsewhere:
+        return
+    known = {name for version in VERSIONS for name in table(version).models}
+    if kind.raw not in known:
+        near = nearest(kind.raw, known)
+        hint = Message("; did you mean {near}?", near=near) if near else ""
+        message = Message("no release of MindFormers has a network of type {kind}{hint}", kind=kind.raw, hint=hint)
+        yield Finding(message, job.place(kind), key=kind.key, severity=Severity.WARNING)
 
 
 def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> Finding:
@@ -74,5 +95,5 @@ def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> 
 
 
 def _upstream(job: Job, place: str) -> str:
-    where = _HANDLER.get(job.target.version) if ".handler." in place else None
-    return where or f"mindformers/tools/register/register.py:{_LINE.get(job.target.version, 287)}"
+    where = _HANDLER.get(read_at(job.target.version)) if ".handler." in place else None
+    return where or f"mindformers/tools/register/register.py:{_LINE.get(read_at(job.target.version), 287)}"

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.parallel import AUTOMATIC
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches
 
 _FILE = "mindformers/trainer/base_trainer.py"
@@ -66,7 +67,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[Finding]:
-    version, raw = job.target.version, strategy.raw
+    version, raw = read_at(job.target.version), strategy.raw
     line = _FORM[version]
     if not isinstance(raw, list):
         message = Message(_MISSING if raw is None else _WRONG, full=full.raw, raw=raw, data=data.raw)

@@ -2,7 +2,7 @@
 
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, divides, in_range, put, refuse
-from preflight.rules.mindformers.names import CHECKS, a, at, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
+from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _MOE = "mindformers/modules/transformer/moe.py"
@@ -16,7 +16,6 @@ MINDFORMERS.add(
         all_of(legacy, a["moe_config.num_experts_chosen"] > experts),
         message="num_experts_chosen {moe_config.num_experts_chosen} is more than expert_num {moe_config.expert_num}",
         why="a token cannot go to more experts than there are",
-        upstream=at(_MOE, 159, 159, 162, old=150),
         at=(a["moe_config.num_experts_chosen"], experts),
     ),
     refuse(
@@ -24,7 +23,6 @@ MINDFORMERS.add(
         all_of(legacy, a["moe_config.hot_expert_num"] > experts),
         message="hot_expert_num {moe_config.hot_expert_num} is more than expert_num {moe_config.expert_num}",
         why="the moe config refuses it",
-        upstream=at(_MOE, 162, 162, 165, old=153),
         at=(a["moe_config.hot_expert_num"], experts),
     ),
     refuse(
@@ -32,7 +30,6 @@ MINDFORMERS.add(
         all_of(legacy, a["moe_config.aux_loss_factor"] >= 1),
         message="aux_loss_factor is {moe_config.aux_loss_factor}; it must be below 1",
         why="the moe config refuses it",
-        upstream=at(_MOE, 156, 156, 159, old=147),
     ),
     in_range(
         "cold-token-percent",
@@ -42,14 +39,12 @@ MINDFORMERS.add(
         when=legacy,
         message="cold_token_percent is {moe_config.cold_token_percent}; it must be above 0 and at most 1",
         why="the moe config refuses it",
-        upstream=at(_MOE, 165, 165, 168, old=156),
     ),
     refuse(
         "aux-loss-without-factors",
         all_of(legacy, types.is_set, factors.is_none),
         message="aux_loss_types is given without aux_loss_factors",
         why="every type needs its factor; the moe config refuses one without the other",
-        upstream=at(_MOE, 78, 78, 77, old=78),
         at=(types,),
     ),
     refuse(
@@ -57,8 +52,6 @@ MINDFORMERS.add(
         all_of(legacy, semi, tensor > 1, ~sequence_parallel, experts > 1),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
         why="refused before the network is built, since 1.7",
-        upstream={"1.7.0": f"{CHECKS}:151", "2.1.0": f"{CHECKS}:175"},
-        versions=">=1.7",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -67,8 +60,6 @@ MINDFORMERS.add(
         all_of(mcore, training, tensor > 1, ~sequence_parallel, a["mcore.num_moe_experts"].is_set),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
         why="the layer refuses to be built",
-        upstream={"1.7.0": f"{_CORE}/moe_layer.py:125", "2.1.0": f"{_CORE}/moe_layer.py:144"},
-        versions=">=1.7",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -80,8 +71,6 @@ MINDFORMERS.add(
         message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
         "x model_parallel {parallel_config.model_parallel}",
         why="expert groups are formed among the data and tensor ranks of a stage",
-        upstream={"1.7.0": f"{_CORE}/ffn.py:172", "2.1.0": f"{_CORE}/ffn.py:190"},
-        versions=">=1.7",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -93,8 +82,6 @@ MINDFORMERS.add(
         message="expert_parallel {parallel_config.expert_parallel} does not divide data_parallel {parallel_config.data_parallel} "
         "x model_parallel {parallel_config.model_parallel}",
         why="expert groups are formed among the data and tensor ranks of a stage",
-        upstream=at("mindformers/modules/transformer/moev3.py", 880, 893),
-        versions=">=1.5",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -103,8 +90,6 @@ MINDFORMERS.add(
         all_of(mcore, expert > 1, a["mcore.num_moe_experts"].is_none),
         message="expert_parallel is {parallel_config.expert_parallel}, but the model has no experts",
         why="the transformer config refuses it",
-        upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:492", "2.1.0": "mindformers/parallel_core/transformer_config.py:2417"},
-        versions=">=1.7",
         at=(expert,),
         fixes=(put(expert, 1),),
     ),
@@ -119,8 +104,6 @@ MINDFORMERS.add(
         ),
         message="moe_token_dispatcher_type is {mcore.moe_token_dispatcher_type}; it must be alltoall or alltoall_deredundency",
         why="the layer of experts refuses to be built",
-        upstream={"1.7.0": f"{_CORE}/ffn.py:101", "2.1.0": f"{_CORE}/ffn.py:105"},
-        versions=">=1.7",
         at=(a["mcore.moe_token_dispatcher_type"],),
     ),
     refuse(
@@ -135,8 +118,6 @@ MINDFORMERS.add(
         message="alltoall_deredundency needs expert_parallel of at least npu_nums_per_device {mcore.npu_nums_per_device}, "
         "not {parallel_config.expert_parallel}",
         why="it saves traffic between nodes; expert groups inside one node have none",
-        upstream={"1.7.0": "mindformers/parallel_core/transformer_config.py:496", "2.1.0": "mindformers/parallel_core/transformer_config.py:2421"},
-        versions=">=1.7",
         at=(a["mcore.moe_token_dispatcher_type"], expert),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),
@@ -151,8 +132,6 @@ MINDFORMERS.add(
         ),
         message="moe_router_load_balancing_type is {mcore.moe_router_load_balancing_type}, which the router does not know",
         why="the router refuses to be built",
-        upstream={"1.7.0": f"{_CORE}/router.py:186", "2.1.0": f"{_CORE}/router.py:201"},
-        versions=">=1.7",
         after=("mindformers/capacity-balancing",),
         at=(a["mcore.moe_router_load_balancing_type"],),
     ),

@@ -2,7 +2,7 @@
 
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, divides, refuse
-from preflight.rules.mindformers.names import CHECKS, CONFIG, NEW, RUN, TRAINER, a, at, legacy, mcore, training
+from preflight.rules.mindformers.names import a, legacy, mcore, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers")
@@ -17,8 +17,6 @@ MINDFORMERS.add(
         all_of(hybrid, ~a["mcore.multi_latent_attention"]),
         message="experimental_attention_variant dsv4_hybrid needs multi_latent_attention",
         why="the transformer config refuses it",
-        upstream=f"{CONFIG}:3210",
-        versions=NEW,
         at=(a["mcore.multi_latent_attention"], a["mcore.experimental_attention_variant"]),
     ),
     refuse(
@@ -26,8 +24,6 @@ MINDFORMERS.add(
         all_of(hybrid, ratios.is_none),
         message="experimental_attention_variant dsv4_hybrid needs csa_compress_ratios",
         why="every layer has a compression of its own",
-        upstream=f"{CONFIG}:3213",
-        versions=NEW,
         at=(a["mcore.experimental_attention_variant"],),
     ),
     refuse(
@@ -35,8 +31,6 @@ MINDFORMERS.add(
         all_of(hybrid, ratios.is_set, any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp))),
         message="csa_compress_ratios has {length} entries for {mcore.num_layers} layers and {mcore.mtp_num_layers} prediction layers",
         why="every layer has a compression of its own, prediction layers included",
-        upstream=f"{CONFIG}:3217",
-        versions=NEW,
         at=(ratios, layers),
         shows={"length": ratios.length},
     ),
@@ -47,8 +41,6 @@ MINDFORMERS.add(
         when=hybrid,
         message="{mcore.num_attention_heads} heads of {mcore.v_head_dim} do not divide into o_groups {mcore.o_groups}",
         why="the output projection works group by group",
-        upstream=f"{CONFIG}:3225",
-        versions=NEW,
         at=(a["mcore.o_groups"], a["mcore.num_attention_heads"]),
     ),
     refuse(
@@ -56,8 +48,6 @@ MINDFORMERS.add(
         all_of(hybrid, a["mcore.apply_dsa_kernel_fusion"], a["mcore.csa_window_size"] != 128),
         message="fused sparse attention needs csa_window_size 128, not {mcore.csa_window_size}",
         why="the fused kernel has one window size",
-        upstream=f"{CONFIG}:3230",
-        versions=NEW,
         at=(a["mcore.csa_window_size"], a["mcore.apply_dsa_kernel_fusion"]),
     ),
     refuse(
@@ -65,8 +55,6 @@ MINDFORMERS.add(
         all_of(hybrid, a["mcore.qk_head_dim"] + a["mcore.qk_pos_emb_head_dim"] != a["mcore.v_head_dim"]),
         message="qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} is not v_head_dim {mcore.v_head_dim}",
         why="keys and values share one cache",
-        upstream=f"{CONFIG}:3235",
-        versions=NEW,
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
     ),
     refuse(
@@ -74,8 +62,6 @@ MINDFORMERS.add(
         all_of(a["mcore.moe_n_hash_layers"] > 0, a["mcore.actual_vocab_size"].is_none),
         message="moe_n_hash_layers {mcore.moe_n_hash_layers} needs actual_vocab_size",
         why="hash routing looks tokens up in a table of that size",
-        upstream=f"{CONFIG}:2666",
-        versions=NEW,
         at=(a["mcore.moe_n_hash_layers"],),
     ),
     refuse(
@@ -84,8 +70,6 @@ MINDFORMERS.add(
         message="seq_length {model.model_config.seq_length} is not source {train_dataset.max_source_length} + target {train_dataset.max_target_length} + 1",
         why="the data set pads to the sum and the network is built for seq_length; the check that compares them is passed over once a data set is made",
         severity=Severity.WARNING,
-        upstream=at(CHECKS, 220, 226, 250, old=182),
-        versions=">=1.3",
         at=(tokens, asked, answered),
     ),
     refuse(
@@ -93,8 +77,6 @@ MINDFORMERS.add(
         all_of(training, a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"] > 1),
         message="dynamic_batch does not go with seq_split_num {parallel_config.seq_split_num}: a sequence of changing length is not split",
         why="refused before the first step",
-        upstream=at(TRAINER, 1070, 1366, 1519),
-        versions=">=1.5",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
@@ -102,8 +84,6 @@ MINDFORMERS.add(
         all_of(a["use_legacy_format"].is_in(False), ~a["resume_training"].is_in(True, False)),
         message="resume_training is {resume_training}; without the legacy format it must be True or False",
         why="the new checkpoint format finds its file itself",
-        upstream=f"{RUN}:1530",
-        versions=NEW,
         at=(a["resume_training"], a["use_legacy_format"]),
     ),
     refuse(
@@ -118,8 +98,6 @@ MINDFORMERS.add(
         ),
         message="routing_policy is {moe_config.routing_policy}; the experts of this model need TopkRouterV2",
         why="the layer of experts refuses to be built; the default is TopkRouterV1, so it must be stated",
-        upstream=at("mindformers/modules/transformer/moe.py", 679, 304),
-        versions=">=1.5",
         at=(a["moe_config.routing_policy"], a["moe_config.expert_num"]),
     ),
     refuse(
@@ -127,8 +105,6 @@ MINDFORMERS.add(
         a["mcore.first_k_dense_replace"] > a["mcore.num_layers"],
         message="first_k_dense_replace {mcore.first_k_dense_replace} is more than the {mcore.num_layers} layers",
         why="the transformer config refuses it",
-        upstream={"1.7.0": f"{CONFIG}:628", "2.1.0": f"{CONFIG}:2545"},
-        versions=">=1.7",
         at=(a["mcore.first_k_dense_replace"], a["mcore.num_layers"]),
     ),
     refuse(
@@ -136,8 +112,6 @@ MINDFORMERS.add(
         all_of(mcore, a["mcore.chunk_loss_num"] > 1, a["mcore.calculate_per_token_loss"]),
         message="chunk_loss_num {mcore.chunk_loss_num} does not go with calculate_per_token_loss",
         why="the transformer config refuses it",
-        upstream=f"{CONFIG}:2738",
-        versions=NEW,
         at=(a["mcore.chunk_loss_num"], a["mcore.calculate_per_token_loss"]),
     ),
 )

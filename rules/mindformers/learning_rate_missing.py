@@ -28,6 +28,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
+from preflight.dialects.mindformers.release_tables import read_at
 
 _SCHEDULES = frozenset(
     (
@@ -75,5 +76,5 @@ def check(job: Job) -> Iterator[Finding]:
         job.place(typed, kind),
         key=("lr_schedule",),
         fix=fix,
-        upstream=f"{_FILE}:{_LINE.get(job.target.version, 502)}",
+        upstream=f"{_FILE}:{_LINE.get(read_at(job.target.version), 502)}",
     )

@@ -2,7 +2,7 @@
 
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, divides, put, refuse
-from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, a, context, mcore, sequence_parallel, tensor, training
+from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
@@ -30,8 +30,6 @@ MINDFORMERS.add(
         all_of(mcore, training, sequence_parallel, tensor <= 1),
         message="use_seq_parallel needs model_parallel above 1",
         why="mcore refuses what legacy models ignored",
-        upstream={"1.7.0": "mindformers/parallel_core/model_parallel_config.py:180", "2.1.0": f"{CONFIG}:2281"},
-        versions=MCORE,
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, False),),
     ),
@@ -40,8 +38,6 @@ MINDFORMERS.add(
         c["mtp_num_layers"] > 1,
         message="{mcore.mtp_num_layers} multi-token-prediction layers are asked for; at most 1 is supported",
         why="the transformer config refuses it",
-        upstream=core(441, 2344),
-        versions=MCORE,
         at=(c["mtp_num_layers"],),
     ),
     refuse(
@@ -49,8 +45,6 @@ MINDFORMERS.add(
         all_of(mcore, ~c["use_flash_attention"], any_of(c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"])),
         message="a compressed attention mask needs use_flash_attention",
         why="the transformer config refuses it",
-        upstream=core(484, 2409),
-        versions=MCORE,
         at=(c["use_flash_attention"], c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"]),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -59,8 +53,6 @@ MINDFORMERS.add(
         all_of(mcore, ~c["use_flash_attention"], c["use_ring_attention"]),
         message="use_ring_attention needs use_flash_attention",
         why="the transformer config refuses it",
-        upstream=core(486, 2411),
-        versions=MCORE,
         at=(c["use_flash_attention"], c["use_ring_attention"]),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -73,8 +65,6 @@ MINDFORMERS.add(
         ),
         message="moe_expert_capacity_factor does not go with load balancing {mcore.moe_router_load_balancing_type}",
         why="the transformer config refuses it",
-        upstream=core(527, 2449),
-        versions=MCORE,
         at=(c["moe_expert_capacity_factor"], c["moe_router_load_balancing_type"]),
     ),
     refuse(
@@ -82,8 +72,6 @@ MINDFORMERS.add(
         all_of(moe, c["add_bias_linear"]),
         message="add_bias_linear does not go with a mixture of experts",
         why="the transformer config refuses it; its default is True, so False must be stated",
-        upstream=core(559, 2469),
-        versions=MCORE,
         at=(c["add_bias_linear"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.add_bias_linear"], False),),
     ),
@@ -92,8 +80,6 @@ MINDFORMERS.add(
         all_of(mcore, c["moe_router_enable_expert_bias"], ~c["moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus", True)),
         message="an expert bias needs the score function sigmoid, not {mcore.moe_router_score_function}",
         why="the transformer config refuses it",
-        upstream=core(562, 2472),
-        versions=MCORE,
         at=(c["moe_router_enable_expert_bias"], c["moe_router_score_function"]),
     ),
     refuse(
@@ -104,8 +90,6 @@ MINDFORMERS.add(
         ),
         message="one expert per token with softmax needs moe_router_pre_softmax",
         why="a softmax over one value has no gradient; the transformer config refuses it",
-        upstream=core(575, 2485),
-        versions=MCORE,
         at=(c["moe_router_topk"], c["moe_router_pre_softmax"]),
         fixes=(put(a["model.model_config.moe_router_pre_softmax"], True),),
     ),
@@ -114,8 +98,6 @@ MINDFORMERS.add(
         all_of(moe, c["moe_router_group_topk"], ~c["moe_router_num_groups"]),
         message="group-limited routing needs moe_router_num_groups",
         why="the transformer config refuses it",
-        upstream=core(579, 2489),
-        versions=MCORE,
         at=(c["moe_router_group_topk"],),
     ),
     divides(
@@ -125,8 +107,6 @@ MINDFORMERS.add(
         when=all_of(moe, c["moe_router_group_topk"], c["moe_router_num_groups"]),
         message="{mcore.num_moe_experts} experts do not divide into {mcore.moe_router_num_groups} groups",
         why="the transformer config refuses it",
-        upstream=core(583, 2493),
-        versions=MCORE,
         at=(c["moe_router_num_groups"], c["num_moe_experts"]),
     ),
     refuse(
@@ -134,8 +114,6 @@ MINDFORMERS.add(
         all_of(moe, c["moe_router_group_topk"], c["moe_router_num_groups"], c["moe_router_group_topk"] > c["moe_router_num_groups"]),
         message="{mcore.moe_router_group_topk} groups per token are more than the {mcore.moe_router_num_groups} groups",
         why="the transformer config refuses it",
-        upstream=core(588, 2498),
-        versions=MCORE,
         at=(c["moe_router_group_topk"], c["moe_router_num_groups"]),
     ),
     divides(
@@ -145,8 +123,6 @@ MINDFORMERS.add(
         when=all_of(moe, c["moe_router_group_topk"]),
         message="{mcore.moe_router_topk} experts per token do not divide over {mcore.moe_router_group_topk} groups",
         why="the transformer config refuses it",
-        upstream=core(593, 2503),
-        versions=MCORE,
         at=(c["moe_router_topk"], c["moe_router_group_topk"]),
     ),
     refuse(
@@ -154,8 +130,6 @@ MINDFORMERS.add(
         all_of(mcore, c["bias_swiglu_fusion"], c["hidden_act"] != "swiglu"),
         message="bias_swiglu_fusion needs hidden_act swiglu, not {mcore.hidden_act}",
         why="the transformer config refuses it",
-        upstream=core(666, 2613),
-        versions=MCORE,
         at=(c["bias_swiglu_fusion"], c["hidden_act"]),
     ),
     refuse(
@@ -163,8 +137,6 @@ MINDFORMERS.add(
         ~c["position_embedding_type"].is_in("rope", "yarn", "none", "relative", "learned_absolute", "partial_rope"),
         message="position_embedding_type is {mcore.position_embedding_type}; it must be rope, yarn, none, relative, learned_absolute or partial_rope",
         why="the transformer config refuses it",
-        upstream=f"{CONFIG}:2590",
-        versions=NEW,
         at=(c["position_embedding_type"],),
     ),
     refuse(
@@ -172,8 +144,6 @@ MINDFORMERS.add(
         all_of(mcore, training, c["recompute_slice_activation"]),
         message="recompute_slice_activation is not supported by mcore models",
         why="the transformer config refuses it",
-        upstream=core(699, 2709),
-        versions=MCORE,
         at=(a["recompute_config.recompute_slice_activation"],),
         fixes=(put(a["recompute_config.recompute_slice_activation"], False),),
     ),
@@ -184,8 +154,6 @@ MINDFORMERS.add(
         when=all_of(mcore, training, tensor > 1, a["shape.heads"] % tensor == 0),
         message="vocab_size {mcore.vocab_size} does not divide over model_parallel {parallel_config.model_parallel}",
         why="mcore shards the embedding, where legacy models would fall back to whole copies",
-        upstream="mindformers/parallel_core/training_graph/tensor_parallel/utils.py:48",
-        versions=MCORE,
         at=(c["vocab_size"], tensor),
         layout=True,
     ),
@@ -202,8 +170,6 @@ MINDFORMERS.add(
         ),
         message="{shape.query_groups} key/value heads do not fit {shape.heads} heads on model_parallel {parallel_config.model_parallel}",
         why="the served attention shares heads out, or copies them whole",
-        upstream="mindformers/parallel_core/inference/utils.py:164",
-        versions=NEW,
         at=(c["num_query_groups"], tensor),
         layout=True,
     ),
@@ -214,8 +180,6 @@ MINDFORMERS.add(
         when=all_of(mcore, training, ~c["multi_latent_attention"]),
         message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
         why="the attention refuses to be built, whatever the width of a head is",
-        upstream={"1.7.0": f"{_ATTENTION}:150", "2.1.0": f"{_ATTENTION}:169"},
-        versions=MCORE,
         at=(a["shape.hidden"], a["shape.heads"]),
     ),
     refuse(
@@ -229,8 +193,6 @@ MINDFORMERS.add(
         ),
         message="{shape.query_groups} key/value heads do not divide over model_parallel {parallel_config.model_parallel}",
         why="the attention refuses to be built; heads are not replicated",
-        upstream={"1.7.0": f"{_ATTENTION}:160", "2.1.0": f"{_ATTENTION}:178"},
-        versions=MCORE,
         at=(tensor, c["num_query_groups"], context),
         layout=True,
     ),
@@ -239,8 +201,6 @@ MINDFORMERS.add(
         all_of(moe, ~c["moe_grouped_gemm"]),
         message="a mixture of experts needs moe_grouped_gemm",
         why="the layer without it is not implemented; its default is False, so True must be stated",
-        upstream="mindformers/parallel_core/training_graph/base_models/gpt/moe_module_specs.py:38",
-        versions=MCORE,
         at=(c["moe_grouped_gemm"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.moe_grouped_gemm"], True),),
     ),

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.namespace import TRAINING
-from preflight.dialects.mindformers.release_tables import Table, table
+from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.loaders.document import Entry, Node
 
 _FILE = "mindformers/tools/register/template.py"
@@ -60,7 +60,7 @@ def check(job: Job) -> Iterator[Finding]:
         if name in wanted and not entry.shadowed and not (name == "moe_config" and kind == "mcore"):
             yield from _section(str(name), entry, t, mcore=kind == "mcore", fixable=entry.key.span.source is job.documents[0].source)
     if job.arguments.get("run_mode").raw in TRAINING and tree.get("model") is None:
-        yield Finding("there is no model section, so there is nothing to train", tree.span._replace(end=tree.span.start), upstream=_RUN[t.version])
+        yield Finding("there is no model section, so there is nothing to train", tree.span._replace(end=tree.span.start), upstream=_RUN[read_at(t.version)])
 
 
 def _sections(job: Job) -> tuple[str, ...]:
@@ -97,12 +97,12 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
             yield Finding(
                 Message("{name} has no {key}, which it must have", name=name, key=key), span, key=(name,), fix=fix, upstream=_place(name, mcore=mcore, t=t)
             )
-    if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and t.version in _REGISTER:
+    if name == "trainer" and (kind := node.get("type")) is not None and kind.value is None and read_at(t.version) in _REGISTER:
         yield Finding(
             "trainer.type is null; it must name the trainer",
             kind.span,
             key=(name, "type"),
-            upstream=f"mindformers/tools/register/register.py:{_REGISTER[t.version]}",
+            upstream=f"mindformers/tools/register/register.py:{_REGISTER[read_at(t.version)]}",
         )
 
 
@@ -111,4 +111,4 @@ def _has(node: Node, key: str) -> bool:
 
 
 def _place(name: str, *, mcore: bool, t: Table) -> str:
-    return f"{_FILE}:109" if name != "model" or not mcore or t.version != "2.1.0" else _RUN["2.1.0"]
+    return f"{_FILE}:109" if name != "model" or not mcore or read_at(t.version) != "2.1.0" else _RUN["2.1.0"]

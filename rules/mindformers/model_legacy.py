@@ -2,7 +2,7 @@
 
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, divides, put, refuse
-from preflight.rules.mindformers.names import SINCE_TEMPLATE, a, at, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
+from preflight.rules.mindformers.names import a, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _LLAMA = "mindformers/models/llama/llama_transformer.py"
@@ -24,7 +24,6 @@ MINDFORMERS.add(
         all_of(legacy, a[f"{model}.num_heads"] == 0),
         message="the model has 0 attention heads",
         why="the head size is the hidden size over the heads; the network cannot be built",
-        upstream=at(_MODEL, 88, 93, 93),
         at=(a[f"{model}.num_heads"],),
     ),
     refuse(
@@ -32,7 +31,6 @@ MINDFORMERS.add(
         all_of(llama, a[f"{model}.n_kv_heads"] == 0),
         message="the model has 0 key/value heads",
         why="the heads are divided by them; the network cannot be built",
-        upstream=at(_LLAMA, 148, 147),
         at=(a[f"{model}.n_kv_heads"],),
     ),
     divides(
@@ -42,7 +40,6 @@ MINDFORMERS.add(
         when=plain,
         message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
         why="every head gets the same width",
-        upstream=at(_LLAMA, 179, 176),
         at=(heads, hidden),
     ),
     divides(
@@ -52,7 +49,6 @@ MINDFORMERS.add(
         when=all_of(llama, fine),
         message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
         why="every head gets the same width",
-        upstream=at(_FINE, 184),
         at=(heads, hidden),
     ),
     divides(
@@ -62,7 +58,6 @@ MINDFORMERS.add(
         when=all_of(llama, ~(a["model.model_config.fine_grain_interleave"] > 1), tensor > 1, heads % (tensor * a["ulysses_degree"]) == 0),
         message="{shape.query_groups} key/value heads do not divide over {ranks} ranks (model_parallel x Ulysses); Llama layers do not replicate them",
         why="the network refuses to be built",
-        upstream=at(_LLAMA, 192, 189),
         at=(tensor, groups),
         shows={"ranks": tensor * a["ulysses_degree"]},
         layout=True,
@@ -74,7 +69,6 @@ MINDFORMERS.add(
         when=all_of(llama, fine),
         message="{shape.query_groups} key/value heads do not divide over model_parallel {parallel_config.model_parallel}; Llama layers do not replicate them",
         why="the network refuses to be built",
-        upstream=at(_FINE, 188),
         at=(tensor, groups),
         layout=True,
     ),
@@ -85,7 +79,6 @@ MINDFORMERS.add(
         when=all_of(plain, a["ulysses_degree"] > 1, heads % tensor == 0),
         message="{shape.heads} attention heads do not divide over {ranks} ranks (model_parallel x Ulysses)",
         why="the network refuses to be built",
-        upstream=at(_LLAMA, 184, 181),
         at=(a["parallel_config.context_parallel"], tensor, heads),
         shows={"ranks": tensor * a["ulysses_degree"]},
         layout=True,
@@ -97,7 +90,6 @@ MINDFORMERS.add(
         when=all_of(llama, ffn.is_set, tensor > 1, a["moe_config.expert_num"] <= 1),
         message="the feed-forward size {shape.ffn} does not divide over model_parallel {parallel_config.model_parallel}",
         why="the network refuses to be built",
-        upstream=at(_LAYER, 450, 432),
         at=(a[f"{model}.intermediate_size"], tensor, a[f"{model}.multiple_of"]),
         layout=True,
     ),
@@ -106,7 +98,6 @@ MINDFORMERS.add(
         all_of(legacy, semi, pipeline > 1, a["pipeline_layers"] < pipeline, a[f"{model}.num_layers"].is_set),
         message="{pipeline_layers} layers are fewer than {parallel_config.pipeline_stage} pipeline stages",
         why="a stage would be empty",
-        upstream=at("mindformers/models/modeling_utils.py", 317, 312, old=138),
         at=(pipeline, a[f"{model}.num_layers"]),
         layout=True,
     ),
@@ -122,8 +113,6 @@ MINDFORMERS.add(
         ),
         message="{pipeline_layers} layers are fewer than {parallel_config.pipeline_stage} stages x {model.model_config.pp_interleave_num} chunks",
         why="a virtual stage would be empty",
-        upstream=at("mindformers/models/modeling_utils.py", 324, 319),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.pp_interleave_num"], pipeline),
         layout=True,
     ),
@@ -132,26 +121,20 @@ MINDFORMERS.add(
         all_of(llama, ring, ~flash),
         message="use_ring_attention needs use_flash_attention",
         why="the network refuses to be built",
-        upstream=at(_MODEL, 107, 112),
         fixes=(put(flash, True),),
-        versions=SINCE_TEMPLATE,
     ),
     refuse(
         "eod-mask-without-flash",
         all_of(llama, eod, ~flash),
         message="use_eod_attn_mask_compression needs use_flash_attention",
         why="the network refuses to be built",
-        upstream=at(_MODEL, 109, 116),
         fixes=(put(flash, True),),
-        versions=SINCE_TEMPLATE,
     ),
     refuse(
         "sequence-pipeline-ring",
         all_of(llama, splits > 1, ring),
         message="seq_split_num {parallel_config.seq_split_num} does not go with use_ring_attention",
         why="the network refuses to be built",
-        upstream=at(_MODEL, 115, 120),
-        versions=SINCE_TEMPLATE,
         at=(ring, splits),
     ),
     refuse(
@@ -159,8 +142,6 @@ MINDFORMERS.add(
         all_of(llama, splits > 1, eod),
         message="seq_split_num {parallel_config.seq_split_num} does not go with use_eod_attn_mask_compression",
         why="the network refuses to be built",
-        upstream=at(_MODEL, 121, 126),
-        versions=SINCE_TEMPLATE,
         at=(eod, splits),
     ),
     refuse(
@@ -168,8 +149,6 @@ MINDFORMERS.add(
         all_of(llama, splits > 1, ~flash),
         message="seq_split_num {parallel_config.seq_split_num} needs use_flash_attention",
         why="the network refuses to be built",
-        upstream=at(_LLAMA, 208, 205),
-        versions=SINCE_TEMPLATE,
         at=(flash, splits),
         fixes=(put(flash, True),),
     ),
@@ -178,8 +157,6 @@ MINDFORMERS.add(
         all_of(legacy, a["shape.family"] == "gpt2", sequence_parallel, training, automatic),
         message="GPT2 cannot be built with use_seq_parallel",
         why="its layer asks a layer norm for a sharding that it does not have",
-        upstream=at("mindformers/modules/transformer/transformer.py", 2540),
-        versions=">=1.5,<1.7",
         at=(sequence_parallel,),
         fixes=(put(sequence_parallel, False),),
     ),
@@ -197,8 +174,6 @@ MINDFORMERS.add(
         message="tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} "
         "is not model_parallel {parallel_config.model_parallel}",
         why="the tensor ranks form a grid of these sizes",
-        upstream=at("mindformers/models/utils.py", 109, 144, 159),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.tp_x"], a[f"{model}.use_3d_tensor_parallel"], tensor),
         layout=True,
     ),

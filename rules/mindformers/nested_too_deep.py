@@ -50,5 +50,6 @@ def _deepest(tree: Node) -> Node | None:
         node, depth = stack.pop()
         if node.kind == "mapping" and depth >= MAX_NESTING and node.entries:
             return node
-        stack += [(entry.value, depth + 1) for entry in reversed(node.entries) if entry.value.kind == "mapping"]
+        if node.value:
+            stack += [(entry.value, depth + 1) for entry in reversed(node.entries) if entry.value.kind == "mapping"]
     return None

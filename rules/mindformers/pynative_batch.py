@@ -21,7 +21,6 @@ PYNATIVE.add(
         ),
         message="balance_enabled needs create_compressed_eod_mask, and no create_seq_len_vector",
         why="the load is measured by the compressed mask; refused when the data set is built",
-        upstream="mindformers/pynative/trainer/utils.py:391",
         at=(a["train_dataset.balance_enabled"],),
     ),
     refuse(
@@ -29,7 +28,6 @@ PYNATIVE.add(
         ~a[f"{DATA}.type"].is_none & ~a[f"{DATA}.type"].is_in(*READERS) & (a["run_mode"] != "predict"),
         message="pynative has no reader {train_dataset.dataloader.type}; it has {readers}",
         why="refused when the data set is built",
-        upstream="mindformers/pynative/trainer/utils.py:516",
         shows={"readers": ", ".join(READERS)},
     ),
 )

@@ -25,7 +25,6 @@ PYNATIVE.add(
         when=all_of(training, a["model.auto_register"].is_none),
         message="pynative mode cannot train {model.architectures}; it has DeepseekV3ForCausalLM, DeepseekV4ForCausalLM and Qwen3ForCausalLM",
         why="no class is registered under that name, or it has no pynative training network",
-        upstream="mindformers/tools/register/register.py:287",
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
     refuse(
@@ -39,7 +38,6 @@ PYNATIVE.add(
         ),
         message="{model.architectures} cannot be built from a config of model_type {model.model_type}",
         why="the network asks for fields that the other model's config does not have",
-        upstream="mindformers/parallel_core/config_converter.py:109",
         at=(a["model.architectures"], a["model.model_type"]),
     ),
     one_of(
@@ -48,14 +46,12 @@ PYNATIVE.add(
         ("LayerNorm", "RMSNorm"),
         message="normalization is {net.normalization}; pynative mode has LayerNorm and RMSNorm",
         why=LAYER,
-        upstream="mindformers/pynative/layers/layer_norm.py:192",
     ),
     refuse(
         "activation",
         ~a["net.hidden_act"].is_in("gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"),
         message="hidden_act is {net.hidden_act}; pynative mode has gelu, silu and fusedswiglu",
         why=LAYER,
-        upstream="mindformers/pynative/layers/activation.py:306",
         fixes=(put(a["net.hidden_act"], "silu"),),
     ),
     refuse(
@@ -63,7 +59,6 @@ PYNATIVE.add(
         all_of(a["net.multi_latent_attention"] == False, hidden % heads != 0),
         message="hidden_size {net.hidden_size} is not a multiple of num_attention_heads {net.num_attention_heads}",
         why=LAYER,
-        upstream="mindformers/pynative/transformers/attention.py:113",
         at=(hidden, heads),
     ),
     refuse(
@@ -71,7 +66,6 @@ PYNATIVE.add(
         all_of(a["net.multi_latent_attention"] == False, heads == 0),
         message="the network has 0 attention heads",
         why="they are divided by the key/value heads, and the width by them",
-        upstream="mindformers/pynative/transformers/attention.py:103",
         at=(heads,),
     ),
     refuse(
@@ -83,7 +77,6 @@ PYNATIVE.add(
         ),
         message="csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} prediction layers",
         why="every layer has a compression of its own, prediction layers included",
-        upstream={"2.1.0": "mindformers/parallel_core/transformer_config.py:3217"},
         at=(ratios, layers, mtp),
         shows={"length": ratios.length},
     ),
@@ -92,7 +85,6 @@ PYNATIVE.add(
         all_of(compressed, length < 2048),
         message="seq_length {net.seq_length} is below 2048, which the compressed attention mask needs",
         why=LAYER,
-        upstream="mindformers/pynative/layers/mask_generate.py:65",
         at=(length, a["net.use_attn_mask_compression"]),
         fixes=(put(a["net.use_attn_mask_compression"], False),),
     ),
@@ -101,7 +93,6 @@ PYNATIVE.add(
         all_of(a["net.experimental_attention_variant"] == "dsv4_hybrid", a["net.q_lora_rank"].is_none),
         message="the attention dsv4_hybrid needs q_lora_rank",
         why=LAYER,
-        upstream="mindformers/pynative/layers/linear.py:85",
         at=(a["net.q_lora_rank"],),
     ),
     refuse(
@@ -109,7 +100,6 @@ PYNATIVE.add(
         a["training.seed"] < 0,
         message="training.seed is {training.seed}; it must not be negative",
         why="the seed is set before anything is built",
-        upstream="mindformers/pynative/trainer/trainer.py:498",
         fixes=(put(a["training.seed"], 42),),
     ),
     refuse(
@@ -117,8 +107,6 @@ PYNATIVE.add(
         all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
         message="optimizer.learning_rate is given; the rate belongs to lr_scheduler alone",
         why="the trainer hands the schedule to the optimizer under the same name",
-        upstream="mindformers/pynative/trainer/utils.py:574",
-        also=("mindformers/pynative/trainer/utils.py:580",),
         at=(a["optimizer.learning_rate"],),
         fixes=(drop(a["optimizer.learning_rate"]),),
     ),
@@ -127,7 +115,6 @@ PYNATIVE.add(
         all_of(training, schedule.is_in(*WARMING), ratio.is_none, steps.is_none),
         message="{lr_scheduler.type} needs warmup_ratio or warmup_steps",
         why="refused when the schedule is built",
-        upstream=f"{_STEPS}:39",
         at=(ratio, schedule),
         always=True,
     ),
@@ -136,7 +123,6 @@ PYNATIVE.add(
         all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
         message="warmup_ratio is {lr_scheduler.warmup_ratio}; it lies in [0, 1]",
         why="refused when the schedule is built",
-        upstream=f"{_STEPS}:48",
         at=(ratio,),
     ),
     refuse(
@@ -144,7 +130,6 @@ PYNATIVE.add(
         all_of(training, ratio.is_none, steps < 0),
         message="warmup_steps is {lr_scheduler.warmup_steps}; it must not be negative",
         why="refused when the schedule is built",
-        upstream=f"{_STEPS}:41",
         at=(steps,),
     ),
 )

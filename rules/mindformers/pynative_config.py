@@ -16,7 +16,6 @@ PYNATIVE.add(
         ("train", "predict"),
         message="run_mode is {run_mode}; pynative knows train and predict",
         why="the trainer refuses every other mode",
-        upstream="mindformers/pynative/trainer/trainer.py:204",
         fixes=(put(a["run_mode"], "train"),),
     ),
     refuse(
@@ -24,7 +23,6 @@ PYNATIVE.add(
         (a["run_mode"] == "predict") & ~a["inference"].given,
         message="run_mode predict has no inference section",
         why="the trainer refuses to predict without its settings",
-        upstream="mindformers/pynative/trainer/trainer.py:211",
     ),
     in_range(
         "global-batch-positive",
@@ -32,7 +30,6 @@ PYNATIVE.add(
         low=1,
         message="global_batch_size is {training.global_batch_size}; it must be positive",
         why=LOAD,
-        upstream=f"{CONFIG}:375",
     ),
     in_range(
         "local-batch-positive",
@@ -40,7 +37,6 @@ PYNATIVE.add(
         low=1,
         message="local_batch_size is {training.local_batch_size}; it must be positive",
         why=LOAD,
-        upstream=f"{CONFIG}:377",
     ),
     in_range(
         "skipped-steps",
@@ -48,7 +44,6 @@ PYNATIVE.add(
         low=0,
         message="max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; 0 turns the guard off, less is refused",
         why=LOAD,
-        upstream=f"{CONFIG}:379",
         fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
     ),
     refuse(
@@ -56,7 +51,6 @@ PYNATIVE.add(
         (a["checkpoint.save_trainable_only"] == True) & (a["checkpoint.base_load_path"] == ""),
         message="save_trainable_only needs base_load_path, the full checkpoint below the adapter",
         why=LOAD,
-        upstream=f"{CONFIG}:321",
         at=(a["checkpoint.save_trainable_only"], a["checkpoint.base_load_path"]),
     ),
     requires(
@@ -65,7 +59,6 @@ PYNATIVE.add(
         a["parallelism.sequence_parallel"],
         message="tensor_parallel {parallelism.tensor_parallel} needs sequence_parallel",
         why="tensor parallel layers work on sequence shards; " + LOAD,
-        upstream=f"{CONFIG}:559",
         at=(a["parallelism.sequence_parallel"], a["parallelism.tensor_parallel"]),
     ),
     refuse(
@@ -73,7 +66,6 @@ PYNATIVE.add(
         (a["parallelism.moe_token_dispatcher_type"] == "alltoall_deredundancy") & (a["parallelism.expert_parallel"] < a["parallelism.npu_nums_per_device"]),
         message="alltoall_deredundancy needs expert_parallel >= {parallelism.npu_nums_per_device} NPUs of a server, it is {parallelism.expert_parallel}",
         why=LOAD,
-        upstream=f"{CONFIG}:565",
         at=(a["parallelism.expert_parallel"], a["parallelism.moe_token_dispatcher_type"]),
     ),
     one_of(
@@ -82,28 +74,24 @@ PYNATIVE.add(
         ("None", "full", "select"),
         message="recompute.mode is {recompute.mode}; it is one of the texts None, full and select, in this case",
         why=LOAD,
-        upstream=f"{CONFIG}:889",
     ),
     refuse(
         "profiler-steps",
         (a["profiler.start_step"] <= 0) | (a["profiler.end_step"] <= 0),
         message="the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be positive, even when it is off",
         why=LOAD,
-        upstream=f"{CONFIG}:841",
     ),
     refuse(
         "profiler-order",
         (a["profiler.start_step"] > a["profiler.end_step"]) & (a["profiler.end_step"] > 0),
         message="the profiler starts at step {profiler.start_step}, after its end at step {profiler.end_step}",
         why=LOAD,
-        upstream=f"{CONFIG}:846",
     ),
     refuse(
         "lora-targets",
         a["lora_config"].is_set & (a["lora_config.target_modules"] == ""),
         message="lora_config names no target_modules",
         why=LOAD,
-        upstream=f"{CONFIG}:967",
         at=(
             a["lora_config.target_modules"],
             a["lora_config"],
@@ -114,7 +102,6 @@ PYNATIVE.add(
         any_of(a["lora_config.lora_rank"] <= 0, a["lora_config.lora_alpha"] <= 0),
         message="lora_rank {lora_config.lora_rank} and lora_alpha {lora_config.lora_alpha} must both be positive",
         why=LOAD,
-        upstream=f"{CONFIG}:969",
         at=(
             a["lora_config.lora_rank"],
             a["lora_config.lora_alpha"],
@@ -125,7 +112,6 @@ PYNATIVE.add(
         any_of(a["lora_config.lora_dropout"] < 0, a["lora_config.lora_dropout"] >= 1),
         message="lora_dropout is {lora_config.lora_dropout}; it lies in [0, 1)",
         why=LOAD,
-        upstream=f"{CONFIG}:971",
         at=(a["lora_config.lora_dropout"],),
     ),
     refuse(
@@ -133,7 +119,6 @@ PYNATIVE.add(
         a["inference.max_new_tokens"] <= 0,
         message="max_new_tokens is {inference.max_new_tokens}; it must be positive",
         why=LOAD,
-        upstream=f"{CONFIG}:1008",
         at=(a["inference.max_new_tokens"],),
     ),
     refuse(
@@ -141,7 +126,6 @@ PYNATIVE.add(
         a["inference.batch_size"] <= 0,
         message="inference.batch_size is {inference.batch_size}; it must be positive",
         why=LOAD,
-        upstream=f"{CONFIG}:1010",
         at=(a["inference.batch_size"],),
     ),
     refuse(
@@ -149,6 +133,5 @@ PYNATIVE.add(
         a["monitor.moe_monitor.save_tokens_per_expert_interval"] <= 0,
         message="save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; leave it out to turn it off",
         why=LOAD,
-        upstream=f"{CONFIG}:746",
     ),
 )

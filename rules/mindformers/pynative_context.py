@@ -19,8 +19,6 @@ PYNATIVE.add(
         many & (context > 1) & ~method.is_in("colossal", "ulysses", "hybrid") & ~sparse,
         message="context_parallel_method {parallelism.context_parallel_method} is none of colossal, ulysses and hybrid",
         why="refused when context parallel is applied to the attention; graph mode has other names",
-        upstream="mindformers/pynative/distributed/style.py:658",
-        also=("mindformers/pynative/distributed/style.py:802", f"{CONTEXT}:322"),
         at=(a["parallelism.context_parallel_method"],),
     ),
     refuse(
@@ -33,7 +31,6 @@ PYNATIVE.add(
         & ~split_mask,
         message="context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or create_compressed_eod_mask in the data",
         why="refused when context parallel is applied",
-        upstream=f"{CONTEXT}:254",
         at=(context, a["net.use_attn_mask_compression"]),
         fixes=(put(a["net.use_attn_mask_compression"], True),),
     ),
@@ -42,7 +39,6 @@ PYNATIVE.add(
         many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & (method == "colossal") & (a["net.experimental_attention_variant"] != "dsa"),
         message="context_parallel_async works with ulysses and hybrid, not with colossal",
         why="refused when context parallel is applied",
-        upstream=f"{GPT}:1702",
         at=(
             a["parallelism.context_parallel_async"],
             a["parallelism.context_parallel_method"],
@@ -54,7 +50,6 @@ PYNATIVE.add(
         many & (context > 1) & (a["parallelism.context_parallel_async"] == True) & method.is_in("ulysses", "hybrid") & (a["model.model_type"] == "qwen3"),
         message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
         why="refused when context parallel is applied",
-        upstream="mindformers/pynative/distributed/style.py:379",
         at=(
             a["parallelism.context_parallel_async"],
             a["model.model_type"],
@@ -66,7 +61,6 @@ PYNATIVE.add(
         many & (context > 1) & (a["net.apply_rope_fusion"] == True) & (a["net.use_eod_attn_mask_compression"] == False) & ~split_mask,
         message="apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless create_compressed_eod_mask is on",
         why="the fused kernel refuses positions per sample",
-        upstream=f"{GPT}:1737",
         at=(
             a["net.apply_rope_fusion"],
             context,
@@ -78,7 +72,6 @@ PYNATIVE.add(
         (context > 1) & (method == "ulysses") & a["parallelism.ulysses_degree_in_cp"].is_set & (a["parallelism.ulysses_degree_in_cp"] != context) & ~sparse,
         message="ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, it is {parallelism.ulysses_degree_in_cp}",
         why="refused in the first step",
-        upstream=f"{CONTEXT}:328",
         at=(
             a["parallelism.ulysses_degree_in_cp"],
             context,
@@ -91,7 +84,6 @@ PYNATIVE.add(
         when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 1),
         message="{heads} attention heads per rank do not divide over {ulysses} Ulysses ranks",
         why="every Ulysses rank takes whole heads",
-        upstream=f"{GPT}:1757",
         at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
         shows={"heads": a["net.num_attention_heads"] // tensor},
         layout=True,
@@ -113,8 +105,6 @@ PYNATIVE.add(
         ),
         message="hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and below it that divides it; it is {degree}",
         why="the run starts and dies in its first step",
-        upstream=f"{CONTEXT}:335",
-        also=("mindformers/pynative/distributed/style.py:799",),
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
         shows={"degree": a["parallelism.ulysses_degree_in_cp"]},
         layout=True,
@@ -124,7 +114,6 @@ PYNATIVE.add(
         (context > 1) & ~a["parallelism.context_parallel_mask_type"].is_in("causal", "Causal", "CAUSAL", ""),
         message="context parallel knows only the causal mask, not {parallelism.context_parallel_mask_type}",
         why="the run starts and dies in its first step",
-        upstream=f"{CONTEXT}:364",
         at=(a["parallelism.context_parallel_mask_type"],),
         fixes=(put(a["parallelism.context_parallel_mask_type"], "causal"),),
     ),
@@ -133,7 +122,6 @@ PYNATIVE.add(
         (context > 1) & (a["net.seq_length"] % context != 0),
         message="seq_length {net.seq_length} does not divide over {parallelism.context_parallel} context-parallel ranks",
         why="the run starts and dies in its first step",
-        upstream=f"{CONTEXT}:372",
         at=(
             a["net.seq_length"],
             context,

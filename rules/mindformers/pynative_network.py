@@ -17,14 +17,12 @@ PYNATIVE.add(
         a["model.model_type"].is_set & ~a["model.model_type"].is_in("deepseek_v3", "deepseek_v4", "qwen3", "deepseek_mtp", "deepseek_mtp_v4"),
         message="pynative mode cannot train the model_type {model.model_type}; it has deepseek_v3, deepseek_v4 and qwen3",
         why="no class is registered under that name, or it has no pynative training network",
-        upstream=REGISTER,
     ),
     refuse(
         "mtp-layers",
         a["net.mtp_num_layers"] > 1,
         message="{net.mtp_num_layers} multi-token-prediction layers are asked for; 2.1 has at most one",
         why=WHY,
-        upstream=f"{NETWORK}:2344",
         fixes=(put(a["net.mtp_num_layers"], 1),),
     ),
     refuse(
@@ -32,7 +30,6 @@ PYNATIVE.add(
         a["net.mtp_num_layers"] < 0,
         message="{net.mtp_num_layers} multi-token-prediction layers are asked for; it is 0 or 1",
         why=WHY,
-        upstream=f"{NETWORK}:2340",
         fixes=(put(a["net.mtp_num_layers"], 0),),
     ),
     refuse(
@@ -41,7 +38,6 @@ PYNATIVE.add(
         & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
         message="mask compression needs use_flash_attention",
         why=WHY,
-        upstream=f"{NETWORK}:2409",
         fixes=(put(a["net.use_flash_attention"], True),),
     ),
     refuse(
@@ -49,14 +45,12 @@ PYNATIVE.add(
         experts.is_set & (experts <= 0),
         message="the number of experts is {net.num_moe_experts}; leave it out for a dense model",
         why=WHY,
-        upstream=f"{NETWORK}:2426",
     ),
     refuse(
         "mixture-bias",
         experts.is_set & a["net.add_bias_linear"],
         message="add_bias_linear does not go with experts",
         why=WHY,
-        upstream=f"{NETWORK}:2472",
         at=(
             a["net.add_bias_linear"],
             experts,
@@ -70,7 +64,6 @@ PYNATIVE.add(
         & ~a["net.moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus"),
         message="moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, it is {net.moe_router_score_function}",
         why=WHY,
-        upstream=f"{NETWORK}:2475",
         at=(a["net.moe_router_score_function"],),
     ),
     refuse(
@@ -78,7 +71,6 @@ PYNATIVE.add(
         all_of(experts.is_set, chosen > 0, groups > 0, experts % groups != 0),
         message="{net.num_moe_experts} experts do not divide into {net.moe_router_num_groups} router groups",
         why="routing limited to groups needs groups of one size; " + WHY,
-        upstream=f"{NETWORK}:2496",
         at=(
             experts,
             groups,
@@ -89,14 +81,12 @@ PYNATIVE.add(
         all_of(chosen > 1, groups > 0, chosen > groups),
         message="{net.moe_router_group_topk} router groups are chosen of {net.moe_router_num_groups}",
         why=WHY,
-        upstream=f"{NETWORK}:2501",
     ),
     refuse(
         "router-group-topk",
         all_of(chosen > 1, groups > 0, a["net.moe_router_topk"] % chosen != 0),
         message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
         why=WHY,
-        upstream=f"{NETWORK}:2506",
         after=("pynative/router-group-choice",),
         at=(
             a["net.moe_router_topk"],
@@ -108,28 +98,24 @@ PYNATIVE.add(
         a["net.first_k_dense_replace"] < -1,
         message="first_k_dense_replace is {net.first_k_dense_replace}; it is a number of layers, or -1 for none",
         why=WHY,
-        upstream=f"{NETWORK}:2524",
     ),
     refuse(
         "dense-layers-many",
         a["net.first_k_dense_replace"] > a["net.num_layers"],
         message="first_k_dense_replace is {net.first_k_dense_replace}, the model has {net.num_layers} layers",
         why=WHY,
-        upstream=f"{NETWORK}:2550",
     ),
     refuse(
         "hash-layers",
         all_of(a["net.moe_n_hash_layers"] > 0, a["net.moe_n_hash_layers"] > a["net.num_layers"]),
         message="{net.moe_n_hash_layers} hash layers are asked for, the model has {net.num_layers} layers",
         why=WHY,
-        upstream=f"{NETWORK}:2670",
     ),
     refuse(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
         message="{net.moe_n_hash_layers} hash layers are asked for, but the model has no experts",
         why="hash routing sends tokens to experts; " + WHY,
-        upstream=f"{NETWORK}:2672",
         at=(experts, a["net.moe_n_hash_layers"]),
     ),
     refuse(
@@ -137,7 +123,6 @@ PYNATIVE.add(
         all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),
         message="chunk_loss_num {net.chunk_loss_num} does not go with calculate_per_token_loss",
         why=WHY,
-        upstream=f"{NETWORK}:2740",
         fixes=(put(a["net.calculate_per_token_loss"], False),),
     ),
 )
@@ -148,6 +133,5 @@ PYNATIVE.add(
         (a["model.model_type"] == "deepseek_v3") & any_of(experts.is_none, experts == 0),
         message="the pynative deepseek_v3 needs experts",
         why="its network refuses a dense model",
-        upstream="mindformers/models/deepseek3/modeling_deepseek_v3_pynative.py:45",
     ),
 )

@@ -22,7 +22,6 @@ PYNATIVE.add(
         when=training,
         message="optimizer.type {optimizer.type} is neither AdamW nor Muon, in this case",
         why=WHY,
-        upstream=f"{BUILD}:587",
         at=(kind,),
     ),
     in_range(
@@ -32,7 +31,6 @@ PYNATIVE.add(
         when=adam,
         message="eps is {optimizer.eps}; it must not be negative",
         why=WHY,
-        upstream=f"{ADAMW}:75",
         at=(a["optimizer.eps"],),
     ),
     refuse(
@@ -40,7 +38,6 @@ PYNATIVE.add(
         adam & (a["optimizer.weight_decay"] < 0),
         message="weight_decay is {optimizer.weight_decay}; it must not be negative",
         why=WHY,
-        upstream=f"{ADAMW}:81",
         at=(a["optimizer.weight_decay"],),
     ),
     refuse(
@@ -48,7 +45,6 @@ PYNATIVE.add(
         adam & (a["optimizer.enable_cpu_offload"] == True),
         message="enable_cpu_offload is not supported by AdamW in pynative mode",
         why=WHY,
-        upstream=f"{ADAMW}:198",
         at=(a["optimizer.enable_cpu_offload"],),
         fixes=(put(a["optimizer.enable_cpu_offload"], False),),
     ),
@@ -57,15 +53,13 @@ PYNATIVE.add(
         muon & (a["net.multi_latent_attention"] == False),
         message="Muon works only with multi_latent_attention",
         why=WHY,
-        upstream=f"{MUON}:2320",
     ),
-    refuse("muon-swap", muon & (a["optimizer.swap"] == YES), message="Muon does not support swap", why=WHY, upstream=f"{MUON}:2223", at=(a["optimizer.swap"],)),
+    refuse("muon-swap", muon & (a["optimizer.swap"] == YES), message="Muon does not support swap", why=WHY, at=(a["optimizer.swap"],)),
     refuse(
         "muon-communication",
         muon & ~a["optimizer.comm_strategy"].is_none & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
         message="comm_strategy {optimizer.comm_strategy} is neither allgather nor allgather_deredundency (with an e)",
         why=WHY,
-        upstream={"2.1.0": f"{MUON}:2272"},
         at=(a["optimizer.comm_strategy"],),
         fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),
     ),
@@ -74,7 +68,6 @@ PYNATIVE.add(
         muon & (a["optimizer.ns_steps"] <= 0),
         message="ns_steps is {optimizer.ns_steps}; it must be positive",
         why=WHY,
-        upstream=f"{MUON}:2349",
         at=(a["optimizer.ns_steps"],),
     ),
     refuse(
@@ -82,7 +75,6 @@ PYNATIVE.add(
         muon & (a["optimizer.qk_clip_enabled"] != False) & (a["optimizer.qk_clip_threshold"] <= 0),
         message="qk_clip_threshold is {optimizer.qk_clip_threshold}; it must be positive",
         why=WHY,
-        upstream=f"{MUON}:2412",
         at=(a["optimizer.qk_clip_threshold"],),
     ),
 )

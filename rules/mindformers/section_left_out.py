@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import trains
-from preflight.dialects.mindformers.release_tables import table
+from preflight.dialects.mindformers.release_tables import read_at, table
 
 _FILE = "mindformers/tools/register/template.py"
 _LINE = {"1.5.0": 676}
@@ -51,7 +51,7 @@ def check(job: Job) -> Iterator[Finding]:
                 name=name,
                 filled=filled,
             )
-            place = f"{_FILE}:{_LINE.get(job.target.version, 687)}"
+            place = f"{_FILE}:{_LINE.get(read_at(job.target.version), 687)}"
             yield Finding(
                 message,
                 node.span if node is not None else tree.span._replace(end=tree.span.start),

@@ -32,14 +32,6 @@ from preflight.dialects.mindformers.operators import match, nearest
 from preflight.dialects.mindformers.output_bytes import saved
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, active_layers, applies, items
 
-_NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
-UPSTREAM = {
-    "mindformers@1.2.0": "mindformers/models/utils.py:78",
-    "mindformers@1.3.2": "mindformers/models/utils.py:267",
-    "mindformers@1.5.0": "mindformers/models/utils.py:573",
-    "mindformers": f"{_NEW}:606",
-}
-
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
@@ -83,7 +75,6 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
             ),
             item.node.span,
             key=item.key,
-            upstream=job.upstream(UPSTREAM),
         )
     near = nearest(item.pattern, found.kinds, taken)
     hint = Message("; the nearest is {near}{kept}", near=near, kept=_kept(job, near)) if near else ""
@@ -100,7 +91,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
             pattern=item.pattern,
             hint=hint,
         )
-    return Finding(message, item.node.span, key=item.key, fix=fix, upstream=job.upstream(UPSTREAM))
+    return Finding(message, item.node.span, key=item.key, fix=fix)
 
 
 def _kept(job: Job, near: str) -> str:
@@ -131,10 +122,10 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
             setting=setting,
             reached=reached,
         )
-        return Finding(message, node.span, key=mine[0].key, severity=Severity.NOTE, upstream=job.upstream(UPSTREAM))
+        return Finding(message, node.span, key=mine[0].key, severity=Severity.NOTE)
     message = Message(
         "{setting} stands for {patterns}, and this model has no such operator, so nothing is recomputed",
         setting=setting,
         patterns=tuple(item.pattern for item in mine),
     )
-    return Finding(message, node.span, key=mine[0].key, upstream=job.upstream(UPSTREAM))
+    return Finding(message, node.span, key=mine[0].key)

@@ -30,13 +30,6 @@ from preflight.dialects.mindformers.recompute import (
     wanted_layers,
 )
 
-_NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
-UPSTREAM = {
-    "mindformers@1.3.2": "mindformers/models/utils.py:139",
-    "mindformers@1.5.0": "mindformers/models/utils.py:409",
-    "mindformers": f"{_NEW}:398",
-}
-
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
@@ -59,5 +52,4 @@ def check(job: Job) -> Iterator[Finding]:
             one.node.span,
             (Related(full.span, f"recompute {full.shown}"),),
             key=one.key,
-            upstream=job.upstream(UPSTREAM),
         )

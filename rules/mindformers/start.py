@@ -2,7 +2,7 @@
 
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, put, refuse
-from preflight.rules.mindformers.names import CONFIG, MCORE, NEW, RUN, TRAINER, a, at, empty_checkpoint, mcore, no_directory, training
+from preflight.rules.mindformers.names import a, empty_checkpoint, mcore, no_directory, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers")
@@ -17,8 +17,6 @@ MINDFORMERS.add(
         all_of(a["resume_training"], empty_checkpoint),
         message="resume_training is {resume_training}, but load_checkpoint is empty",
         why="there is nothing to resume from; the trainer refuses to start",
-        upstream=at(RUN, 1367, old=1348),
-        versions=">=1.2,<1.7",
         after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["resume_training"], a["load_checkpoint"]),
         fixes=(put(a["resume_training"], False),),
@@ -28,9 +26,7 @@ MINDFORMERS.add(
         all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
         message="resume_training names {resume_training}, but load_checkpoint is empty",
         why="a name is looked for below load_checkpoint, and any text is one, even False in quotes; the trainer refuses to start",
-        upstream={"1.7.0": f"{RUN}:1409", "2.1.0": f"{RUN}:1513"},
-        versions=MCORE,
-        after=("mindformers/auto-trans-without-checkpoint", "mindformers/auto-trans-without-checkpoint-new", "wrong-type"),
+        after=("mindformers/auto-trans-without-checkpoint", "wrong-type"),
         at=(resume, a["load_checkpoint"]),
         fixes=(put(resume, False),),
     ),
@@ -39,9 +35,7 @@ MINDFORMERS.add(
         all_of(resume.is_in(True), a["load_checkpoint"].given, a["load_checkpoint"].is_none),
         message="resume_training is on, but load_checkpoint is null",
         why="its path is looked at before anything else; the trainer dies",
-        upstream={"1.7.0": f"{RUN}:1357", "2.1.0": f"{RUN}:1448"},
-        versions=MCORE,
-        after=("mindformers/auto-trans-without-checkpoint", "mindformers/auto-trans-without-checkpoint-new"),
+        after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["load_checkpoint"], resume),
         fixes=(put(resume, False),),
     ),
@@ -50,8 +44,6 @@ MINDFORMERS.add(
         all_of(training, interleaved == 0),
         message="micro_batch_interleave_num is 0; it must be at least 1",
         why="the batch is divided by it",
-        upstream=at(TRAINER, 200, 214, 226),
-        versions=">=1.5",
         at=(interleaved,),
         fixes=(put(interleaved, 1),),
     ),
@@ -60,8 +52,6 @@ MINDFORMERS.add(
         all_of(mcore, training, a["mcore.moe_router_group_topk"], a["mcore.moe_router_num_groups"], a["mcore.num_moe_experts"].is_none),
         message="{mcore.moe_router_num_groups} groups of experts are given, but no experts",
         why="the number of experts is divided by that of the groups while the network is configured",
-        upstream={"1.7.0": f"{CONFIG}:583", "2.1.0": f"{CONFIG}:2493"},
-        versions=MCORE,
         at=(a["mcore.moe_router_num_groups"], a["mcore.moe_router_group_topk"]),
     ),
     refuse(
@@ -69,8 +59,6 @@ MINDFORMERS.add(
         all_of(resume.is_set, ~resume.is_in(True, False), any_of(a["checkpoint"], ~a["use_legacy_format"])),
         message="resume_training names {resume_training}; without the legacy format of checkpoints it must be True or False",
         why="a checkpoint section, or use_legacy_format False, switches the format; the trainer refuses a name then",
-        upstream="mindformers/trainer/utils.py:814",
-        versions=NEW,
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         at=(resume, a["checkpoint"], a["use_legacy_format"]),
         fixes=(put(resume, True),),
@@ -80,8 +68,6 @@ MINDFORMERS.add(
         all_of(a["eval_dataset"].is_set, a["eval_dataset_task"].is_none, any_of(a["run_mode"] == "predict", all_of(training, ~a["do_eval"]))),
         message="there is an eval_dataset, but no eval_dataset_task",
         why="the trainer hands the one to the other, whether it evaluates or not; only where it does, the template fills the task",
-        upstream=at("mindformers/dataset/utils.py", 46, 47, 50),
-        versions=">=1.5",
         at=(a["eval_dataset"],),
     ),
     refuse(
@@ -89,8 +75,6 @@ MINDFORMERS.add(
         all_of(a["train_dataset"].is_set, a["train_dataset_task"].is_none, a["run_mode"].is_in("predict", "eval")),
         message="there is a train_dataset, but no train_dataset_task",
         why="the trainer hands the one to the other, whether it trains or not; only where it does, the template fills the task",
-        upstream=at("mindformers/dataset/utils.py", 34, 35, 38),
-        versions=">=1.5",
         at=(a["train_dataset"],),
     ),
     refuse(
@@ -98,8 +82,6 @@ MINDFORMERS.add(
         all_of(training, a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader", a["train_dataset.data_loader.sizes"].is_none),
         message="BlendedMegatronDatasetDataLoader needs sizes: how many samples to train, to test and to evaluate with",
         why="the first of them is the length of the dataset; the trainer dies of its absence",
-        upstream=at(TRAINER, 736, 913, 980),
-        versions=">=1.5",
         at=(a["train_dataset.data_loader.sizes"], a["train_dataset.data_loader.type"]),
     ),
     refuse(
@@ -107,8 +89,6 @@ MINDFORMERS.add(
         all_of(training, a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader", a["train_dataset.data_loader.config"].is_none),
         message="BlendedMegatronDatasetDataLoader needs a config: where its data lies, and how it is cut",
         why="the trainer asks it for the masks of the data before the network is built, and dies of its absence",
-        upstream=at(TRAINER, 741, 840, 907),
-        versions=">=1.5",
         at=(a["train_dataset.data_loader.config"], a["train_dataset.data_loader.type"]),
     ),
     refuse(
@@ -121,8 +101,6 @@ MINDFORMERS.add(
         ),
         message="v_head_dim {mcore.v_head_dim} is more than qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim}",
         why="values are padded to the width of keys; the attention refuses to be built",
-        upstream={"1.7.0": f"{_LATENT}:132", "2.1.0": f"{_LATENT}:135"},
-        versions=MCORE,
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
     ),
     refuse(
@@ -130,8 +108,6 @@ MINDFORMERS.add(
         all_of(mcore, softmax.is_set, ~softmax.is_in(*_TYPES)),
         message="softmax_compute_dtype {model.model_config.softmax_compute_dtype} is no type, and counts as not float32",
         why="whatever is not float32 or fp32 lets the softmax run in the type of the network",
-        upstream={"1.7.0": "mindformers/parallel_core/transformer_config_utils.py:40", "2.1.0": "mindformers/parallel_core/transformer_config_utils.py:39"},
-        versions=MCORE,
         after=("wrong-type",),
         at=(softmax,),
         severity=Severity.WARNING,

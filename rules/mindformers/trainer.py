@@ -2,7 +2,7 @@
 
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.shapes import ConstraintSet, one_of, put, refuse
-from preflight.rules.mindformers.names import CONFIG, NEW, SINCE_TEMPLATE, TRAINER, VALIDATORS, a, at, context, legacy, pipeline, semi, tensor, training
+from preflight.rules.mindformers.names import a, context, legacy, pipeline, semi, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 _UTILS = "mindformers/models/utils.py"
@@ -19,9 +19,6 @@ MINDFORMERS.add(
         when=a["train_precision_sync"].is_set,
         message="train_precision_sync is {train_precision_sync}; it must be True or False",
         why="the context is validated at start",
-        upstream=at(VALIDATORS, 76, 76, 83),
-        also=(f"{VALIDATORS}:80",),
-        versions=SINCE_TEMPLATE,
     ),
     refuse(
         "sliced-inputs",
@@ -33,8 +30,6 @@ MINDFORMERS.add(
         ),
         message="BlendedMegatronDatasetDataLoader needs model_config.input_sliced_sig True",
         why="its samples come cut to seq_length; the trainer refuses the pair",
-        upstream=at(TRAINER, 759, 775, 893),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.input_sliced_sig"], a["train_dataset.data_loader.type"]),
         fixes=(put(a[f"{model}.input_sliced_sig"], True),),
     ),
@@ -43,8 +38,6 @@ MINDFORMERS.add(
         all_of(a["run_mode"] == "predict", semi, pipeline > 1),
         message="run_mode predict does not support pipeline_stage {parallel_config.pipeline_stage}",
         why="distributed prediction is refused with a pipeline",
-        upstream=at(TRAINER, 1237, 1556, 1787),
-        versions=SINCE_TEMPLATE,
         at=(pipeline, a["run_mode"]),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -54,9 +47,6 @@ MINDFORMERS.add(
         all_of(training, warm, ~a["lr_schedule.warmup_ratio"].written),
         message="warmup_epochs {lr_schedule.warmup_epochs} needs warmup_ratio as well",
         why="the schedule is computed from both; refused since 2.1",
-        upstream=f"{TRAINER}:717",
-        also=(f"{TRAINER}:715",),
-        versions=NEW,
         at=(warm,),
     ),
     refuse(
@@ -64,8 +54,6 @@ MINDFORMERS.add(
         all_of(training, a["context.dataset_broadcast_opt_level"] > 0, ~a["runner_config.sink_mode"]),
         message="dataset_broadcast_opt_level {context.dataset_broadcast_opt_level} needs runner_config.sink_mode True",
         why="the broadcast happens inside the sink",
-        upstream=at(TRAINER, 817, 817, 884),
-        versions=">=1.7",
         at=(a["runner_config.sink_mode"], a["context.dataset_broadcast_opt_level"]),
         fixes=(put(a["runner_config.sink_mode"], True),),
     ),
@@ -80,8 +68,6 @@ MINDFORMERS.add(
         ),
         message="expert_model_parallel is {moe_config.expert_model_parallel}; it must be 1 or model_parallel {parallel_config.model_parallel}",
         why="the layer refuses to be built",
-        upstream=at("mindformers/models/llama/llama_layer.py", 324, 314),
-        versions=SINCE_TEMPLATE,
         at=(a["moe_config.expert_model_parallel"], tensor),
         layout=True,
     ),
@@ -90,8 +76,6 @@ MINDFORMERS.add(
         all_of(grid, ~a[f"{model}.use_flash_attention"]),
         message="use_3d_tensor_parallel needs use_flash_attention",
         why="the network refuses to be built",
-        upstream=at(_UTILS, 91, 126),
-        versions=SINCE_TEMPLATE,
         fixes=(put(a[f"{model}.use_flash_attention"], True),),
     ),
     refuse(
@@ -99,8 +83,6 @@ MINDFORMERS.add(
         all_of(grid, a["ulysses_degree"] > 1),
         message="use_3d_tensor_parallel does not go with Ulysses context parallelism",
         why="the network refuses to be built",
-        upstream=at(_UTILS, 93, 128),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.use_3d_tensor_parallel"], context),
     ),
     refuse(
@@ -108,8 +90,6 @@ MINDFORMERS.add(
         all_of(grid, a["parallel_mode"] == "auto_parallel"),
         message="use_3d_tensor_parallel does not go with parallel_mode 2 (automatic)",
         why="the network refuses to be built",
-        upstream=at(_UTILS, 96, 131),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.use_3d_tensor_parallel"],),
     ),
     refuse(
@@ -117,8 +97,6 @@ MINDFORMERS.add(
         all_of(grid, a["moe_config.expert_num"] > 1),
         message="use_3d_tensor_parallel does not go with a mixture of experts",
         why="the network refuses to be built",
-        upstream=at(_UTILS, 98, 133),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.use_3d_tensor_parallel"], a["moe_config.expert_num"]),
     ),
     refuse(
@@ -126,8 +104,6 @@ MINDFORMERS.add(
         all_of(grid, ~a["parallel_config.use_seq_parallel"]),
         message="use_3d_tensor_parallel needs use_seq_parallel",
         why="the network refuses to be built",
-        upstream=at(_UTILS, 100, 135),
-        versions=SINCE_TEMPLATE,
         at=(a["parallel_config.use_seq_parallel"], a[f"{model}.use_3d_tensor_parallel"]),
         fixes=(put(a["parallel_config.use_seq_parallel"], True),),
     ),
@@ -136,8 +112,6 @@ MINDFORMERS.add(
         all_of(grid, a[f"{model}.fine_grain_interleave"] > 1, tensor > 1),
         message="use_3d_tensor_parallel does not go with fine_grain_interleave {model.model_config.fine_grain_interleave}",
         why="the network refuses to be built",
-        upstream=at(_UTILS, 102, 137),
-        versions=SINCE_TEMPLATE,
         at=(a[f"{model}.fine_grain_interleave"], a[f"{model}.use_3d_tensor_parallel"]),
     ),
     refuse(
@@ -145,8 +119,6 @@ MINDFORMERS.add(
         all_of(legacy, training, a["moe_config.use_gmm"], a["moe_config.expert_num"] > 1, a["parallel_config.seq_split_num"] > 1),
         message="use_gmm does not go with seq_split_num {parallel_config.seq_split_num}",
         why="the layer of experts refuses to be built",
-        upstream=at("mindformers/modules/transformer/moev3.py", 213, 222),
-        versions=SINCE_TEMPLATE,
         at=(a["moe_config.use_gmm"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
@@ -154,8 +126,6 @@ MINDFORMERS.add(
         all_of(any_of(a["mcore.first_k_dense_replace"] > 0, a["mcore.first_k_dense_replace"] < 0), a["mcore.moe_layer_freq"] > 1),
         message="first_k_dense_replace {mcore.first_k_dense_replace} does not go with moe_layer_freq {mcore.moe_layer_freq}",
         why="both say which layers hold experts",
-        upstream={"1.7.0": f"{CONFIG}:612", "2.1.0": f"{CONFIG}:2537"},
-        versions=">=1.7",
         at=(a["mcore.first_k_dense_replace"], a["mcore.moe_layer_freq"]),
     ),
     one_of(
@@ -164,8 +134,6 @@ MINDFORMERS.add(
         ("decoder_only", "yoco"),
         message="model_architecture is {mcore.model_architecture}; it must be decoder_only or yoco",
         why="the transformer config refuses it",
-        upstream=f"{CONFIG}:2719",
-        versions=NEW,
         at=(a["mcore.model_architecture"],),
     ),
 )

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches
 
 _SCHEDULES = frozenset(
@@ -62,4 +63,4 @@ def check(job: Job) -> Iterator[Finding]:
     message = Message(
         "lr_schedule has no warmup_steps and no warmup_ratio, of which {kind} must be given one", kind=kind.raw
     )
-    yield Finding(message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(version, 39)}")
+    yield Finding(message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(read_at(version), 39)}")

@@ -40,6 +40,7 @@ from collections.abc import Callable, Iterator
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value, known, rule
 from preflight.dialects.mindformers.checked_setting import Checked
 from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
 from preflight.lint.value_kinds import ValueKind
@@ -93,14 +94,14 @@ def _finding(job: Job, row: Checked, value: Value) -> Finding:
 
 def _upstream(job: Job, row: Checked, value: Value) -> str:
     """Where the value is refused: the number of stages is used before it is checked."""
-    text, empty, other = _STAGE_LINES.get(job.target.version, _STAGE_LINES["1.5.0"])
+    text, empty, other = _STAGE_LINES.get(read_at(job.target.version), _STAGE_LINES["1.5.0"])
     parallel = job.arguments.get("use_parallel")
     if row.name == _STAGES and parallel.known and parallel.raw:
         if value.raw is None:
             return f"mindformers/core/parallel_config.py:{empty}"
         if isinstance(value.raw, (str, float)):
             return f"{_CONTEXT}:{text if isinstance(value.raw, str) else other}"
-    return row.places.get(job.target.version, next(iter(row.places.values())))
+    return row.places.get(read_at(job.target.version), next(iter(row.places.values())))
 
 
 def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from preflight.lint.expressions import any_of
 from preflight.lint.shapes import ConstraintSet, drop, one_of, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, a
+from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = ConstraintSet("mindspeed")
-FLASH, LATENT = f"{CORE}transformer/flash_attention", f"{CORE}transformer/multi_head_latent_attention/mla_feature.py"
-DSA = f"{CORE}transformer/experimental_attention_variant/dsa.py"
 FUSED = (a.use_fused_lightning_indexer, a.use_fused_sparse_flash_attention, a.use_fused_lightning_indexer_kl_loss)
 ALL_FUSED = FUSED[0] & FUSED[1] & FUSED[2] & a.use_dsa_absorb
 CORE_ONLY = "mindspeed-llm"
@@ -19,7 +17,6 @@ MINDSPEED.add(
         a.sparse_mode,
         (0, 2),
         when=a.use_flash_attn,
-        upstream=f"{FLASH}/fusion_attention_v1_feature.py:56",
         at=(a.sparse_mode,),
         message="--sparse-mode {sparse_mode} does not work with flash attention, only 0 and 2 do",
         why="the kernel call knows those two masks; dies at launch",
@@ -30,7 +27,6 @@ MINDSPEED.add(
         a.alibi_fusion_attn_type,
         (0, 2),
         when=a.alibi_fusion_attn_type.is_set,
-        upstream=f"{FLASH}/alibi_feature.py:73",
         unless_framework=CORE_ONLY,
         message="--alibi-fusion-attn-type must be 0 or 2, not {alibi_fusion_attn_type}",
         why="the kernel has two forms of position bias; dies at launch",
@@ -41,7 +37,6 @@ MINDSPEED.add(
         a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
         unless_framework=CORE_ONLY,
         at=(a.use_fused_rotary_pos_emb, a.position_embedding_type),
-        upstream=f"{CORE}fusions/fused_rope.py:28",
         message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
         why="there is no rotation to fuse; dies at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),
@@ -49,40 +44,33 @@ MINDSPEED.add(
     refuse(
         "dsa-qk-layernorm",
         (a.experimental_attention_variant == "dsa") & ~a.qk_layernorm,
-        upstream=f"{DSA}:27",
         at=(a.experimental_attention_variant,),
         unless_framework=CORE_ONLY,
         message="--experimental-attention-variant dsa needs --qk-layernorm",
         why="the latent projections are built with the norm; dies at launch",
         fixes=(put(a.qk_layernorm),),
-        versions=">=26",
     ),
     refuse(
         "dsa-fused-together",
         any_of(*FUSED) & ~ALL_FUSED,
-        upstream=f"{DSA}:35",
         at=FUSED,
         unless_framework=CORE_ONLY,
         message="the fused kernels of sparse attention work only all together, with --use-dsa-absorb",
         why="each reads what the others write; dies at launch",
         fixes=(drop(also=FUSED, title="drop the fused kernels"),),
-        versions=">=26",
     ),
     refuse(
         "dsa-context-algo",
         any_of(*FUSED) & ALL_FUSED & (a.context_parallel_size > 1) & (a.context_parallel_algo != "kvallgather_cp_algo"),
-        upstream=f"{DSA}:43",
         at=(a.context_parallel_algo, a.context_parallel_size),
         unless_framework=CORE_ONLY,
         message="fused sparse attention needs kvallgather_cp_algo, not {context_parallel_algo}",
         why="the indexer scores the keys of all ranks; dies at launch",
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
-        versions=">=26",
     ),
     refuse(
         "latent-rope-size",
         a.multi_head_latent_attention & a.qk_rope_head_dim.is_none,
-        upstream=f"{LATENT}:62",
         at=(a.multi_head_latent_attention,),
         unless_framework=CORE_ONLY,
         message="--multi-head-latent-attention needs --qk-rope-head-dim",
@@ -92,7 +80,6 @@ MINDSPEED.add(
     refuse(
         "latent-plain-size",
         a.multi_head_latent_attention & a.qk_rope_head_dim.is_set & a.qk_nope_head_dim.is_none,
-        upstream=f"{LATENT}:67",
         at=(a.multi_head_latent_attention,),
         unless_framework=CORE_ONLY,
         message="--multi-head-latent-attention needs --qk-nope-head-dim",
@@ -102,7 +89,6 @@ MINDSPEED.add(
     refuse(
         "pipeline-layers-noop",
         a.pipeline_num_transformer_layers.is_set & a.noop_layers.is_set,
-        upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:42",
         at=(a.noop_layers, a.pipeline_num_transformer_layers),
         message="--pipeline-num-transformer-layers does not work together with --noop-layers",
         why="both move layers between stages; dies at launch",

@@ -8,41 +8,31 @@ from preflight.lint.shapes import ConstraintSet, drop, one_of, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
-COC = f"{CORE}tensor_parallel/locl_coc.py"
-MC2 = f"{CORE}tensor_parallel/mc2.py"
 BASIC = "megatron_basic/transformer_engine_basic.py"
-DOCUMENT = "docs/zh/features/communication-over-computation.md"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
 LEAVE = drop(a.use_ascend_coc, also=SUB, title="drop coc and its options")
-PARAMETERS = "mindspeed/core/tensor_parallel/lcal_coc/min_comm_cfg.py"
 
 MINDSPEED.add(
     refuse(
         "coc-transformer-engine",
         a.use_ascend_coc & (a.transformer_impl == "transformer_engine"),
         message="--use-ascend-coc does not work with --transformer-impl transformer_engine, which is the default",
-        since="26.0",
         why="coc replaces the linear layers of the local implementation only; dies at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:89", "mindspeed-llm": f"{LLM}{BASIC}:56"},
-        also=(f"{CORE}{BASIC}:89", f"{LLM}{BASIC}:56"),
         at=(a.transformer_impl, a.use_ascend_coc),
         fixes=(put(a.transformer_impl, "local"), LEAVE),
-        versions=">=26",
     ),
     clash(
         "coc-mc2",
         a.use_ascend_coc,
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2), LEAVE),
-        upstream=f"{MC2}:22",
-        also=(f"{COC}:23", f"{LLM}transformer/transformer_block.py:32"),
         why="both hide the communication of the same linear layers; dies at launch",
     ),
     clash(
         "coc-unaligned-linear",
         a.use_ascend_coc,
         a.unaligned_linear,
-        upstream=f"{COC}:20",
         unless_framework="mindspeed-llm",
         why="both replace the linear layers; dies at launch",
     ),
@@ -53,7 +43,6 @@ MINDSPEED.add(
         at=(a.use_ascend_coc, a.num_experts),
         message="--use-ascend-coc is not made for mixtures of experts",
         why="the documents exclude it and older branches refuse it; today nothing checks",
-        upstream=f"{DOCUMENT}:87",
         fixes=(LEAVE,),
     ),
     refuse(
@@ -63,7 +52,6 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused kernel of coc supports tensor parallel 8 only, not {tensor_model_parallel_size}",
         why="the documents say so; no validator checks it",
-        upstream=f"{DOCUMENT}:59",
         fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"), put(a.tensor_model_parallel_size, 8)),
     ),
     one_of(
@@ -74,7 +62,6 @@ MINDSPEED.add(
         at=(a.coc_parallel_num,),
         message="--coc-parallel-num must be 1, 2, 4 or 8, not {coc_parallel_num}",
         why="the split count is checked at the first matrix product: the run dies after loading",
-        upstream=f"{PARAMETERS}:206",
         fixes=(put(a.coc_parallel_num, 2), put(a.coc_parallel_num, 4)),
     ),
     one_of(
@@ -85,7 +72,6 @@ MINDSPEED.add(
         at=(a.coc_mode,),
         message="--coc-mode must be 0, 1 or 2, not {coc_mode}",
         why="the mode is checked when the linear layers are set up: the run dies after loading",
-        upstream=f"{PARAMETERS}:208",
         fixes=(drop(a.coc_mode),),
     ),
     refuse(
@@ -99,7 +85,6 @@ MINDSPEED.add(
         shows={"rows": a.seq_length * a.micro_batch_size // a.context_parallel_size},
         message="{rows} rows do not split into {coc_parallel_num} parts (--coc-parallel-num)",
         why="in script mode the rows of the left matrix must be a multiple of the split count",
-        upstream=f"{DOCUMENT}:25",
     ),
     refuse(
         "coc-parallel-num-without-effect",
@@ -109,7 +94,6 @@ MINDSPEED.add(
         fixes=(drop(a.coc_parallel_num, safety=Safety.SAFE),),
         message="--coc-parallel-num does nothing beside --coc-fused-kernel, which wins",
         why="the fused kernel splits by itself",
-        upstream=f"{DOCUMENT}:62",
     ),
     refuse(
         "coc-options-without-effect",
@@ -119,7 +103,6 @@ MINDSPEED.add(
         fixes=(drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="drop what has no effect"), put(a.use_ascend_coc)),
         message="options of coc do nothing without --use-ascend-coc",
         why="communication is not hidden",
-        upstream=f"{DOCUMENT}:40",
     ),
     refuse(
         "fused-kernel-needs-atb",
@@ -128,15 +111,12 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel,),
         message="--coc-fused-kernel needs the NNAL package (ATB) on every node, which no validator checks",
         why="without it the run dies at the first linear layer",
-        upstream=f"{DOCUMENT}:51",
     ),
     clash(
         "mc2-unaligned-linear",
         a.use_ascend_mc2,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        upstream=f"{MC2}:19",
-        also=(f"{CORE}tensor_parallel/unaligned_linear_feature.py:21",),
         why="both replace the linear layers; dies at launch",
     ),
     refuse(
@@ -147,7 +127,6 @@ MINDSPEED.add(
         fixes=(drop(a.unaligned_linear),),
         message="--unaligned-linear does not work with a mixture of experts",
         why="experts are split over ranks evenly; dies at launch",
-        upstream=f"{CORE}tensor_parallel/unaligned_linear_feature.py:24",
     ),
     refuse(
         "mc2-tensor-parallel",
@@ -155,11 +134,8 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2, a.tensor_model_parallel_size),
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 needs tensor parallelism, the size is 1",
-        since="26.0",
         why="MindSpeed says that it turns the feature off, but it raises: dies at launch",
-        upstream=f"{MC2}:24",
         after=("mindspeed/tp-2d-mc2",),
-        versions=">=26",
     ),
     refuse(
         "mc2-sequence-parallel",
@@ -167,11 +143,8 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2,),
         fixes=(put(a.sequence_parallel), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 needs --sequence-parallel",
-        since="26.0",
         why="MindSpeed says that it turns the feature off, but it raises: dies at launch",
-        upstream=f"{MC2}:23",
         after=("mindspeed/tp-2d-mc2",),
-        versions=">=26",
     ),
     refuse(
         "mc2-fp8-recipe",
@@ -181,8 +154,6 @@ MINDSPEED.add(
         message="--use-ascend-mc2 in FP8 works with the mxfp8 recipe only, not {fp8_recipe}",
         why="the fused kernel reads the scales of that recipe; dies at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
-        also=(f"{CORE}{BASIC}:91", f"{LLM}{BASIC}:58"),
-        versions=">=26",
     ),
     refuse(
         "mc2-experts",
@@ -192,7 +163,6 @@ MINDSPEED.add(
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 is not made for mixtures of experts",
         why="the documents exclude it and older branches refuse it; today nothing checks",
-        upstream="docs/zh/features/mc2.md:63",
     ),
 )
 
@@ -205,7 +175,6 @@ MINDSPEED_LLM.add(
         fixes=(LEAVE,),
         message="--use-ascend-coc does not work with LoRA (--lora-target-modules)",
         why="LoRA's adapters bypass the replaced linear layers; dies at launch",
-        upstream=f"{LLM}tensor_parallel/coc.py:13",
     ),
     refuse(
         "mc2-grouped-gemm",
@@ -214,6 +183,5 @@ MINDSPEED_LLM.add(
         fixes=(drop(a.use_ascend_mc2), drop(a.moe_grouped_gemm)),
         message="--use-ascend-mc2 does not work with --moe-grouped-gemm in a mixture of experts",
         why="grouped products have no fused kernel; dies at launch",
-        upstream=f"{LLM}transformer/transformer_block.py:21",
     ),
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, in_range, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, a
+from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = ConstraintSet("mindspeed")
-CACHE = f"{CORE}context_parallel/context_parallel_kv_cache.py"
 POLICY, INTERVAL, GATHER = a.context_parallel_kv_cache_policy, a.context_parallel_cache_interval, a.use_ulysses_allgather_kv
 FORCES_FLASH = a.context_parallel_algo.is_in("megatron_cp_algo", "ulysses_cp_algo", "hybrid_cp_algo")
 
@@ -15,7 +14,6 @@ MINDSPEED.add(
         "kv-cache-without-context",
         POLICY.is_set & (a.context_parallel_size == 1),
         at=(POLICY, a.context_parallel_size),
-        upstream=f"{CACHE}:33",
         message="--context-parallel-kv-cache-policy needs context parallelism, the size is 1",
         fixes=(drop(POLICY, also=(INTERVAL,)),),
         why="what is cached is received from other ranks; dies at launch",
@@ -24,7 +22,6 @@ MINDSPEED.add(
         "kv-cache-flash",
         POLICY.is_set & (a.context_parallel_size > 1) & ~a.use_flash_attn.given & ~FORCES_FLASH,
         at=(POLICY,),
-        upstream=f"{CACHE}:36",
         message="--context-parallel-kv-cache-policy needs --use-flash-attn",
         fixes=(put(a.use_flash_attn),),
         why="only the flash attention path keeps the cache; dies at launch",
@@ -33,7 +30,6 @@ MINDSPEED.add(
         "kv-cache-interval-alone",
         (INTERVAL != 0) & POLICY.is_none,
         at=(INTERVAL,),
-        upstream=f"{CACHE}:42",
         message="--context-parallel-cache-interval needs --context-parallel-kv-cache-policy",
         fixes=(drop(INTERVAL), put(POLICY, "full")),
         why="there is nothing to cache; dies at launch",
@@ -42,7 +38,6 @@ MINDSPEED.add(
         "kv-cache-interval-layers",
         POLICY.is_set & (a.num_layers <= INTERVAL) & (INTERVAL != 0),
         at=(INTERVAL, a.num_layers),
-        upstream=f"{CACHE}:46",
         message="--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers",
         fixes=(drop(INTERVAL),),
         why="no layer would be left to cache; dies at launch",
@@ -52,7 +47,6 @@ MINDSPEED.add(
         INTERVAL,
         low=0,
         when=POLICY.is_set,
-        upstream=f"{CACHE}:50",
         fixes=(drop(INTERVAL),),
         message="--context-parallel-cache-interval {context_parallel_cache_interval} is negative",
         why="it counts layers; dies at launch",
@@ -61,7 +55,6 @@ MINDSPEED.add(
         "ulysses-gather-without-context",
         GATHER & (a.context_parallel_size == 1),
         at=(GATHER, a.context_parallel_size),
-        upstream=f"{CACHE}:56",
         message="--use-ulysses-allgather-kv needs context parallelism, the size is 1",
         fixes=(drop(GATHER),),
         why="there is nobody to gather from; dies at launch",
@@ -71,7 +64,6 @@ MINDSPEED.add(
         GATHER & (a.context_parallel_size > 1) & (a.context_parallel_algo != "ulysses_cp_algo"),
         at=(GATHER, a.context_parallel_algo),
         message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
-        upstream=f"{CACHE}:59",
         fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
         why="it replaces Ulysses' exchange of keys and values; dies at launch",
     ),
@@ -79,7 +71,6 @@ MINDSPEED.add(
         "ulysses-gather-groups",
         GATHER & ~a.group_query_attention,
         at=(GATHER,),
-        upstream=f"{CACHE}:63",
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
         why="gathering pays only for few key-value heads, and nothing else is supported; dies at launch",
@@ -90,9 +81,7 @@ MINDSPEED.add(
         at=(a.reset_attention_mask, a.context_parallel_size),
         unless_framework="mindspeed-llm",
         fixes=(Repair((Change(a.variable_seq_lengths, True), Change(a.moe_token_dispatcher_type, "alltoall"))),),
-        upstream=f"{CORE}transformer/flash_attention/reset_attention_mask_feature.py:23",
         message="--reset-attention-mask with context parallelism needs --variable-seq-lengths",
         why="packed documents are padded per rank, so their lengths differ; dies at launch",
-        versions=">=2.3",
     ),
 )

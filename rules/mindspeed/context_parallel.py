@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight import Severity
 from preflight.lint.expressions import Expression
 from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a
+from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = ConstraintSet("mindspeed")
 ON = a.context_parallel_size > 1
@@ -16,9 +16,6 @@ GATHER = ON & (a.context_parallel_algo == "kvallgather_cp_algo")
 ALIBI = a.position_embedding_type == "alibi"
 U = a.ulysses_degree_in_cp
 RINGS = a.context_parallel_size // U
-CP = f"{CORE}context_parallel/context_parallel_feature.py"
-ADAPT = f"{CORE}context_parallel/adaptive_context_parallel.py"
-LLM_CP = f"{LLM}context_parallel/context_parallel_feature.py"
 STEP = "the ring is walked in windows of equal size; dies at launch"
 SPLIT = "each head group must have a rank of its own; dies at launch"
 
@@ -43,7 +40,6 @@ MINDSPEED.add(
         RING & ALIBI & ((a.alibi_fusion_attn_type != 2) | (a.attention_mask_type != "causal")),
         unless_framework="mindspeed-llm",
         message="ring attention with ALiBi needs --alibi-fusion-attn-type 2 and the causal mask",
-        upstream=f"{CP}:44",
         why="the ring kernel knows only that form of position bias; dies at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
@@ -52,7 +48,6 @@ MINDSPEED.add(
         ON & ALIBI & (a.context_parallel_algo != "megatron_cp_algo"),
         unless_framework="mindspeed-llm",
         message="ALiBi with context parallelism works with megatron_cp_algo only, not {context_parallel_algo}",
-        upstream=f"{CP}:55",
         why="the other algorithms do not pass the position bias on; dies at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),
@@ -61,7 +56,6 @@ MINDSPEED.add(
         RING & ((a.cp_window_size < 1) | (a.cp_window_size >= a.context_parallel_size)),
         at=(a.cp_window_size, a.context_parallel_size),
         message="--cp-window-size {cp_window_size} must be at least 1 and below context parallel {context_parallel_size}",
-        upstream=f"{CP}:47",
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),
@@ -72,20 +66,18 @@ MINDSPEED.add(
         when=RING & (a.cp_window_size >= 1) & (a.cp_window_size < a.context_parallel_size),
         at=(a.cp_window_size, a.context_parallel_size),
         message="context parallel {context_parallel_size} is not a multiple of --cp-window-size {cp_window_size}",
-        upstream=f"{CP}:50",
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),
-    refuse("hybrid-degree-missing", HYBRID & U.is_none, message=NO_DEGREE, upstream=f"{CP}:60", at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)),
-    refuse("hybrid-degree", _degree(HYBRID), message=BAD_DEGREE, upstream=f"{CP}:63", at=SIZES, why=SPLIT, layout=True),
-    refuse("hybrid-heads", _heads(HYBRID), message=BAD_HEADS, upstream=f"{CP}:70", at=HEADS, why=SPLIT, layout=True),
+    refuse("hybrid-degree-missing", HYBRID & U.is_none, message=NO_DEGREE, at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)),
+    refuse("hybrid-degree", _degree(HYBRID), message=BAD_DEGREE, at=SIZES, why=SPLIT, layout=True),
+    refuse("hybrid-heads", _heads(HYBRID), message=BAD_HEADS, at=HEADS, why=SPLIT, layout=True),
     refuse(
         "hybrid-window-range",
         HYBRID & (U > 0) & (RINGS > 1) & ((a.cp_window_size < 1) | (a.cp_window_size >= RINGS)),
         shows={"rings": RINGS},
         message="--cp-window-size {cp_window_size} must be at least 1 and below the ring degree {rings}",
         at=(a.cp_window_size, *SIZES),
-        upstream=f"{CP}:76",
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),
@@ -95,7 +87,6 @@ MINDSPEED.add(
         shows={"rings": RINGS},
         message="the ring degree {rings} is not a multiple of --cp-window-size {cp_window_size}",
         at=(a.cp_window_size, *SIZES),
-        upstream=f"{CP}:79",
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),
@@ -104,17 +95,12 @@ MINDSPEED.add(
         GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),  # the older name is copied after this check
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
-        upstream=f"{CP}:85",
-        also=(f"{LLM_CP}:61",),
         why="each rank is given the keys of earlier tokens only; dies at launch",
         fixes=(put(a.attention_mask_type, "causal"),),
-        versions=">=26",
     ),
-    refuse(
-        "adaptive-degree-missing", ADAPTIVE & U.is_none, message=NO_DEGREE, upstream=f"{ADAPT}:43", at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)
-    ),
-    refuse("adaptive-degree", _degree(ADAPTIVE), message=BAD_DEGREE, upstream=f"{ADAPT}:46", at=SIZES, why=SPLIT, layout=True),
-    refuse("adaptive-heads", _heads(ADAPTIVE), message=BAD_HEADS, upstream=f"{ADAPT}:50", at=HEADS, why=SPLIT, layout=True),
+    refuse("adaptive-degree-missing", ADAPTIVE & U.is_none, message=NO_DEGREE, at=(a.context_parallel_algo,), why=SPLIT, fixes=(put(U, 2),)),
+    refuse("adaptive-degree", _degree(ADAPTIVE), message=BAD_DEGREE, at=SIZES, why=SPLIT, layout=True),
+    refuse("adaptive-heads", _heads(ADAPTIVE), message=BAD_HEADS, at=HEADS, why=SPLIT, layout=True),
     divides(
         "ulysses-heads",
         a.context_parallel_size * a.tensor_model_parallel_size,
@@ -122,7 +108,6 @@ MINDSPEED.add(
         when=ON & (a.context_parallel_algo == "ulysses_cp_algo"),
         message="{num_attention_heads} heads do not divide over context {context_parallel_size} x tensor {tensor_model_parallel_size} ranks (Ulysses)",
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        upstream=f"{CORE}context_parallel/ulysses_context_parallel.py:33",
         why="Ulysses gives every rank whole heads (key-value heads are repeated); dies at launch",
         layout=True,
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
@@ -132,7 +117,6 @@ MINDSPEED.add(
         (HYBRID | ADAPTIVE) & (U == 1),
         severity=Severity.WARNING,
         at=SIZES,
-        upstream="docs/zh/features/hybrid-context-parallel.md:45",
         message="--ulysses-degree-in-cp 1 leaves a plain ring; the documents ask for more than 1",
         why="the run pays for the hybrid groups and gains nothing",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(U, 2)),
@@ -143,7 +127,6 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         message="torch_dist checkpoints, the default, are documented for megatron_cp_algo only, not for {context_parallel_algo}",
         why="no validator checks it; whether saving or loading fails depends on the model",
-        upstream="docs/zh/features/dist_ckpt.md:26",
         at=(a.ckpt_format, a.context_parallel_algo),
         fixes=(put(a.ckpt_format, "torch"),),
         versions=">=26.1",
@@ -154,7 +137,6 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.transformer_impl, a.context_parallel_algo),
         message="kvallgather_cp_algo is documented for --transformer-impl transformer_engine only",
-        upstream="docs/zh/features/kvallgather-context-parallel.md:37",
         why="no validator checks it, and published examples run it with the local implementation",
         versions=">=26",
     ),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
+from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
-CHECK = f"{CORE}moe/fb_overlap.py"
 ON = a.moe_fb_overlap
 LEAVE = drop(ON, also=(a.moe_unperm2_mem_optim_swap,), title="drop --moe-fb-overlap")
 PP = a.pipeline_model_parallel_size
@@ -18,12 +17,11 @@ PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
 HOOKS = "the overlap runs forward and backward of a layer in hand-written order, which the other replaces; dies at launch"
 
 MINDSPEED.add(
-    clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, upstream=f"{CHECK}:76", why=HOOKS),
+    clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, why=HOOKS),
     clash(
         "fb-overlap-grad-reduce",
         ON,
         a.overlap_grad_reduce,
-        upstream=f"{CHECK}:77",
         fixes=(drop(a.overlap_grad_reduce, also=(a.overlap_param_gather,)), LEAVE),
         why="gradients are finished in another order than the reduction's buckets expect; dies at launch",
     ),
@@ -31,28 +29,25 @@ MINDSPEED.add(
         "fb-overlap-zero-memory-layers",
         ON,
         a.moe_zero_memory_num_layers,
-        upstream=f"{CHECK}:79",
         why=HOOKS,
         message="--moe-fb-overlap does not work together with --moe-zero-memory-num-layers",
     ),
-    clash("fb-overlap-automated-pipeline", ON, a.automated_pipeline, upstream=f"{CHECK}:81", unless_framework="mindspeed-llm", why=HOOKS),
-    clash("fb-overlap-recompute-in-bubble", ON, a.recompute_in_bubble, upstream=f"{CHECK}:82", why=HOOKS),
-    clash("fb-overlap-recompute-in-advance", ON, a.recompute_in_advance, upstream=f"{CHECK}:83", why=HOOKS),
-    clash("fb-overlap-legacy-models", ON, a.use_legacy_models, upstream=f"{CHECK}:84", why="legacy models have no such layer; dies at launch"),
-    clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, upstream=f"{CHECK}:85", why=HOOKS, since="2.2"),
-    clash("fb-overlap-swap-attention", ON, a.swap_attention, upstream=f"{CHECK}:86", why=HOOKS, fixes=(drop(a.swap_attention, also=(a.swap_modules,)), LEAVE)),
+    clash("fb-overlap-automated-pipeline", ON, a.automated_pipeline, unless_framework="mindspeed-llm", why=HOOKS),
+    clash("fb-overlap-recompute-in-bubble", ON, a.recompute_in_bubble, why=HOOKS),
+    clash("fb-overlap-recompute-in-advance", ON, a.recompute_in_advance, why=HOOKS),
+    clash("fb-overlap-legacy-models", ON, a.use_legacy_models, why="legacy models have no such layer; dies at launch"),
+    clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, why=HOOKS),
+    clash("fb-overlap-swap-attention", ON, a.swap_attention, why=HOOKS, fixes=(drop(a.swap_attention, also=(a.swap_modules,)), LEAVE)),
     needs(
         "fb-overlap-grouped-gemm",
         ON,
         a.moe_grouped_gemm,
-        upstream=f"{CHECK}:87",
         at=(ON,),
         why="only grouped experts are split into forward and backward parts; dies at launch",
     ),
     refuse(
         "fb-overlap-dispatcher",
         ON & a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq"),
-        upstream=f"{CHECK}:89",
         at=(a.moe_token_dispatcher_type, ON),
         message="--moe-fb-overlap needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), LEAVE),
@@ -61,10 +56,8 @@ MINDSPEED.add(
     refuse(
         "fb-overlap-expert-tensor",
         ON & (a.expert_tensor_parallel_size != 1),
-        upstream=f"{CHECK}:91",
         at=(a.expert_tensor_parallel_size, ON),
         message="--moe-fb-overlap needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
-        since="2.2",
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
         why="experts must be whole on a rank; dies at launch",
         layout=True,
@@ -72,7 +65,6 @@ MINDSPEED.add(
     refuse(
         "fb-overlap-expert-parallel",
         ON & (a.expert_tensor_parallel_size == 1) & (a.expert_model_parallel_size == 1),
-        upstream=f"{CHECK}:92",
         fixes=(LEAVE,),
         layout=True,
         at=(ON, a.expert_model_parallel_size),
@@ -83,7 +75,6 @@ MINDSPEED.add(
         "unpermute-swap-without-fb-overlap",
         a.moe_unperm2_mem_optim_swap,
         ON,
-        upstream=f"{CHECK}:97",
         at=(a.moe_unperm2_mem_optim_swap,),
         why="the swap is part of the overlap; dies at launch",
         fixes=(drop(a.moe_unperm2_mem_optim_swap), put(ON)),
@@ -91,29 +82,23 @@ MINDSPEED.add(
     refuse(
         "fb-overlap-schedule",
         ON & (a.schedules_method.is_none | ~DUALPIPEV) & (PP != 1) & ONE_STAGE,
-        upstream=f"{CHECK}:107",
         at=(ON, PP),
         message="--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs --num-layers-per-virtual-pipeline-stage or dualpipev",
         why="the plain schedule never holds two micro-batches at once; dies at launch",
         fixes=(LEAVE,),
         layout=True,
-        versions=">=2.3",
     ),
     refuse(
         "fb-overlap-layout-noop",
         ON & LAYOUT.is_set & a.noop_layers.is_set & (a.schedules_method.is_none | ~DUALPIPEV),
-        upstream=f"{CHECK}:130",
-        also=(f"{CHECK}:45",),
         at=(a.noop_layers, LAYOUT),
         message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
         why="the layout says by itself which layers a stage holds; dies at launch",
-        versions=">=26.1",
     ),
     refuse(
         "fb-overlap-micro-batches",
         ON & a.virtual_pipeline_model_parallel_size.is_set & (a.global_batch_size // PER_STAGE <= 1),
-        upstream=f"{CHECK}:116",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         shows={"product": PER_STAGE},
         fixes=(put(a.global_batch_size, PER_STAGE * 2), LEAVE),

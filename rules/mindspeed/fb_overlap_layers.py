@@ -46,9 +46,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if (layout := arguments.given("pipeline_model_parallel_layout")) is not None:
         chunks = arguments.get("layers_per_chunk")
         if (rows := known(chunks)) is not None and any(count == 0 for row in rows[0] for count in row):
-            message = (
-                "a chunk of --pipeline-model-parallel-layout holds no decoder layer, which --moe-fb-overlap cannot run"
-            )
+            message = "a chunk of --pipeline-model-parallel-layout holds no decoder layer, which --moe-fb-overlap cannot run"
             yield Finding(message, job.place(layout), key=layout.key, upstream=f"{FILE}:65", layout=True)
         return
     if (noop := arguments.given("noop_layers")) is None or arguments.get("schedules_method").raw == "dualpipev":

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from preflight import Severity
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a, clash, needs
+from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
-CHECK = f"{LLM}high_availability/high_availability.py"
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
 REPAIR = "states are repaired from replicas, which it keeps from existing; dies at launch"
 REGROUP = "ranks that leave are replaced by data-parallel ones; dies at launch"
-LDT_DOC = "docs/zh/pytorch/features/mcore/layerwise_disaggregated_training.md"
-ASYNC_DOC = "docs/zh/pytorch/features/mcore/async_save_torch_dist.md:45"
 LORA = a.lora_target_modules.length > 0
 
 MINDSPEED_LLM.add(
@@ -20,40 +17,32 @@ MINDSPEED_LLM.add(
         "hbm-repair-availability",
         a.enable_hbmfault_repair,
         ON,
-        upstream=f"{CHECK}:40",
         at=(a.enable_hbmfault_repair,),
         why="it is part of that feature; dies at launch",
     ),
     refuse(
         "availability-checkpoint-format",
         ON & (a.ckpt_format != "torch"),
-        upstream=f"{CHECK}:44",
         at=(ON, a.ckpt_format),
         why=REPAIR,
         fixes=(put(a.ckpt_format, "torch"), drop(ON)),
         message="--enable-high-availability needs --ckpt-format torch, not {ckpt_format}; torch_dist is the default",
-        versions=">=26.1",
-        since="26.1",
     ),
-    clash("availability-swap-attention", ON, a.swap_attention, upstream=f"{CHECK}:46", why=REPAIR, versions=">=2.3", since="2.3"),
+    clash("availability-swap-attention", ON, a.swap_attention, why=REPAIR),
     clash(
         "availability-gloo",
         ON,
         a.disable_gloo_group,
-        upstream=f"{CHECK}:50",
         why="ranks agree on repairs over gloo; dies at launch",
-        versions=">=26",
-        since="26.0",
     ),
-    clash("availability-swap-optimizer", ON, a.swap_optimizer, upstream=f"{CHECK}:54", why=REPAIR),
-    needs("elastic-availability", ELASTIC, ON, upstream=f"{CHECK}:56", at=(ELASTIC,), why="it is part of that feature; dies at launch"),
-    needs("elastic-distributed-optimizer", ELASTIC, a.use_distributed_optimizer, upstream=f"{CHECK}:60", at=(ELASTIC,), why=REGROUP),
-    clash("elastic-custom-fsdp", ELASTIC, a.use_custom_fsdp, upstream=f"{CHECK}:64", why=REGROUP),
-    clash("elastic-reuse-fp32", ELASTIC, a.reuse_fp32_param, upstream=f"{CHECK}:68", why=REGROUP),
+    clash("availability-swap-optimizer", ON, a.swap_optimizer, why=REPAIR),
+    needs("elastic-availability", ELASTIC, ON, at=(ELASTIC,), why="it is part of that feature; dies at launch"),
+    needs("elastic-distributed-optimizer", ELASTIC, a.use_distributed_optimizer, at=(ELASTIC,), why=REGROUP),
+    clash("elastic-custom-fsdp", ELASTIC, a.use_custom_fsdp, why=REGROUP),
+    clash("elastic-reuse-fp32", ELASTIC, a.reuse_fp32_param, why=REGROUP),
     refuse(
         "elastic-layout",
         ELASTIC & ((a.expert_model_parallel_size > 1) | (a.context_parallel_size > 1)),
-        upstream=f"{CHECK}:72",
         at=(ELASTIC,),
         why=REGROUP,
         fixes=(drop(ELASTIC),),
@@ -63,19 +52,15 @@ MINDSPEED_LLM.add(
     refuse(
         "availability-lora",
         ON & LORA,
-        upstream=f"{CHECK}:77",
         at=(ON, a.lora_target_modules),
         why=REPAIR,
         fixes=(drop(ON),),
         message="--enable-high-availability does not work with LoRA (--lora-target-modules)",
-        versions=">=26",
-        since="26.0",
     ),
     refuse(
         "disaggregated-virtual-stages",
         SPLIT & (a.num_virtual_stages_per_pipeline_rank != 2),
         severity=Severity.WARNING,
-        upstream=f"{LDT_DOC}:130",
         at=(a.num_virtual_stages_per_pipeline_rank, SPLIT),
         message="--layerwise-disaggregated-training is made for --num-virtual-stages-per-pipeline-rank 2",
         why="the documents demand it, no validator checks it",
@@ -86,7 +71,6 @@ MINDSPEED_LLM.add(
         "disaggregated-experts",
         SPLIT & a.num_experts.is_set,
         severity=Severity.WARNING,
-        upstream=f"{LDT_DOC}:125",
         at=(SPLIT, a.num_experts),
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training is not made for mixtures of experts",
@@ -97,7 +81,6 @@ MINDSPEED_LLM.add(
         "disaggregated-lora",
         SPLIT & LORA,
         severity=Severity.WARNING,
-        upstream=f"{LDT_DOC}:129",
         at=(SPLIT, a.lora_target_modules),
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training is not made for LoRA",
@@ -108,7 +91,6 @@ MINDSPEED_LLM.add(
         "async-save-lora",
         a.async_save & (LORA | a.stage.is_in("sft", "dpo")),
         severity=Severity.WARNING,
-        upstream=ASYNC_DOC,
         at=(a.async_save,),
         fixes=(drop(a.async_save),),
         message="--async-save is documented for pre-training only, not for LoRA, SFT or DPO",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a
+from preflight.rules.mindspeed.shorthand import a
 
 ON = a.context_parallel_size > 1
 ALIBI = a.position_embedding_type == "alibi"
-LLM_CP = f"{LLM}context_parallel/context_parallel_feature.py"
 
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
@@ -16,7 +15,6 @@ MINDSPEED_LLM.add(
         "context-alibi",
         ON & ALIBI,
         message="context parallelism does not work with ALiBi",
-        upstream=f"{LLM_CP}:50",
         why="MindSpeed-LLM splits the sequence without the position bias; dies at launch",
         fixes=(drop(a.context_parallel_size),),
         layout=True,
@@ -25,7 +23,6 @@ MINDSPEED_LLM.add(
         "context-kv-cache",
         ON & a.use_kv_cache,
         message="context parallelism does not work with --use-kv-cache",
-        upstream=f"{LLM_CP}:52",
         why="the cache is not split over the ranks; dies at launch",
         fixes=(drop(a.use_kv_cache),),
         at=(a.use_kv_cache, a.context_parallel_size),
@@ -33,7 +30,6 @@ MINDSPEED_LLM.add(
     refuse(
         "context-sliding-window",
         ON & a.sliding_window.is_set & (a.seq_length > a.sliding_window),
-        upstream=f"{LLM_CP}:54",
         message="context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence ({seq_length})",
         why="the window would cross the ranks' borders; dies at launch",
         at=(a.sliding_window, a.context_parallel_size, a.seq_length),
@@ -46,7 +42,6 @@ MINDSPEED_LLM.add(
         when=ON & (a.context_parallel_algo == "mamba_cp_algo"),
         message="{num_attention_heads} heads do not divide over context parallel {context_parallel_size} x tensor parallel {tensor_model_parallel_size}",
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        upstream=f"{LLM}context_parallel/mamba_context_parallel.py:28",
         why="every rank gets whole heads; dies at launch",
         layout=True,
     ),

@@ -3,53 +3,44 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a, needs
+from preflight.rules.mindspeed.shorthand import a, needs
 
-MHC_FILE = f"{LLM}transformer/mhc_feature.py"
 MLA, MHC = a.multi_latent_attention, a.enable_mhc
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
 LATENT = "it is built into latent attention; dies at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
-    needs("mhc-latent-attention", MHC, MLA, upstream=f"{MHC_FILE}:54", at=(MHC,), why=LATENT, versions=">=26.1"),
+    needs("mhc-latent-attention", MHC, MLA, at=(MHC,), why=LATENT),
     needs(
         "mhc-flash-attention",
         MHC,
         a.use_flash_attn,
-        upstream=f"{MHC_FILE}:58",
         at=(MHC,),
         why="no other attention is adapted; dies at launch",
-        versions=">=26.1",
     ),
     refuse(
         "mhc-context-algo",
         MHC & BAD_ALGO,
-        upstream=f"{MHC_FILE}:61",
         at=(a.context_parallel_algo, MHC),
         why="the streams are not split for other algorithms; dies at launch",
         message="--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, not {context_parallel_algo}",
         fixes=(put(a.context_parallel_algo, "ulysses_cp_algo"), put(a.context_parallel_algo, "kvallgather_cp_algo")),
-        versions=">=26.1",
     ),
     refuse(
         "mhc-fused-streams",
         MHC & a.use_fused_mhc & (a.hc_mult != 4),
-        upstream=f"{MHC_FILE}:63",
         at=(a.hc_mult, a.use_fused_mhc),
         message="--use-fused-mhc needs --hc-mult 4, not {hc_mult}",
         why="the kernel is compiled for four streams; dies at launch",
         fixes=(drop(a.use_fused_mhc), put(a.hc_mult, 4)),
-        versions=">=26.1",
     ),
     refuse(
         "mhc-fused-iterations",
         MHC & a.use_fused_mhc & (a.hc_sinkhorn_iters != 20),
-        upstream=f"{MHC_FILE}:65",
         at=(a.hc_sinkhorn_iters, a.use_fused_mhc),
         message="--use-fused-mhc needs --hc-sinkhorn-iters 20, not {hc_sinkhorn_iters}",
         why="the kernel is compiled for 20 iterations; dies at launch",
         fixes=(drop(a.use_fused_mhc), put(a.hc_sinkhorn_iters, 20)),
-        versions=">=26.1",
     ),
 )

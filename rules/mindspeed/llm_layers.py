@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, LLM, a
+from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
-BLOCK, LIST = f"{LLM}transformer/transformer_block.py", f"{LLM}pipeline_parallel/num_layer_list.py"
-ROUTER, BASIC = f"{LLM}moe/moe_router.py", f"{LLM}megatron_basic/training_basic.py"
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
 BY_LIST = a.num_layer_list.is_set & (a.num_layer_list != "")
@@ -20,7 +18,6 @@ MINDSPEED_LLM.add(
     refuse(
         "dense-layers",
         DENSE.is_set & (DENSE != 0) & (a.num_layers <= DENSE),
-        upstream=f"{BLOCK}:15",
         at=(DENSE, a.num_layers),
         fixes=(drop(DENSE),),
         message="--first-k-dense-replace {first_k_dense_replace} leaves none of the {num_layers} layers for experts",
@@ -29,7 +26,6 @@ MINDSPEED_LLM.add(
     refuse(
         "dense-stage",
         DENSE.is_set & (DENSE != 0) & (a.num_layers > DENSE) & (PP > 1) & (DENSE >= STAGE),
-        upstream=f"{BLOCK}:19",
         at=(DENSE, PP, a.num_layers),
         layout=True,
         message="--first-k-dense-replace {first_k_dense_replace} fills a whole pipeline stage of {stage} layers",
@@ -39,8 +35,6 @@ MINDSPEED_LLM.add(
     refuse(
         "layer-list-pipeline",
         BY_LIST & (PP <= 1),
-        upstream=f"{LIST}:30",
-        also=(f"{BLOCK}:27",),
         at=(a.num_layer_list, PP),
         why=UNEVEN,
         fixes=(drop(a.num_layer_list),),
@@ -50,8 +44,6 @@ MINDSPEED_LLM.add(
     refuse(
         "layer-list-virtual-stages",
         BY_LIST & VPP.is_set & (VPP != 0) & (PP != 2),
-        upstream=f"{LIST}:32",
-        also=(f"{BLOCK}:29",),
         at=(a.num_layer_list, VPP),
         why=UNEVEN,
         fixes=(drop(VPP), drop(a.num_layer_list)),
@@ -60,17 +52,14 @@ MINDSPEED_LLM.add(
     refuse(
         "layer-list-two-stages",
         BY_LIST & VPP.is_set & (VPP != 0) & (PP == 2),
-        upstream=f"{BASIC}:93",
         at=(a.num_layer_list, VPP),
         why=UNEVEN,
         fixes=(drop(VPP), drop(a.num_layer_list)),
         message="--num-layer-list on pipeline 2 does not work together with --num-layers-per-virtual-pipeline-stage",
-        versions=">=2.3",
     ),
     refuse(
         "layer-list-dualpipev",
         BY_LIST & DUALPIPEV,
-        upstream=f"{LIST}:34",
         at=(a.num_layer_list, a.schedules_method),
         why=UNEVEN,
         fixes=(drop(a.num_layer_list), drop(a.schedules_method)),
@@ -79,7 +68,6 @@ MINDSPEED_LLM.add(
     refuse(
         "layer-list-noop",
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
-        upstream=f"{LIST}:37",
         at=(a.num_layer_list, a.noop_layers),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
         message="--num-layer-list together with --noop-layers crashes",
@@ -116,7 +104,6 @@ MINDSPEED_LLM.add(
     refuse(
         "virtual-stage-divides",
         (PP == 2) & VPP.is_set & (STAGE % VPP != 0),
-        upstream=f"{BASIC}:98",
         after=("mindspeed-llm/layer-list-two-stages", "mindspeed-llm/layers-over-two-stages"),
         at=(VPP, a.num_layers, PP),
         shows={"stage": STAGE},
@@ -127,7 +114,6 @@ MINDSPEED_LLM.add(
     refuse(
         "virtual-stage-is-whole-stage",
         (PP == 2) & VPP.is_set & (a.num_layers == VPP * 2),
-        upstream=f"{BASIC}:104",
         after=("mindspeed-llm/layer-list-two-stages",),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
@@ -137,7 +123,6 @@ MINDSPEED_LLM.add(
     refuse(
         "capacity-dispatcher",
         CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
-        upstream=f"{ROUTER}:55",
         at=(CAPACITY, a.moe_token_dispatcher_type),
         message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
         why="that dispatcher never drops tokens; dies at launch",
@@ -146,8 +131,6 @@ MINDSPEED_LLM.add(
     refuse(
         "capacity-negative",
         CAPACITY.is_set & (a.moe_token_dispatcher_type != "allgather") & (CAPACITY < 0),
-        upstream=f"{ROUTER}:58",
-        also=(f"{ROUTER}:63",),
         at=(CAPACITY,),
         message="a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no token is dropped",
         why="MindSpeed-LLM means to unset it with a notice, but the notice raises TypeError; dies at launch",
@@ -156,7 +139,6 @@ MINDSPEED_LLM.add(
     refuse(
         "capacity-balancing",
         CAPACITY.is_set & ~a.moe_router_load_balancing_type.is_in("aux_loss", "none"),
-        upstream=f"{ROUTER}:61",
         at=(CAPACITY, a.moe_router_load_balancing_type),
         message="--moe-expert-capacity-factor needs aux_loss or none as load balancing, not {moe_router_load_balancing_type}",
         why="the other routers have no drop policy; dies at launch",
@@ -165,7 +147,6 @@ MINDSPEED_LLM.add(
     refuse(
         "shared-gate-size",
         CAPACITY.is_set & (GATE != 1) & (a.hidden_size != GATE),
-        upstream=f"{ROUTER}:65",
         at=(GATE,),
         fixes=(drop(GATE),),
         message="--shared-expert-gate-output-dimension {shared_expert_gate_output_dimension} must be 1 or the hidden size {hidden_size}",
@@ -174,7 +155,6 @@ MINDSPEED_LLM.add(
     refuse(
         "greedy-groups",
         GREEDY & a.moe_router_group_topk.is_none,
-        upstream=f"{ROUTER}:70",
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-group-topk",
         why="the router does not know how many groups to take; dies at launch",
@@ -182,7 +162,6 @@ MINDSPEED_LLM.add(
     refuse(
         "greedy-scaling",
         GREEDY & a.moe_router_group_topk.is_set & a.moe_router_topk_scaling_factor.is_none,
-        upstream=f"{ROUTER}:72",
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-topk-scaling-factor",
         why="gates are scaled by it; dies at launch",
@@ -192,7 +171,6 @@ MINDSPEED_LLM.add(
         "greedy-groups-range",
         GREEDY & a.moe_router_topk_scaling_factor.is_set & a.moe_router_group_topk.is_set & (a.moe_router_group_topk >= a.expert_model_parallel_size),
         at=(a.moe_router_group_topk, a.expert_model_parallel_size),
-        upstream=f"{ROUTER}:75",
         layout=True,
         why="groups are the expert-parallel ranks; dies at launch",
         message="--moe-router-group-topk {moe_router_group_topk} must be below expert parallel {expert_model_parallel_size}",
@@ -200,10 +178,8 @@ MINDSPEED_LLM.add(
     refuse(
         "group-topk-zero",
         a.moe_router_group_topk == 0,
-        upstream=f"{LLM}arguments/deprecated_args.py:87",
         message="--moe-router-group-topk must not be 0",
         why="no group, no expert; dies at launch",
         fixes=(drop(a.moe_router_group_topk),),
-        versions=">=26",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight import Severity
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a
+from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 LORA = a.lora_target_modules.length > 0
@@ -13,23 +13,18 @@ MINDSPEED_LLM.add(
     refuse(
         "lora-dispatcher",
         a.num_experts.is_set & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
-        upstream=f"{LLM}finetune/lora.py:63",
         at=(a.moe_token_dispatcher_type, a.lora_target_modules),
         message="LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not {moe_token_dispatcher_type}",
-        since="2.2",
         why="only that dispatcher passes the adapters' gradients; dies at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),
     refuse(
         "lora-tp-extend-ep",
         LORA & a.moe_tp_extend_ep,
-        upstream=f"{LLM}finetune/lora.py:66",
         at=(a.moe_tp_extend_ep, a.lora_target_modules),
         fixes=(drop(a.moe_tp_extend_ep),),
         message="LoRA does not work together with --moe-tp-extend-ep",
         why="adapters are split like their layers, which the flag changes; dies at launch",
-        versions=">=2.3",
-        since="2.3",
     ),
     refuse(
         "lora-fusion-gather",
@@ -37,7 +32,6 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.lora_fusion, a.overlap_param_gather),
         fixes=(drop(a.overlap_param_gather),),
-        upstream="docs/zh/pytorch/features/mcore/cc_lora.md:42",
         message="--lora-fusion is not made for --overlap-param-gather",
         why="the documents exclude the pair, no validator checks it",
     ),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from preflight import Safety, Severity
 from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a
+from preflight.rules.mindspeed.shorthand import a
 
-ARGUMENTS = "mindspeed_llm/training/arguments.py"
-INDEXER = f"{LLM}transformer/multi_latent_attention/dsa_indexer_feature.py"
 FACTOR, GROUPS = a.deprecated_routed_scaling_factor, a.deprecated_topk_group
 MTP = a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
 
@@ -16,8 +14,6 @@ MINDSPEED_LLM.add(
     refuse(
         "neat-pack-positions",
         a.neat_pack & ~a.reset_position_ids,
-        versions="<2.3",
-        upstream=f"{LLM}megatron_basic/training_basic.py:35",
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
         why="before 2.3 that option tells where samples end; dies at launch",
@@ -26,8 +22,6 @@ MINDSPEED_LLM.add(
     refuse(
         "expert-bias-score",
         a.moe_router_enable_expert_bias & (a.moe_router_score_function != "sigmoid"),
-        versions="<26",
-        upstream=f"{LLM}moe/moe_router.py:77",
         at=(a.moe_router_enable_expert_bias, a.moe_router_score_function),
         message="--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}",
         why="before 26.0 biases are added to sigmoid scores only; dies at launch",
@@ -47,8 +41,6 @@ MINDSPEED_LLM.add(
     refuse(
         "mtp-packed-context-parallel",
         MTP & (a.context_parallel_size > 1) & a.reset_attention_mask,
-        versions=">=26,<26.1",
-        upstream=f"{LLM}transformer/mtp.py:59",
         at=(a.mtp_num_layers, a.reset_attention_mask),
         message="--mtp-num-layers with context parallel {context_parallel_size} does not work together with --reset-attention-mask",
         why="predictions would cross the ends of documents; dies at launch",
@@ -57,8 +49,6 @@ MINDSPEED_LLM.add(
     refuse(
         "indexer-packed",
         a.enable_dsa_indexer & (a.reset_attention_mask | a.reset_position_ids),
-        versions=">=26,<26.1",
-        upstream=f"{INDEXER}:39",
         at=(a.enable_dsa_indexer, a.reset_attention_mask, a.reset_position_ids),
         message="--enable-dsa-indexer does not work with --reset-attention-mask or --reset-position-ids",
         why="before 26.1 the indexer reads whole samples only; dies at launch",
@@ -67,8 +57,6 @@ MINDSPEED_LLM.add(
     refuse(
         "indexer-rope",
         a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
-        versions=">=26,<26.1",
-        upstream=f"{INDEXER}:41",
         at=(a.enable_dsa_indexer, a.rope_scaling_type),
         message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
         why="before 26.1 the indexer rotates in that way only; dies at launch",
@@ -77,9 +65,7 @@ MINDSPEED_LLM.add(
     refuse(
         "routed-scaling-factor-lost",
         FACTOR.given & (FACTOR != 0) & (FACTOR != GROUPS) & ~a.moe_router_topk_scaling_factor.given,
-        versions="<26",
         severity=Severity.WARNING,
-        upstream=f"{LLM}arguments/deprecated_args.py:90",
         at=(FACTOR,),
         shows={"groups": GROUPS},
         message="--routed-scaling-factor {deprecated_routed_scaling_factor} becomes {groups}, the value of --topk-group; "
@@ -90,9 +76,7 @@ MINDSPEED_LLM.add(
     refuse(
         "checkpoint-format-changed",
         a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron wants it there
-        versions="<26.1",
         severity=Severity.WARNING,
-        upstream={"26.0.0": f"{ARGUMENTS}:112", "2.3.0": f"{ARGUMENTS}:1289", "2.2.0": f"{ARGUMENTS}:1316"},
         at=(a.ckpt_format,),
         message="--ckpt-format {ckpt_format} becomes torch",
         why="before 26.1 MindSpeed-LLM saves in the old format, whatever is asked for",
@@ -101,9 +85,7 @@ MINDSPEED_LLM.add(
     refuse(
         "transformer-impl-changed",
         a.transformer_impl.given & (a.transformer_impl != "local"),
-        versions="<26",
         severity=Severity.WARNING,
-        upstream={"2.3.0": f"{ARGUMENTS}:1288", "2.2.0": f"{ARGUMENTS}:1315"},
         at=(a.transformer_impl,),
         message="--transformer-impl {transformer_impl} becomes local",
         why="before 26.0 MindSpeed-LLM has one implementation only",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, refuse
-from preflight.rules.mindspeed.shorthand import LLM, a
+from preflight.rules.mindspeed.shorthand import a
 
-ROTARY = f"{LLM}common/rotary.py"
 LONG = a.rope_scaling_type == "longrope"
 LONG_WHY = "the scaling is computed from it; dies at launch"
 
@@ -14,18 +13,14 @@ MINDSPEED_LLM.add(
     refuse(
         "longrope-positions",
         LONG & a.rope_scaling_original_max_position_embeddings.is_none,
-        upstream=f"{ROTARY}:71",
         at=(a.rope_scaling_type,),
         why=LONG_WHY,
         message="longrope needs --rope-scaling-original-max-position-embeddings",
     ),
-    refuse(
-        "longrope-long", LONG & a.long_factor.is_none, upstream=f"{ROTARY}:74", at=(a.rope_scaling_type,), why=LONG_WHY, message="longrope needs --long-factor"
-    ),
+    refuse("longrope-long", LONG & a.long_factor.is_none, at=(a.rope_scaling_type,), why=LONG_WHY, message="longrope needs --long-factor"),
     refuse(
         "longrope-short",
         LONG & a.short_factor.is_none,
-        upstream=f"{ROTARY}:77",
         at=(a.rope_scaling_type,),
         why=LONG_WHY,
         message="longrope needs --short-factor",
@@ -37,7 +32,6 @@ MINDSPEED_LLM.add(
             (a.short_mscale.is_set & (a.short_mscale != 0) & (a.long_mscale.is_none | (a.long_mscale == 0)))
             | (a.long_mscale.is_set & (a.long_mscale != 0) & (a.short_mscale.is_none | (a.short_mscale == 0)))
         ),
-        upstream=f"{ROTARY}:80",
         at=(a.short_mscale, a.long_mscale),
         why=LONG_WHY,
         message="--short-mscale and --long-mscale go together",

@@ -35,7 +35,8 @@ SINCE = ">=26"
 
 
 @rule(
-    id="mindspeed-llm/lora-empty-stage", kind=Kind.RELEASE,
+    id="mindspeed-llm/lora-empty-stage",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed-llm",),
     upstream=(f"{FILE}:1180", f"{FILE}:1194"),
@@ -46,10 +47,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     noop, targets = arguments.given("noop_layers"), arguments.given("lora_target_modules")
     if noop is None or targets is None or not matches(job.versions["mindspeed-llm"], SINCE):
         return
-    layers, stages, chunk = (
-        arguments.get(name)
-        for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage")
-    )
+    layers, stages, chunk = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage"))
     if (numbers := known(noop, targets, layers, stages)) is None or not chunk.known:
         yield Unverified(next((v.because for v in (noop, targets, layers, stages, chunk) if not v.known), ""))
         return
@@ -59,14 +57,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if (found := first_empty(empty, count // pipeline, pipeline, chunk.raw or 0)) is not None:
         where, first, last, line = found
-        held = (
-            Message("layer {first} alone, one", first=first)
-            if first == last
-            else Message("layers {first} to {last}, all", first=first, last=last)
-        )
-        message = Message(
-            "with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held
-        )
+        held = Message("layer {first} alone, one", first=first) if first == last else Message("layers {first} to {last}, all", first=first, last=last)
+        message = Message("with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held)
         yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
 
 

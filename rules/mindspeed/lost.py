@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight import Safety, Severity
 from preflight.lint.expressions import Handle, all_of
 from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, flag
+from preflight.rules.mindspeed.shorthand import LLM, a, flag
 
 MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
@@ -50,7 +50,6 @@ MINDSPEED.add(
         "noop-layers-ignored",
         a.noop_layers.given & a.automated_pipeline,
         severity=Severity.WARNING,
-        upstream=f"{CORE}pipeline_parallel/noop_layers.py:37",
         at=(a.noop_layers,),
         unless_framework="mindspeed-llm",
         message="--noop-layers is dropped beside --automated-pipeline",
@@ -96,7 +95,6 @@ MINDSPEED_LLM.add(
         all_of(a.output_layer_slice_num.given, a.output_layer_slice_num.written != 1),
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
-        upstream="mindspeed_llm/training/arguments.py:175",
         message="--output-layer-slice-num is set to 1, whatever is written",
         why="logits are computed in one piece, with the memory that takes",
         fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
@@ -106,7 +104,6 @@ MINDSPEED_LLM.add(
         a.o2_gradient & a.bf16 & ~a.grad_reduce_in_bf16,
         severity=Severity.WARNING,
         at=(a.o2_gradient,),
-        upstream=f"{LLM}megatron_basic/requirements_basic.py:18",
         message="--o2-gradient does nothing: gradients are kept in fp32",
         why="what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, not the 2 of the manual. Megatron's --grad-reduce-in-bf16 "
         "is what halves them",
@@ -117,22 +114,18 @@ MINDSPEED_LLM.add(
         a.log_throughput.given & a.no_pad_to_seq_lengths,
         severity=Severity.NOTE,
         at=(a.log_throughput,),
-        upstream=f"{LLM}finetune/finetune.py:34",
         message="--log-throughput is turned off beside --no-pad-to-seq-lengths",
         why="without padding the work of a step is not known beforehand",
         fixes=(drop(a.log_throughput, safety=Safety.SAFE),),
-        versions=">=2.3",
     ),
     refuse(
         "shape-order-changed",
         a.shape_order.given & a.reset_attention_mask,
         severity=Severity.NOTE,
         at=(a.shape_order,),
-        upstream=f"{LLM}megatron_basic/training_basic.py:20",
         message="--shape-order becomes TND beside --reset-attention-mask",
         why="packed documents are laid out one after another",
         fixes=(drop(a.shape_order, safety=Safety.SAFE),),
-        versions=">=2.3",
     ),
     _overruled(70, a.deprecated_cp_attention_mask_type, "--cp-attention-mask-type", a.attention_mask_type, wins=True),
     _overruled(75, a.deprecated_moe_intermediate_size, "--moe-intermediate-size", a.moe_ffn_hidden_size, wins=True),

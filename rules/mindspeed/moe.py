@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from preflight import Severity
 from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
+from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 EXTEND, HOT = a.moe_tp_extend_ep, a.balanced_moe_experts
-EXTEND_FILE, BALANCED = f"{CORE}moe/tp_extend_ep.py", f"{CORE}moe/balanced_moe.py"
 SHARED, COUNT = a.moe_shared_expert_intermediate_size, a.n_shared_experts
 PERMUTE = a.moe_permute_fusion  # its older name turns it on, too
 PERMUTES = (a.moe_permute_fusion, a.use_fused_moe_token_permute_and_unpermute)
 CAPACITY, LOCAL = a.moe_expert_capacity_factor, a.num_experts // a.expert_model_parallel_size
 OTHER_SIZE = COUNT * a.moe_ffn_hidden_size != SHARED
 CORE_ONLY = "mindspeed-llm"
-PLACEMENT = f"{CORE}moe/experts_placement.py"
 
 MINDSPEED.add(
     divides(
@@ -23,7 +21,6 @@ MINDSPEED.add(
         a.tensor_model_parallel_size * a.expert_model_parallel_size,
         a.num_experts,
         when=EXTEND,
-        upstream=f"{EXTEND_FILE}:23",
         layout=True,
         at=(EXTEND, a.num_experts),
         message="{num_experts} experts do not divide over tensor {tensor_model_parallel_size} x expert {expert_model_parallel_size} (--moe-tp-extend-ep)",
@@ -33,7 +30,6 @@ MINDSPEED.add(
     refuse(
         "tp-extend-ep-async",
         EXTEND & ~a.moe_permutation_async_comm,
-        upstream=f"{EXTEND_FILE}:24",
         at=(EXTEND,),
         fixes=(put(a.moe_permutation_async_comm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-permutation-async-comm",
@@ -42,7 +38,6 @@ MINDSPEED.add(
     refuse(
         "tp-extend-ep-grouped-gemm",
         EXTEND & ~a.moe_grouped_gemm,
-        upstream=f"{EXTEND_FILE}:25",
         at=(EXTEND,),
         fixes=(put(a.moe_grouped_gemm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-grouped-gemm",
@@ -51,7 +46,6 @@ MINDSPEED.add(
     refuse(
         "tp-extend-ep-capacity",
         EXTEND & CAPACITY.is_set,
-        upstream=f"{EXTEND_FILE}:28",
         at=(CAPACITY, EXTEND),
         fixes=(drop(EXTEND), drop(CAPACITY)),
         message="--moe-tp-extend-ep does not work with --moe-expert-capacity-factor",
@@ -60,7 +54,6 @@ MINDSPEED.add(
     refuse(
         "shared-experts-twice",
         COUNT.is_set & (COUNT != 0) & SHARED.given & (SHARED != 0) & OTHER_SIZE,
-        upstream=f"{CORE}moe/shared_expert.py:20",
         at=(COUNT, SHARED),
         unless_framework=CORE_ONLY,
         fixes=(drop(COUNT), drop(SHARED)),
@@ -70,17 +63,14 @@ MINDSPEED.add(
     refuse(
         "permute-fusion-dispatcher",
         PERMUTE & (a.moe_token_dispatcher_type == "allgather"),
-        upstream=f"{CORE}fusions/fused_moe_permute.py:45",
         at=(*PERMUTES, a.moe_token_dispatcher_type),
         message="the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; the dispatcher is allgather, the default",
-        since="2.2",
         why="the allgather dispatcher permutes in another way; dies at launch",
         fixes=(drop(also=PERMUTES, title="drop the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
     ),
     refuse(
         "permute-fusion-capacity",
         PERMUTE & (CAPACITY != 0) & CAPACITY.is_set & ~a.moe_pad_expert_input_to_capacity,
-        upstream=f"{CORE}fusions/fused_moe_permute.py:50",
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
         why="the kernel wants equal token counts; dies at launch",
@@ -89,30 +79,25 @@ MINDSPEED.add(
     refuse(
         "fix-router-expert-parallel",
         a.fix_router & (a.expert_model_parallel_size <= 1),
-        upstream=f"{CORE}moe/moe_fix_router.py:18",
         unless_framework=CORE_ONLY,
         layout=True,
         at=(a.fix_router, a.expert_model_parallel_size),
         message="--fix-router needs expert parallelism, the size is 1",
         why="there is no load to balance over ranks; dies at launch",
         fixes=(drop(a.fix_router),),
-        versions=">=2.3",
     ),
     refuse(
         "balanced-experts-positive",
         HOT & (a.balanced_moe_hot_expert_num <= 0),
-        upstream=f"{BALANCED}:30",
         at=(a.balanced_moe_hot_expert_num,),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-hot-expert-num must be positive, not {balanced_moe_hot_expert_num}",
         why="it counts experts; dies at launch",
         fixes=(drop(a.balanced_moe_hot_expert_num),),
-        versions=">=26",
     ),
     refuse(
         "balanced-experts-local",
         HOT & (a.balanced_moe_hot_expert_num > LOCAL),
-        upstream=f"{BALANCED}:37",
         shows={"local": LOCAL},
         unless_framework=CORE_ONLY,
         layout=True,
@@ -120,36 +105,30 @@ MINDSPEED.add(
         fixes=(put(a.balanced_moe_hot_expert_num, LOCAL),),
         message="--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank",
         why="hot experts are chosen per rank; dies at launch",
-        versions=">=26",
     ),
     refuse(
         "balanced-experts-groups",
         HOT & (a.trans_hot_expert_group_num <= 0),
-        upstream=f"{BALANCED}:46",
         at=(a.trans_hot_expert_group_num,),
         unless_framework=CORE_ONLY,
         message="--trans-hot-expert-group-num must be positive, not {trans_hot_expert_group_num}",
         why="it counts groups; dies at launch",
         fixes=(drop(a.trans_hot_expert_group_num),),
-        versions=">=26",
     ),
     refuse(
         "balanced-experts-groups-lowered",
         HOT & a.trans_hot_expert_group_num.given & (a.trans_hot_expert_group_num.written > a.balanced_moe_hot_expert_num),
         severity=Severity.WARNING,
-        upstream=f"{BALANCED}:55",
         at=(a.trans_hot_expert_group_num,),
         unless_framework=CORE_ONLY,
         fixes=(put(a.trans_hot_expert_group_num, a.balanced_moe_hot_expert_num),),
         message="--trans-hot-expert-group-num is lowered to the number of hot experts, {balanced_moe_hot_expert_num}",
         why="there cannot be more groups than hot experts",
-        versions=">=26",
     ),
     needs(
         "balanced-experts-fb-overlap",
         HOT,
         a.moe_fb_overlap,
-        upstream=f"{BALANCED}:74",
         at=(HOT,),
         unless_framework=CORE_ONLY,
         why="experts are sent while the overlap computes; dies at launch",
@@ -158,7 +137,6 @@ MINDSPEED.add(
         "balanced-experts-grouped-gemm",
         HOT,
         a.moe_grouped_gemm,
-        upstream=f"{BALANCED}:75",
         at=(HOT,),
         unless_framework=CORE_ONLY,
         why="hot experts join the grouped products; dies at launch",
@@ -166,7 +144,6 @@ MINDSPEED.add(
     refuse(
         "balanced-experts-dispatcher",
         HOT & (a.moe_token_dispatcher_type != "alltoall"),
-        upstream=f"{BALANCED}:77",
         at=(a.moe_token_dispatcher_type, HOT),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-experts needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
@@ -177,7 +154,6 @@ MINDSPEED.add(
         "balanced-experts-capacity",
         HOT,
         CAPACITY,
-        upstream=f"{BALANCED}:78",
         unless_framework=CORE_ONLY,
         why="balancing assumes that no token is dropped; dies at launch",
     ),
@@ -187,11 +163,9 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework=CORE_ONLY,
         at=(a.enable_expert_placement,),
-        upstream=f"{PLACEMENT}:28",
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
         message="--enable-expert-placement is made for --use-distributed-optimizer",
         why="MindSpeed prints it and goes on; experts are moved together with their sharded states",
-        versions=">=2.3",
     ),
     refuse(
         "expert-placement-size",
@@ -199,11 +173,9 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework=CORE_ONLY,
         at=(a.enable_expert_placement, a.expert_model_parallel_size),
-        upstream=f"{PLACEMENT}:30",
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement is made for expert parallelism above 1",
         why="the check is inverted and never fires; without it there is nowhere to move an expert to",
-        versions=">=2.3",
     ),
     refuse(
         "expert-placement-alone",
@@ -211,11 +183,9 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework=CORE_ONLY,
         at=(a.enable_fine_grained_expert_placement,),
-        upstream=f"{PLACEMENT}:37",
         fixes=(put(a.enable_expert_placement), drop(a.enable_fine_grained_expert_placement)),
         message="--enable-fine-grained-expert-placement does nothing without --enable-expert-placement",
         why="MindSpeed prints it and goes on",
-        versions=">=2.3",
     ),
 )
 
@@ -226,7 +196,6 @@ MINDSPEED_LLM.add(
         COUNT.is_set & (COUNT > 0) & SHARED.given & (SHARED != 0) & OTHER_SIZE,
         severity=Severity.WARNING,
         at=(COUNT, SHARED),
-        upstream=f"{LLM}moe/shared_expert.py:16",
         fixes=(drop(COUNT), drop(SHARED)),
         why="the shared experts are of another size than the count says",
         message="--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size {moe_shared_expert_intermediate_size} wins",

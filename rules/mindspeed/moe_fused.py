@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, a, needs
+from preflight.rules.mindspeed.shorthand import a, needs
 
-MC2 = f"{CORE}moe/moe_alltoall_mc2.py"
-ZERO = f"{CORE}moe/moe_zero_memory.py"
 ALLTOALL, FUSED = a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED = a.moe_token_dispatcher_type, a.moe_grouped_gemm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
@@ -19,50 +17,41 @@ MINDSPEED.add(
     refuse(
         "alltoall-mc2-dispatcher",
         FUSED & ~(SEQ | PLAIN),
-        upstream=f"{MC2}:29",
         at=(DISPATCHER, FUSED),
         why=SPLIT,
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
         message="--moe-alltoall-mc2 needs --moe-token-dispatcher-type alltoall or alltoall_seq, not {moe_token_dispatcher_type}",
-        versions=">=26",
     ),
     refuse(
         "alltoall-mc2-tensor",
         FUSED & SEQ & (a.tensor_model_parallel_size != 1),
-        upstream=f"{MC2}:35",
         at=(FUSED, a.tensor_model_parallel_size),
         layout=True,
         why=SPLIT,
         message="--moe-alltoall-mc2 with the alltoall_seq dispatcher needs tensor parallel 1, not {tensor_model_parallel_size}",
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
-        versions=">=26",
     ),
     refuse(
         "alltoall-mc2-expert-tensor",
         FUSED & PLAIN & (a.expert_tensor_parallel_size != 1),
-        upstream=f"{MC2}:38",
         at=(a.expert_tensor_parallel_size, FUSED),
         layout=True,
         message="--moe-alltoall-mc2 needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is the tensor parallel size)",
         why=SPLIT,
         fixes=(put(a.expert_tensor_parallel_size, 1), drop(FUSED)),
-        versions=">=26",
     ),
     refuse(
         "alltoall-mc2-capacity",
         FUSED & PLAIN & a.moe_expert_capacity_factor.is_set,
-        upstream=f"{MC2}:40",
         at=(a.moe_expert_capacity_factor, FUSED),
         message="--moe-alltoall-mc2 does not work with --moe-expert-capacity-factor",
         why="the fused kernel never drops tokens; dies at launch",
         fixes=(drop(FUSED), drop(a.moe_expert_capacity_factor)),
-        versions=">=26",
     ),
     needs(
         "gemm-accumulation-grouped-gemm",
         a.gemm_gradient_accumulation_fusion,
         GROUPED,
-        upstream=f"{CORE}moe/gmm.py:19",
         at=(a.gemm_gradient_accumulation_fusion,),
         why="it accumulates the gradients of grouped products; dies at launch",
         fixes=(put(GROUPED), drop(a.gemm_gradient_accumulation_fusion)),
@@ -70,7 +59,6 @@ MINDSPEED.add(
     refuse(
         "zero-memory-layers-range",
         ZERO_LAYERS.is_set & ((ZERO_LAYERS < 0) | (ZERO_LAYERS > PER_STAGE)),
-        upstream=f"{ZERO}:30",
         at=(ZERO_LAYERS,),
         shows={"most": PER_STAGE},
         message="--moe-zero-memory-num-layers {moe_zero_memory_num_layers} must lie between 0 and the {most} layers of a pipeline stage",
@@ -80,7 +68,6 @@ MINDSPEED.add(
     refuse(
         "zero-memory-layers-alone",
         ZERO_LAYERS.is_set & (LEVEL == "disable"),
-        upstream=f"{ZERO}:32",
         at=(ZERO_LAYERS,),
         fixes=(drop(ZERO_LAYERS), put(LEVEL, "level0")),
         message="--moe-zero-memory-num-layers needs --moe-zero-memory level0 or level1",
@@ -89,12 +76,9 @@ MINDSPEED.add(
     refuse(
         "zero-memory-overlap",
         (LEVEL != "disable") & ~(ALLTOALL | a.moe_fb_overlap),
-        upstream=f"{ZERO}:34",
         at=(LEVEL,),
         fixes=(drop(LEVEL, also=(ZERO_LAYERS,)),),
         message="--moe-zero-memory needs --moe-alltoall-overlap-comm or --moe-fb-overlap",
         why="memory is saved inside the overlapped layers only; dies at launch",
-        versions=">=2.3",
-        since="2.3",
     ),
 )

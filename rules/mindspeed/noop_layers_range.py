@@ -30,7 +30,8 @@ FILE = "mindspeed/features_manager/pipeline_parallel/noop_layers.py"
 
 
 @rule(
-    id="mindspeed/noop-layers-range", kind=Kind.RELEASE,
+    id="mindspeed/noop-layers-range",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=(f"{FILE}:43", f"{FILE}:46"),

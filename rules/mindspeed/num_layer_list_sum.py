@@ -37,14 +37,8 @@ SUM = "mindspeed_llm/training/arguments.py:147"
 SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
 _LENGTH = "--num-layer-list has {count} numbers for {pipeline} pipeline stages"
-_DISAGGREGATED = (
-    "--num-layer-list has {count} numbers; "
-    "--layerwise-disaggregated-training wants one more than pipeline stages, {wanted}"
-)
-_COUNTED = (
-    "--num-layer-list does not go with counting embedding or loss as layers: "
-    "{pipeline} + {counted} do not divide over {pipeline} stages"
-)
+_DISAGGREGATED = "--num-layer-list has {count} numbers; --layerwise-disaggregated-training wants one more than pipeline stages, {wanted}"
+_COUNTED = "--num-layer-list does not go with counting embedding or loss as layers: {pipeline} + {counted} do not divide over {pipeline} stages"
 _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
 
 
@@ -61,10 +55,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     value = arguments.given("num_layer_list")
     if value is None:
         return
-    layers, stages, split = (
-        arguments.get(name)
-        for name in ("num_layers", "pipeline_model_parallel_size", "layerwise_disaggregated_training")
-    )
+    layers, stages, split = (arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "layerwise_disaggregated_training"))
     if (numbers := known(value, layers, stages)) is None or not split.known:
         yield Unverified(next((v.because for v in (value, layers, stages, split) if not v.known), ""))
         return
@@ -94,10 +85,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 def _counted(job: Job) -> int | None:
     """How many further layers Megatron counts, where it looks at a plain pipeline; None when that is not known."""
-    if any(
-        job.arguments.get(name).raw is not None
-        for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")
-    ):
+    if any(job.arguments.get(name).raw is not None for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")):
         return 0
     flags = [job.arguments.get(f"account_for_{part}_in_pipeline_split") for part in ("embedding", "loss")]
     return sum(flag.raw is True for flag in flags) if all(flag.known for flag in flags) else None

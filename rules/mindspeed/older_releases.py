@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight import Safety, Severity
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
+from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 RESET = (a.context_parallel_size > 1) & a.reset_attention_mask & (a.attention_mask_type == "causal") & (a.context_parallel_algo != "megatron_cp_algo")
 OVERLAP, ZERO = a.moe_fb_overlap, a.moe_zero_memory
@@ -16,8 +16,6 @@ MINDSPEED.add(
     refuse(
         "reset-mask-ring",
         RESET,
-        versions="<2.3",
-        upstream=f"{CORE}context_parallel/context_parallel_feature.py:59",
         at=(a.context_parallel_algo, a.reset_attention_mask),
         message="--reset-attention-mask with context parallelism needs megatron_cp_algo, not {context_parallel_algo}",
         why="before 2.3 only ring attention knows where documents end; dies at launch",
@@ -26,9 +24,7 @@ MINDSPEED.add(
     refuse(
         "reset-mask-ring-core",
         RESET,
-        versions=">=2.3,<26",
         unless_framework="mindspeed-llm",
-        upstream=f"{CORE}transformer/flash_attention/reset_attention_mask_feature.py:15",
         at=(a.context_parallel_algo, a.reset_attention_mask),
         message="--reset-attention-mask with context parallelism needs megatron_cp_algo, not {context_parallel_algo}",
         why="before 26.0 only ring attention knows where documents end; dies at launch",
@@ -37,8 +33,6 @@ MINDSPEED.add(
     refuse(
         "fb-overlap-one-stage",
         OVERLAP & PLAIN & (a.pipeline_model_parallel_size == 1),
-        versions="<2.3",
-        upstream=f"{CORE}moe/fb_overlap.py:43",
         at=(OVERLAP, a.pipeline_model_parallel_size),
         message="--moe-fb-overlap needs virtual pipeline stages or dualpipev, there is no pipeline",
         why="before 2.3 the overlap has no schedule without a pipeline; dies at launch",
@@ -47,8 +41,6 @@ MINDSPEED.add(
     refuse(
         "fb-overlap-zero-memory-level",
         OVERLAP & (ZERO == "level1"),
-        versions="<26",
-        upstream=f"{CORE}moe/fb_overlap.py:34",
         at=(ZERO, OVERLAP),
         message="--moe-fb-overlap works with --moe-zero-memory level0 only, not {moe_zero_memory}",
         why="before 26.0 the overlap cannot recompute what level1 drops; dies at launch",
@@ -57,8 +49,6 @@ MINDSPEED.add(
     refuse(
         "zero-memory-schedule",
         (ZERO != "disable") & ~(a.moe_alltoall_overlap_comm | OVERLAP) & (a.schedules_method.is_none | ~DUALPIPEV),
-        versions="<2.3",
-        upstream=f"{CORE}moe/moe_zero_memory.py:34",
         at=(ZERO,),
         message="--moe-zero-memory needs --moe-alltoall-overlap-comm or --schedules-method dualpipev",
         why="memory is saved inside the overlapped layers only; dies at launch",
@@ -67,12 +57,58 @@ MINDSPEED.add(
     refuse(
         "mc2-off",
         MC2 & ((a.tensor_model_parallel_size == 1) | ~a.sequence_parallel),
-        versions="<26",
         severity=Severity.WARNING,
-        upstream=f"{CORE}tensor_parallel/mc2.py:24",
         at=(MC2, a.tensor_model_parallel_size),
         message="--use-ascend-mc2 does nothing without tensor parallelism and --sequence-parallel",
         why="the plain linear layers stay in place; since 26.0 it is refused",
         fixes=(drop(MC2, safety=Safety.SAFE),),
+    ),
+    clash(
+        "fb-overlap-capacity",
+        OVERLAP,
+        a.moe_expert_capacity_factor,
+        why="before 2.2 the overlap drops no tokens; dies at launch",
+    ),
+    refuse(
+        "fb-overlap-shared-experts",
+        OVERLAP & (a.n_shared_experts.is_none | (a.n_shared_experts == 0)),
+        at=(OVERLAP,),
+        message="--moe-fb-overlap needs --n-shared-experts",
+        why="before 2.1 communication hides behind shared experts; dies at launch",
+        fixes=(drop(OVERLAP),),
+    ),
+    needs("fb-overlap-async", OVERLAP, a.moe_permutation_async_comm, why="before 2.1 only that permutation is overlapped; dies at launch"),
+    refuse(
+        "fb-overlap-tensor",
+        OVERLAP & (a.tensor_model_parallel_size > 1) & ~a.moe_tp_extend_ep,
+        at=(OVERLAP, a.tensor_model_parallel_size),
+        message="--moe-fb-overlap at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
+        why="before 2.1 experts are not split by tensor parallelism; dies at launch",
+        fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
+    ),
+    refuse(
+        "fp8-reuse-compatible",
+        a.fp8_reuse_quantized_weight & (a.te_gmm_mode == "compatible") & ~OVERLAP,
+        at=(a.fp8_reuse_quantized_weight, a.te_gmm_mode),
+        message="--fp8-reuse-quantized-weight does not work with --te-gmm-mode compatible without --moe-fb-overlap",
+        why="26.0 keeps no weights in that mode; dies at launch",
+        fixes=(drop(a.fp8_reuse_quantized_weight),),
+    ),
+    refuse(
+        "qos-schedule",
+        a.aiqos & (a.aiqos_mode == "manual") & ~a.aiqos_schedule.is_set,
+        at=(a.aiqos_mode, a.aiqos),
+        message="--aiqos-mode manual needs --aiqos-schedule",
+        why="it says which communication goes first; dies at launch",
+        fixes=(drop(a.aiqos_mode),),
+    ),
+    refuse(
+        "quantised-gradients-fb-overlap",
+        a.quant_grads & OVERLAP & a.gradient_accumulation_fusion,
+        unless_framework="mindspeed-llm",
+        at=(a.quant_grads, OVERLAP),
+        message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
+        why="the overlapped kernel accumulates what it cannot quantise; dies at launch",
+        fixes=(put(a.gradient_accumulation_fusion, False), drop(a.quant_grads)),
     ),
 )

@@ -51,14 +51,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     arguments = job.arguments
     if arguments.given("tp_2d") is None:
         return
-    certain = list(
-        takewhile(lambda name: arguments.get(name).known, RANKED)
-    )  # which one wins, later ones do not change
+    certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))  # which one wins, later ones do not change
     switches = [name for name in certain if arguments.get(name).raw]
     if len(switches) < 2 or not arguments.get("tp_2d").known:
-        if because := next(
-            (value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None
-        ):
+        if because := next((value.because for name in ("tp_2d", *RANKED) if not (value := arguments.get(name)).known), None):
             yield Unverified(because)
         return
     wins, *unused = switches
@@ -67,11 +63,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     removable = [name for name in unused if name != "coc_fused_kernel" or arguments.get(BACKWARD).raw in (False, None)]
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
-    fixes = (
-        [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)]
-        if len(removable) == len(unused)
-        else []
-    )
+    fixes = [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)] if len(removable) == len(unused) else []
     fixes.append(Fix(f"keep {names[-1]} instead", keep))
     yield Finding(
         Message.plural(len(names), ONE, MORE, names=tuple(names), wins=arguments.spell(wins)),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from preflight import Severity
 from preflight.lint.shapes import ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
+from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
-DUAL = f"{CORE}pipeline_parallel/dualpipev_feature.py"
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
@@ -19,17 +18,13 @@ MINDSPEED.add(
         "dualpipev-custom-fsdp",
         DUALPIPEV,
         a.use_custom_fsdp,
-        upstream=f"{DUAL}:23",
         why=SCHEDULE,
         fixes=(drop(a.use_custom_fsdp), LEAVE),
-        versions=">=2.3",
-        since="2.3",
     ),
     clash(
         "dualpipev-overlap-grad-reduce",
         DUALPIPEV,
         a.overlap_grad_reduce,
-        upstream=f"{DUAL}:26",
         why=SCHEDULE,
         fixes=(drop(a.overlap_grad_reduce, also=(a.overlap_param_gather,)), LEAVE),
     ),
@@ -37,7 +32,6 @@ MINDSPEED.add(
         "dualpipev-untied-embeddings",
         DUALPIPEV,
         a.untie_embeddings_and_output_weights,
-        upstream=f"{DUAL}:29",
         at=(a.schedules_method,),
         why="embedding and output layer share the first stage, so tied weights would be updated twice; dies at launch",
     ),
@@ -45,14 +39,12 @@ MINDSPEED.add(
         "dualpipev-swap-attention",
         DUALPIPEV,
         a.swap_attention,
-        upstream=f"{DUAL}:32",
         why=SCHEDULE,
         fixes=(drop(a.swap_attention, also=(a.swap_modules,)), LEAVE),
     ),
     refuse(
         "dualpipev-context-parallel",
         DUALPIPEV & (a.context_parallel_size > 1),
-        upstream=f"{DUAL}:35",
         why=SCHEDULE,
         fixes=(LEAVE,),
         layout=True,
@@ -62,7 +54,6 @@ MINDSPEED.add(
     refuse(
         "dualpipev-virtual-stages",
         DUALPIPEV & VPP.is_set,
-        upstream=f"{DUAL}:38",
         why=SCHEDULE,
         fixes=(drop(VPP), LEAVE),
         at=(VPP, a.schedules_method),
@@ -71,7 +62,6 @@ MINDSPEED.add(
     refuse(
         "dualpipev-pipeline-size",
         DUALPIPEV & (PP == 1),
-        upstream=f"{DUAL}:41",
         why="there is no pipeline to schedule; dies at launch",
         fixes=(LEAVE,),
         layout=True,
@@ -81,7 +71,6 @@ MINDSPEED.add(
     refuse(
         "dualpipev-layers",
         DUALPIPEV & (PP > 1) & (a.num_layers < PP * 2),
-        upstream=f"{DUAL}:44",
         why="each rank holds two chunks of at least one layer; dies at launch",
         at=(a.num_layers, PP),
         message="{num_layers} layers are fewer than 2 x pipeline {pipeline_model_parallel_size}, which dualpipev needs",
@@ -90,7 +79,6 @@ MINDSPEED.add(
     refuse(
         "dualpipev-micro-batches",
         DUALPIPEV & (PP > 1) & (MICRO < PP * 2 - 1),
-        upstream=f"{DUAL}:48",
         shows={"count": MICRO, "least": PP * 2},
         message="{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline ranks: {least}",
         why="the two directions cannot be filled; dies at launch",
@@ -101,7 +89,6 @@ MINDSPEED.add(
     refuse(
         "dualpipev-micro-batches-edge",
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
-        upstream=f"{DUAL}:47",
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
         message="{count} micro-batches are one fewer than the documents of dualpipev ask for: {least}",
@@ -112,7 +99,6 @@ MINDSPEED.add(
     refuse(
         "dualpipev-layers-multiple",
         DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
-        upstream="docs/zh/features/dualpipev.md:59",
         severity=Severity.WARNING,
         message="{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the documents of dualpipev ask for",
         why="the validator checks only that there are enough; the chunks become uneven or layers are lost",
@@ -121,31 +107,24 @@ MINDSPEED.add(
     refuse(
         "virtual-stage-is-whole-stage",
         VPP.is_set & (a.num_layers == VPP * PP),
-        upstream=f"{CORE}megatron_basic/megatron_basic.py:28",
         after=("megatron/interleaving-without-pipeline", "mindspeed-llm/layer-list-two-stages", "mindspeed-llm/virtual-stage-is-whole-stage"),
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message="{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all {num_layers} layers: one virtual stage",
         why="one virtual stage per rank is no interleaving; dies at launch",
-        versions=">=2.3",
-        since="2.3",
     ),
     refuse(
         "defer-embedding-wgrad",
         a.defer_embedding_wgrad_compute,
-        upstream=f"{CORE}megatron_basic/megatron_basic.py:34",
         fixes=(drop(a.defer_embedding_wgrad_compute),),
         message="--defer-embedding-wgrad-compute is not supported by MindSpeed",
         why="dies at launch",
-        versions=">=2.3",
-        since="2.3",
     ),
     clash(
         "multi-parameter-fb-overlap",
         a.use_multiparameter_pipeline_model_parallel,
         a.moe_fb_overlap,
         unless_framework="mindspeed-llm",
-        upstream=f"{CORE}pipeline_parallel/multi_parameter.py:36",
         why="the overlap exchanges one tensor between stages; dies at launch",
     ),
     clash(
@@ -154,7 +133,6 @@ MINDSPEED.add(
         DUALPIPEV,
         unless_framework="mindspeed-llm",
         fixes=(LEAVE,),
-        upstream=f"{CORE}pipeline_parallel/multi_parameter.py:40",
         why="the schedule exchanges one tensor between stages; dies at launch",
     ),
 )

@@ -30,7 +30,8 @@ FILE = "mindspeed/features_manager/pipeline_parallel/unaligned_pineline_feature.
 
 
 @rule(
-    id="mindspeed/pipeline-layers-list", kind=Kind.RELEASE,
+    id="mindspeed/pipeline-layers-list",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=tuple(f"{FILE}:{line}" for line in (49, 55, 57, 65)),
@@ -41,10 +42,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     value = arguments.given("pipeline_num_transformer_layers")
     if value is None:
         return
-    others = [
-        arguments.get(name)
-        for name in ("num_layers", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size")
-    ]
+    others = [arguments.get(name) for name in ("num_layers", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size")]
     if unknown := next((v for v in (value, *others) if not v.known), None):
         yield Unverified(unknown.because)
         return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from preflight.lint.expressions import any_of, total
 from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
+from preflight.rules.mindspeed.shorthand import DUALPIPEV, a
 
-LAYOUT = f"{CORE}pipeline_parallel/pipeline_model_parallel_layout_feature.py"
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
@@ -24,102 +23,82 @@ MINDSPEED.add(
     refuse(
         "layout-dualpipev",
         CUSTOM & DUALPIPEV,
-        upstream=f"{LAYOUT}:104",
         fixes=(LEAVE, drop(a.pipeline_model_parallel_layout)),
         why=BY_HAND,
         message="--pipeline-model-parallel-layout does not work together with --schedules-method dualpipev",
-        versions=">=26.1",
     ),
     refuse(
         "layout-pipeline-layers",
         CUSTOM & a.pipeline_num_transformer_layers.is_set,
-        upstream=f"{LAYOUT}:106",
         fixes=(drop(a.pipeline_num_transformer_layers),),
         why=BY_HAND,
         message="--pipeline-model-parallel-layout does not work together with --pipeline-num-transformer-layers",
-        versions=">=26.1",
     ),
     refuse(
         "layout-noop-layers",
         CUSTOM & a.noop_layers.is_set,
-        upstream=f"{LAYOUT}:110",
         fixes=(drop(a.noop_layers),),
         why=BY_HAND,
         after=("mindspeed/fb-overlap-layout-noop",),
         message="--pipeline-model-parallel-layout does not work together with --noop-layers",
-        versions=">=26.1",
     ),
     refuse(
         "layout-recompute-schedule",
         CUSTOM & (a.recompute_in_bubble | a.recompute_in_advance),
-        upstream=f"{LAYOUT}:112",
         why=BY_HAND,
         fixes=(drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title="drop recomputation in the schedule"),),
         message="--pipeline-model-parallel-layout does not work with --recompute-in-bubble or --recompute-in-advance",
-        versions=">=26.1",
     ),
     refuse(
         "layout-virtual-stages",
         CUSTOM & (total(VPP.is_set, a.num_virtual_stages_per_pipeline_rank.given) > 0),
-        upstream=f"{LAYOUT}:127",
         why=BY_HAND,
         fixes=(drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
         message="--pipeline-model-parallel-layout and a number of virtual stages both say how the layers are split",
-        versions=">=26.1",
     ),
     divides(
         "layout-stages",
         PP,
         a.layout_num_stages,
         when=CUSTOM,
-        upstream=f"{LAYOUT}:148",
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message="the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of pipeline {pipeline_model_parallel_size}",
         why="every rank holds the same number of stages; dies at launch",
-        versions=">=26.1",
     ),
     refuse(
         "layout-send-recv",
         CUSTOM & (a.layout_num_stages % PP == 0) & (a.layout_num_stages > PP) & a.optimize_send_recv_comm,
-        upstream=f"{LAYOUT}:158",
         at=(a.optimize_send_recv_comm,),
         fixes=(drop(a.optimize_send_recv_comm),),
         why="the optimised exchange is made for the plain schedule; dies at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
-        versions=">=26.1",
     ),
     refuse(
         "layout-one-rank",
         CUSTOM & (a.layout_num_stages > 1) & (PP == 1),
         upstream={"mindspeed": "megatron/training/arguments.py:434"},  # it sees the layout's stages as virtual ones
-        also=(f"{LAYOUT}:171",),
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline is 1",
         why="there is no second rank to interleave with; dies at launch",
-        versions=">=26.1",
     ),
     refuse(
         "layout-overlap-p2p",
         CUSTOM & (a.layout_num_stages > PP) & (PP == 2) & a.overlap_p2p_comm.given,
-        upstream=f"{LAYOUT}:175",
         at=(a.overlap_p2p_comm,),
         layout=True,
         message="virtual stages on pipeline 2 need overlapped communication",
         why="two ranks would send and receive twice at once; dies at launch",
         fixes=(drop(a.overlap_p2p_comm),),
-        versions=">=26.1",
     ),
     refuse(
         "layout-other-splits",
         CUSTOM & any_of(*(handle.given for handle in SPLITS)),
-        upstream="mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/adaptor.py:57",
         at=SPLITS,
         fixes=(drop(also=SPLITS, title="let the layout say the split"),),
         message="--pipeline-model-parallel-layout and the first, last, embedding or loss stage both say how the layers are split",
         why=BY_HAND,
-        versions=">=26.1",
     ),
 )

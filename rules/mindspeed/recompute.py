@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from preflight import Safety, Severity
 from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, a, clash
+from preflight.rules.mindspeed.shorthand import a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
-RIPIPE = f"{CORE}pipeline_parallel/ripipe_schedules_feature.py"
-FUNCTION, NORM = f"{CORE}recompute/activation_function.py", f"{CORE}recompute/norm_function.py"
-RIPIPE_DOC = "docs/zh/features/recompute_independent_pipelining.md"
 BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance.given
 PP, VPP, LAYERS = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.recompute_num_layers.written
 ALIGN = "the schedule was never adapted to unaligned gradient reduction; dies at launch"
@@ -20,7 +17,6 @@ MINDSPEED.add(
     refuse(
         "ripipe-send-recv",
         (BUBBLE | ADVANCE) & a.optimize_send_recv_comm,
-        upstream=f"{RIPIPE}:17",
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
@@ -29,7 +25,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-layers",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & ~a.enable_recompute_layers_per_pp_rank & VPP.is_set & (LAYERS != VPP),
-        upstream=f"{RIPIPE}:62",
         at=(a.recompute_num_layers, BUBBLE),
         message="--recompute-in-bubble sets the recomputed layers to {num_layers_per_virtual_pipeline_stage}, not {recompute_num_layers}",
         why="the schedule chooses the layers itself; dies at launch",
@@ -38,7 +33,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-layers-per-rank",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
-        upstream=f"{RIPIPE}:61",
         at=(a.recompute_num_layers, BUBBLE),
         message="--recompute-in-bubble chooses the recomputed layers itself, not {recompute_num_layers}",
         why="the schedule chooses the layers itself; dies at launch",
@@ -47,7 +41,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-schedule",
         BUBBLE & ((PP <= 1) | VPP.is_none),
-        upstream=f"{RIPIPE}:64",
         at=(BUBBLE, PP),
         fixes=(drop(BUBBLE),),
         message="--recompute-in-bubble needs a pipeline with --num-layers-per-virtual-pipeline-stage",
@@ -57,37 +50,27 @@ MINDSPEED.add(
         "recompute-in-bubble-swap-attention",
         BUBBLE,
         a.swap_attention,
-        upstream=f"{RIPIPE}:77",
         why="both take activations out of memory; dies at launch",
-        versions=">=2.3",
-        since="2.3",
     ),
     refuse(
         "recompute-in-bubble-overlap-p2p",
         BUBBLE & VPP.is_set & a.overlap_p2p_comm.given,
-        upstream=f"{RIPIPE}:80",
         at=(a.overlap_p2p_comm,),
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
         why="the schedule relies on overlapped sends; dies at launch",
-        versions=">=2.3",
-        since="2.3",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
         BUBBLE & a.align_grad_reduce.given,
-        upstream=f"{RIPIPE}:86",
         at=(a.align_grad_reduce,),
         fixes=(drop(a.align_grad_reduce),),
         message="--recompute-in-bubble does not work with --no-align-grad-reduce",
         why=ALIGN,
-        versions=">=2.3",
-        since="2.3",
     ),
     refuse(
         "recompute-in-advance-uniform",
         ADVANCE & ~BUBBLE & (a.recompute_method == "uniform"),
-        upstream=f"{RIPIPE}:108",
         at=(a.recompute_method, ADVANCE),
         message="--recompute-in-advance does not work with --recompute-method uniform",
         why="it moves single layers, not groups; dies at launch",
@@ -96,7 +79,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-advance-layers",
         ADVANCE & ~BUBBLE & (LAYERS.is_none | (LAYERS == 0)),
-        upstream=f"{RIPIPE}:110",
         at=(ADVANCE,),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs --recompute-num-layers",
@@ -105,7 +87,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-advance-schedule",
         ADVANCE & ((PP <= 1) | VPP.is_none),
-        upstream=f"{RIPIPE}:112",
         at=(ADVANCE, PP),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs a pipeline with --num-layers-per-virtual-pipeline-stage",
@@ -114,18 +95,14 @@ MINDSPEED.add(
     refuse(
         "recompute-in-advance-align-grad",
         ADVANCE & a.align_grad_reduce.given,
-        upstream=f"{RIPIPE}:117",
         at=(a.align_grad_reduce,),
         fixes=(drop(a.align_grad_reduce),),
         message="--recompute-in-advance does not work with --no-align-grad-reduce",
         why=ALIGN,
-        versions=">=2.3",
-        since="2.3",
     ),
     refuse(
         "recompute-in-advance-ignored",
         ADVANCE & VPP.is_set & (VPP != 1),
-        upstream=f"{RIPIPE}:114",
         at=(ADVANCE, VPP),
         severity=Severity.WARNING,
         message="--recompute-in-advance is turned off: it works with 1 layer per virtual stage, not {num_layers_per_virtual_pipeline_stage}",
@@ -135,7 +112,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-and-advance",
         BUBBLE & ADVANCE,
-        upstream=f"{RIPIPE_DOC}:39",
         at=(ADVANCE, BUBBLE),
         severity=Severity.WARNING,
         message="--recompute-in-bubble and --recompute-in-advance exclude each other; bubble wins",
@@ -148,7 +124,6 @@ MINDSPEED.add(
         & (
             ((a.recompute_granularity.written != "full") & a.recompute_granularity.given) | ((a.recompute_method.written != "block") & a.recompute_method.given)
         ),
-        upstream=f"{RIPIPE_DOC}:37",
         at=OWN,
         severity=Severity.WARNING,
         message="--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, whatever is written",
@@ -159,7 +134,6 @@ MINDSPEED.add(
         "recompute-activation-layers-negative",
         a.recompute_activation_function_num_layers,
         low=0,
-        upstream=f"{FUNCTION}:21",
         why="it counts layers; dies at launch",
         message="--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is negative",
         fixes=(drop(a.recompute_activation_function_num_layers),),
@@ -168,7 +142,6 @@ MINDSPEED.add(
         "recompute-activation-layers",
         a.recompute_activation_function_num_layers,
         high=a.num_layers,
-        upstream=f"{FUNCTION}:23",
         why="there are not so many; dies at launch",
         message="--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than the {num_layers} layers",
         fixes=(put(a.recompute_activation_function_num_layers, a.num_layers),),
@@ -177,7 +150,6 @@ MINDSPEED.add(
         "recompute-norm-layers-negative",
         a.recompute_norm_num_layers,
         low=0,
-        upstream=f"{NORM}:21",
         why="it counts layers; dies at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is negative",
         fixes=(drop(a.recompute_norm_num_layers),),
@@ -186,7 +158,6 @@ MINDSPEED.add(
         "recompute-norm-layers",
         a.recompute_norm_num_layers,
         high=a.num_layers,
-        upstream=f"{NORM}:23",
         why="there are not so many; dies at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is more than the {num_layers} layers",
         fixes=(put(a.recompute_norm_num_layers, a.num_layers),),
@@ -194,7 +165,6 @@ MINDSPEED.add(
     refuse(
         "recompute-activation-method",
         a.recompute_activation_function & METHOD,
-        upstream="docs/zh/features/activation-function-recompute.md:55",
         severity=Severity.WARNING,
         message="--recompute-activation-function beside full recomputation is made for --recompute-method block, not {recompute_method}",
         at=(a.recompute_method,),
@@ -204,7 +174,6 @@ MINDSPEED.add(
     refuse(
         "recompute-norm-method",
         a.recompute_norm & METHOD,
-        upstream="docs/zh/features/norm-recompute.md:28",
         severity=Severity.WARNING,
         at=(a.recompute_method,),
         message="--recompute-norm beside full recomputation is made for --recompute-method block, not {recompute_method}",

@@ -24,14 +24,14 @@ def flag(handle: Expression) -> str:
     return _SPELT.get(handle.name) or "--" + handle.name.replace("_", "-")
 
 
-def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any, **more: Any) -> Constraint:
+def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
     """Two switches that cannot be on together."""
     message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
     more.setdefault("at", (*other.handles(), *one.handles()))  # the fix that is offered first removes the other
     return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
 
 
-def needs(id: str, given: Expression, needed: Expression, *, why: str, upstream: Any, **more: Any) -> Constraint:
+def needs(id: str, given: Expression, needed: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
     """A switch that is only accepted beside another."""
     message = more.pop("message", f"{flag(given)} needs {flag(needed)}")
     return requires(id, given, needed, message=message, why=why, upstream=upstream, **more)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from preflight import Safety, Severity
 from preflight.lint.expressions import any_of
 from preflight.lint.shapes import ConstraintSet, divides, drop, one_of, put, refuse
-from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a, clash, needs
+from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
-CHECK = f"{CORE}tensor_parallel/tp_2d.py"
 LINEAR = "mindspeed/core/tensor_parallel/tp_2d"
-DOCUMENT = "docs/zh/features/tensor-parallel-2d.md"
 OVERLAPS = (a.enable_overlap_ag_with_matmul, a.enable_overlap_matmul_with_rs, a.enable_backward_overlap_ag_with_matmul)
 SIZES = (a.tp_x, a.tp_y)
 LEAVE = drop(a.tp_2d, also=(*SIZES, *OVERLAPS), title="go back to one-dimensional tensor parallelism")
@@ -22,7 +20,6 @@ MINDSPEED.add(
         a.tp_2d,
         a.sequence_parallel,
         fixes=(drop(a.sequence_parallel), LEAVE),
-        upstream=f"{CHECK}:29",
         after=("mindspeed/tp-2d-mc2",),
         why="2-D linears split the sequence themselves and raise where sequence parallelism split it before; dies at launch",
     ),
@@ -31,7 +28,6 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_fused_rmsnorm,
         fixes=(drop(a.use_fused_rmsnorm, safety=Safety.SAFE), LEAVE),
-        upstream=f"{CHECK}:30",
         why="a 2-D norm reduces over the y ranks, which the fused kernel does not; dies at launch",
     ),
     clash(
@@ -39,26 +35,21 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_ascend_coc,
         fixes=(drop(a.use_ascend_coc, also=(a.coc_parallel_num, a.coc_mode)), LEAVE),
-        upstream=f"{CHECK}:32",
         why="both replace the linear layers; inside 2-D tensor parallelism --coc-fused-kernel alone turns the fused kernel on; dies at launch",
     ),
     clash(
         "tp-2d-mc2",
         a.tp_2d,
         a.use_ascend_mc2,
-        upstream=f"{CORE}tensor_parallel/mc2.py:25",
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
         message="--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, the other demands it",
         why="whichever way --sequence-parallel is set, one of the two checks fails at launch",
-        versions=">=26",
-        since="26.0",
     ),
     clash(
         "tp-2d-unaligned-linear",
         a.tp_2d,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        upstream=f"{CORE}tensor_parallel/unaligned_linear_feature.py:22",
         why="both replace the linear layers; dies at launch",
     ),
     clash(
@@ -66,7 +57,6 @@ MINDSPEED.add(
         a.tp_2d,
         DUALPIPEV,
         fixes=(drop(a.schedules_method, also=(a.dualpipev_dw_detach,)), LEAVE),
-        upstream=f"{CORE}pipeline_parallel/dualpipev_feature.py:51",
         why="the schedule exchanges tensors of one-dimensional shape; dies at launch",
     ),
     one_of(
@@ -74,7 +64,6 @@ MINDSPEED.add(
         a.context_parallel_algo,
         ("megatron_cp_algo", "ulysses_cp_algo"),
         when=a.tp_2d,
-        upstream=f"{CHECK}:36",
         message="--tp-2d works with the context parallel algorithms megatron_cp_algo and ulysses_cp_algo, not with {context_parallel_algo}",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(a.context_parallel_algo, "ulysses_cp_algo"), LEAVE),
         why="the algorithm is checked even when context parallelism is off; dies at launch",
@@ -85,7 +74,6 @@ MINDSPEED.add(
         a.tp_2d & (a.context_parallel_algo.written == "megatron_cp_algo") & ~a.use_flash_attn & (a.context_parallel_size == 1),
         message="--context-parallel-algo changes from megatron_cp_algo to ulysses_cp_algo: --tp-2d does that without --use-flash-attn",
         why="nothing changes while context parallelism is off; with ring attention, flash attention is turned on instead",
-        upstream=f"{CHECK}:38",
         severity=Severity.NOTE,
         at=(a.context_parallel_algo,),
         fixes=(put(a.use_flash_attn),),
@@ -93,7 +81,6 @@ MINDSPEED.add(
     refuse(
         "tp-2d-expert-parallel",
         a.tp_2d & (a.expert_model_parallel_size > 1),
-        upstream=f"{CHECK}:42",
         fixes=(LEAVE,),
         at=(a.tp_2d, a.expert_model_parallel_size),
         message="--tp-2d does not work with expert parallel {expert_model_parallel_size}",
@@ -107,17 +94,14 @@ MINDSPEED.add(
         at=(a.tp_2d, a.num_experts),
         message="--tp-2d with {num_experts} experts: the documents of MindSpeed rule mixtures of experts out, the validator lets them pass",
         why="the documents contradict each other about mixtures of experts, and no published run combines the two",
-        upstream=f"{DOCUMENT}:86",
     ),
     divides(
         "tp-2d-hidden-size",
         a.tp_y,
         a.hidden_size,
         when=a.tp_2d & (a.tp_y > 1),
-        upstream=f"{LINEAR}/parallel_linear_2d.py:104",
         at=(a.tp_y, a.hidden_size),
         after=("mindspeed/tp-2d-sizes",),
-        also=(f"{LINEAR}/layernorm_2d.py:59", f"{LINEAR}/rms_norm_2d.py:49"),
         message="hidden size {hidden_size} is not a multiple of --tp-y {tp_y}",
         why="2-D linears and norms split the hidden size over the y ranks; building the model fails",
     ),
@@ -126,7 +110,6 @@ MINDSPEED.add(
         a.tp_x,
         a.ffn_hidden_size,
         when=a.tp_2d & (a.tp_x > 1),
-        upstream=f"{LINEAR}/parallel_linear_2d.py:106",
         at=(a.tp_x, a.ffn_hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="FFN size {ffn_hidden_size} is not a multiple of --tp-x {tp_x}",
@@ -138,7 +121,6 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(*SIZES, *OVERLAPS),
         fixes=(drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title="drop what has no effect"), put(a.tp_2d)),
-        upstream=f"{DOCUMENT}:75",
         message="options of 2-D tensor parallelism do nothing without --tp-2d",
         why="they are read only by the 2-D linears; the run uses one-dimensional tensor parallelism",
     ),
@@ -148,7 +130,6 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel,),
         fixes=(drop(a.coc_fused_kernel, safety=Safety.SAFE),),
-        upstream=f"{DOCUMENT}:79",
         message="--coc-fused-kernel does nothing without --tp-2d or --use-ascend-coc",
         why="only those two features read it; communication is not hidden",
     ),
@@ -160,7 +141,6 @@ MINDSPEED.add(
         at=(a.enable_backward_overlap_ag_with_matmul,),
         fixes=(drop(a.enable_backward_overlap_ag_with_matmul, safety=Safety.SAFE), put(a.coc_fused_kernel)),
         message="--enable-backward-overlap-ag-with-matmul does nothing without --coc-fused-kernel",
-        upstream=f"{LINEAR}/linear_2d_split_along_first_dim.py:167",
         why="the backward overlap is part of the fused kernel; alone the flag only creates another process group",
     ),
     refuse(
@@ -179,7 +159,6 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.tp_2d, a.tensor_model_parallel_size),
         message="--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large dense models, smaller ones tend to lose",
-        upstream=f"{DOCUMENT}:90",
         why="the split in two directions pays where one-dimensional communication is the bottleneck",
     ),
 )

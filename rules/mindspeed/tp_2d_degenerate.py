@@ -48,16 +48,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
-        "--tp-2d does nothing at tensor parallel 1"
-        if tensor == 1
-        else Message("2-D tensor parallel {x} x {y} splits in one direction only", x=x, y=y),
+        "--tp-2d does nothing at tensor parallel 1" if tensor == 1 else Message("2-D tensor parallel {x} x {y} splits in one direction only", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),
-        related=tuple(
-            place
-            for name in ("tp_y", "tensor_model_parallel_size")
-            if (v := arguments.given(name))
-            for place in v.related
-        ),
+        related=tuple(place for name in ("tp_y", "tensor_model_parallel_size") if (v := arguments.given(name)) for place in v.related),
         key=next((v.key for name in ("tp_x", "tp_y", "tp_2d") if (v := arguments.given(name))), ()),
         fix=fixes[0],
         alternatives=fixes[1:],

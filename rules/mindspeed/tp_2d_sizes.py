@@ -44,7 +44,8 @@ OWN = (
 
 
 @rule(
-    id="mindspeed/tp-2d-sizes", kind=Kind.RELEASE,
+    id="mindspeed/tp-2d-sizes",
+    kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=(CHECK, FEATURE, f"{GROUPS}:242", f"{GROUPS}:247"),
@@ -74,12 +75,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         if x > 0 and y > 0
         else Message("2-D tensor parallel sizes {x} x {y} must be at least 2", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),
-        related=tuple(
-            place
-            for name in ("tp_y", "tensor_model_parallel_size")
-            if (v := arguments.given(name))
-            for place in v.related
-        ),
+        related=tuple(place for name in ("tp_y", "tensor_model_parallel_size") if (v := arguments.given(name)) for place in v.related),
         key=next((v.key for name in ("tp_x", "tp_y", "tp_2d") if (v := arguments.given(name))), ()),
         fix=next(iter(fixes), None),
         alternatives=fixes[1:],
@@ -99,14 +95,7 @@ def repairs(arguments: Arguments, tensor: int, near: tuple[int, int]) -> Iterato
     """Pairs of factors above 1, the nearest to what is written first; where there is none, going back to one dimension."""
     pairs = [(x, tensor // x) for x in range(2, min(tensor // 2, LARGEST) + 1) if tensor % x == 0]
     for x, y in sorted(pairs, key=lambda pair: (abs(pair[0] - near[0]) + abs(pair[1] - near[1]), pair))[:3]:
-        edits = [
-            e
-            for name, size in (("tp_x", x), ("tp_y", y))
-            if arguments.get(name).raw != size
-            for e in arguments.put(name, size)
-        ]
+        edits = [e for name, size in (("tp_x", x), ("tp_y", y)) if arguments.get(name).raw != size for e in arguments.put(name, size)]
         yield Fix(f"set --tp-x {x} and --tp-y {y}", tuple(edits))
     typed = [name for name in ("tp_2d", *OWN) if arguments.given(name) is not None]
-    yield Fix(
-        "go back to one-dimensional tensor parallelism", tuple(e for name in typed for e in arguments.put(name, REMOVE))
-    )
+    yield Fix("go back to one-dimensional tensor parallelism", tuple(e for name in typed for e in arguments.put(name, REMOVE)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from megatron_reading import document, read
 
+import preflight
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.loaders.command import load_command
@@ -23,6 +25,22 @@ def test_functional_test_values_are_text() -> None:
     assert given == {"lr": 1e-4, "split": "99,1,0", "spec": ["a", "b"], "bf16": True}
     assert not reading.arguments.get("load").known
     assert reading.arguments.environment["CUDA_DEVICE_MAX_CONNECTIONS"].raw == "1"
+
+
+@pytest.mark.parametrize(
+    ("option", "severity"),
+    [
+        ("--budget-list: 1", "warning"),  # of a script that no release's pretraining script is like
+        ("--export-te-mcore-model: true", "warning"),  # 0.13 has it, 0.12 has it in a script of ModelOpt
+        ("--sharp-enabled-group: dp", "error"),  # 0.16 has it, no script of 0.12
+        ("--hiden-dropout: 0.1", "error"),
+        ("--no-bf16: true", "error"),
+    ],
+)
+def test_an_unknown_option_of_a_functional_test_may_be_of_another_entry_script(option: str, severity: str) -> None:
+    text = f"MODEL_ARGS:\n  --num-layers: 12\n  {option}\n"
+    report = preflight.check_text(text, name="model_config.yaml", target="megatron@0.12.1")
+    assert [str(f.severity) for f in report.findings if f.rule == "unknown-flag"] == [severity]
 
 
 CORE_YAML = """\

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 SLICE = 60.0
+"""Seconds of a worker at most; its target's line is printed behind each."""
+HEAD = f"{'target':22} {'executions':>11} {'slowest':>8} {'peak':>8} {'finds':>6}"
 
 
 def _worker(engine: str, name: str, folder: Path, seconds: float, seed: int) -> bool:
@@ -28,17 +30,18 @@ def _worker(engine: str, name: str, folder: Path, seconds: float, seed: int) -> 
     return done.returncode == 0
 
 
+def _row(folder: Path, name: str) -> tuple[str, int, int]:
+    """A target so far: a line of the table, its executions, its finds."""
+    states = [json.loads(path.read_text()) for path in folder.glob(f"{name}.*.json")]
+    count, found = sum(s["executions"] for s in states), sum(s["finds"] for s in states)
+    slowest, peak = max((s["slowest"] for s in states), default=0), max((s["peak_mib"] for s in states), default=0)
+    return f"{name:22} {count:11,} {slowest:6.2f} s {peak:4} MiB {found:6}", count, found
+
+
 def _table(folder: Path, names: list[str]) -> int:
-    finds = total = 0
-    print(f"{'target':22} {'executions':>11} {'slowest':>8} {'peak':>8} {'finds':>6}")
-    for name in names:
-        states = [json.loads(path.read_text()) for path in folder.glob(f"{name}.*.json")]
-        if states:
-            count, found = sum(s["executions"] for s in states), sum(s["finds"] for s in states)
-            slowest, peak = max(s["slowest"] for s in states), max(s["peak_mib"] for s in states)
-            print(f"{name:22} {count:11,} {slowest:6.2f} s {peak:4} MiB {found:6}")
-            total, finds = total + count, finds + found
-    print(f"{'total':22} {total:11,} {'':8} {'':8} {finds:6}")
+    rows = [_row(folder, name) for name in names]
+    total, finds = sum(count for _, count, _ in rows), sum(found for _, _, found in rows)
+    print(HEAD, *(line for line, _, _ in rows), f"{'total':22} {total:11,} {'':8} {'':8} {finds:6}", sep="\n")
     return finds
 
 
@@ -70,6 +73,7 @@ def main() -> int:
         for name in names:
             seconds = min(left, slice * TARGETS[name][0] * len(names) / shares)
             broken += not _worker(asked.engine, name, folder, seconds, seed)
+            print(f"{time.strftime('%H:%M:%S')} {_row(folder, name)[0]}", flush=True)
         seed += 1
     finds = _table(folder, names)
     print(f"what was found lies in {folder}" if finds else "nothing was found")

@@ -31,7 +31,7 @@ def _hang(number: int, frame: FrameType | None) -> None:
 
 
 class Session:
-    """Counts executions of a target and keeps the first input of each kind of find."""
+    """Counts executions of a target, keeps the first input of each kind of find, and the slowest input where it is slow."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder, self.run = name, folder, TARGETS[name][1]
@@ -55,7 +55,10 @@ class Session:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             self._find(data, error)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        self.slowest = max(self.slowest, time.thread_time() - started)
+        if (taken := time.thread_time() - started) > self.slowest:
+            self.slowest = taken
+            if taken > SECONDS / 4:
+                (self.folder / f"{self.name}-slowest-{os.getpid()}.bin").write_bytes(data)
         self.count += 1
         if time.monotonic() - self.written > 1:
             self.save()

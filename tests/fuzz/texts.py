@@ -10,6 +10,7 @@ from preflight.fix.prove_yaml import same
 from preflight.loaders.document import Document, walk
 from preflight.loaders.shell import arithmetic, load_script
 from preflight.loaders.shell.arithmetic_tokens import NotKnown
+from preflight.loaders.shell.padding import without_padding
 from preflight.loaders.yaml import load_yaml
 from preflight.run import settings
 from preflight.source.text import InputError, Source
@@ -48,8 +49,12 @@ def loader(choices: Choices) -> None:
 
 
 def shell(choices: Choices) -> None:
+    """A script: understood, or refused; without its padding it is as long, and has blanks in place of some characters."""
+    text = pieces(choices, SHELL)
     with contextlib.suppress(InputError):
-        well_formed(load_script(Source(pieces(choices, SHELL), "run.sh")))
+        well_formed(load_script(Source(text, "run.sh")))
+    bare = without_padding(text, len(text))
+    assert bare is None or (len(bare) == len(text) and all(new in (old, " ") for old, new in zip(text, bare, strict=True))), (text, bare)
 
 
 def sums(choices: Choices) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 READY = b"listening"
@@ -98,3 +99,7 @@ def wait_for(what: object, seconds: float) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+Start = Callable[..., Checker]
+"""Starts a checker with options and an audit file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ def valid(schema: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     ("schema", "path"),
     [
         ("vendor.github-actions", "action.yml"),
+        ("vendor.github-workflows", ".github/workflows/ci.yml"),
+        ("vendor.github-workflows", ".github/workflows/release.yml"),
         ("vendor.github-workflows", "docs/ci/github-workflow.yml"),
         ("vendor.gitlab-ci", "docs/ci/preflight.gitlab-ci.yml"),
     ],
@@ -36,3 +39,33 @@ def test_the_file_is_valid(schema: str, path: str) -> None:
 def test_a_bad_action_would_be_noticed(tmp_path: Path) -> None:
     (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text().replace("using: composite", "using: nonsense"))
     assert valid("vendor.github-actions", tmp_path / "action.yml").returncode == 1
+
+
+def linted(tool: str, *words: str) -> None:
+    """A linter of another project finds nothing."""
+    program = shutil.which(tool, path=str(Path(sys.executable).parent)) or shutil.which(tool)
+    if program is None:
+        pytest.skip(f"{tool} is not installed")
+    ran = subprocess.run([program, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_workflows_run_nothing_that_can_change_and_hold_few_rights() -> None:
+    linted("zizmor", "--offline", "action.yml", ".github/workflows")
+
+
+def test_workflows_are_what_the_runner_understands() -> None:
+    linted("actionlint", *map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
+
+
+def test_the_image_is_built_as_it_should_be() -> None:
+    linted("hadolint", "Dockerfile")
+
+
+def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert 'id="device-count"' in (tmp_path / "site" / "rules" / "device-count" / "index.html").read_text()

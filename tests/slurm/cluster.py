@@ -79,6 +79,7 @@ class Slurm:
 
     def start_checker(self, *options: str) -> None:
         words = [
+            *("nice", "-n", "-10"),  # as in the unit of docs/gate.md
             sys.executable,
             "-m",
             "preflight",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.accelerator import which
@@ -14,7 +14,7 @@ from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import releases_that_take
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
@@ -88,7 +88,7 @@ class MegatronDialect:
             assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, typed),
+            certainty=_certainty(run, document, target, typed),
         )
         return Reading((document,) if ranks is None else (document, ranks), target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
 
@@ -104,7 +104,7 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     open_up(parsed, spelled)
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
-    run.derive("entry_is_known", spelled.plain if spelled.yaml else spelled.entry in ENTRIES)
+    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
     known = Value(device.architecture, Origin.DERIVED, note=device.name) if device is not None else unknown("the device is not given")
     run.effective["device_architecture"] = known
@@ -125,6 +125,11 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     parsed.open = parsed.open or spelled.open or from_caller
     parsed.assumed = [] if parsed.open else parsed.assumed
+
+
+def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
+    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
+    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
 
 
 def release(run: Run, target: Target, asked: Target | None) -> None:
@@ -148,12 +153,16 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
     return found
 
 
-def _certainty(run: Run, document: Document, typed: Mapping[str, str | None]) -> Certainty:
+def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
     stated = run.value("target_is_stated").raw is True
     doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    plain = not stated and run.versions.keys() == {"megatron"}
-    releases = releases_that_take(typed.items()) if plain else ()
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases)
+    releases = () if stated else releases_that_take(target.framework, typed.items())
+    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
+
+
+def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
+    """Which versions of which frameworks take part in a run of a release."""
+    return lambda release: versions(Target(framework, release))
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:

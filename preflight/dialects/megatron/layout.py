@@ -55,12 +55,23 @@ def data_parallel_size(run: Run) -> None:
     run.derive("data_parallel_size", world // model, f"{world} ranks / {model}")
 
 
+@derives("decoder_world_size")
+def decoder_world_size(run: Run) -> None:
+    """The ranks on which expert layers can be: all but those of an encoder with pipeline stages of its own."""
+    world = run.world_size
+    if run.encoder_pipeline_model_parallel_size:
+        encoder_tensor = run.encoder_tensor_model_parallel_size or run.tensor_model_parallel_size
+        encoder = encoder_tensor * run.encoder_pipeline_model_parallel_size * run.context_parallel_size
+        world -= encoder * run.data_parallel_size
+    run.derive("decoder_world_size", world)
+
+
 @derives("expert_model_size", "expert_data_parallel_size")
 def expert_grid(run: Run) -> None:
     """Expert layers divide the same ranks in their own way; context parallelism is no factor of it."""
     size = run.expert_tensor_parallel_size * run.expert_model_parallel_size * run.pipeline_model_parallel_size * run.expert_gtp_weight_remat_size
     run.derive("expert_model_size", size, "expert tensor x expert x pipeline")
-    world = run.world_size
+    world = run.decoder_world_size
     if world % size:
         raise NotKnown(f"{world} ranks are not a multiple of {size}")
     run.derive("expert_data_parallel_size", world // size, f"{world} ranks / {size}")
@@ -85,4 +96,4 @@ def _exact(shards: int, size: int) -> int:
     return shards // size
 
 
-STEPS = (weight_shards, expert_tensor, expert_weight_shards, total_model_size, data_parallel_size, expert_grid, rank_order, hierarchical_context)
+STEPS = (weight_shards, expert_tensor, expert_weight_shards, total_model_size, data_parallel_size, decoder_world_size, expert_grid, rank_order, hierarchical_context)

@@ -12,6 +12,10 @@ CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
 RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"
 
 
+OWN = ">=2.1"
+"""The releases whose features change arguments; of those that MindSpeed-LLM 2.0 and 2.1 call (2.0.0-llm) none does."""
+
+
 class Change(NamedTuple):
     """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of its `versions`."""
 
@@ -59,6 +63,7 @@ CHANGES = (
         lambda r: r.tp_2d and not r.use_flash_attn and r.context_parallel_algo == RING,
         "--tp-2d without --use-flash-attn",
         CORE + "tensor_parallel/tp_2d.py:38",
+        versions=OWN,
     ),
     Change(
         "recompute_in_advance",
@@ -66,6 +71,7 @@ CHANGES = (
         lambda r: r.num_layers_per_virtual_pipeline_stage not in (None, 1),
         "a virtual stage has more than one layer",
         CORE + "pipeline_parallel/ripipe_schedules_feature.py:114",
+        versions=OWN,
     ),
     Change(
         "enable_gloo_process_groups",
@@ -73,12 +79,13 @@ CHANGES = (
         lambda r: r.disable_gloo_group,
         "--disable-gloo-group",
         CORE + "disable_gloo_group/disable_gloo_group_feature.py:41",
+        versions=OWN,
     ),
     Change(
-        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given", CORE + "fusions/fused_moe_permute.py:41"
+        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given", CORE + "fusions/fused_moe_permute.py:41", versions=OWN
     ),
     Change(
-        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given", CORE + "fusions/fused_moe_permute.py:43"
+        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given", CORE + "fusions/fused_moe_permute.py:43", versions=OWN
     ),
     Change(
         "recompute_granularity",
@@ -100,6 +107,7 @@ CHANGES = (
         lambda r: r.optimizer == "muon",
         "Muon does not support it",
         CORE + "optimizer/muon_optimizer_feature.py:129",
+        versions=OWN,
     ),
     Change(
         "create_attention_mask_in_dataloader",
@@ -120,7 +128,7 @@ CHANGES = (
         LLM + "context_parallel/ulysses_context_parallel.py:24",
         "mindspeed-llm",
     ),
-    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm"),
+    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
     Change(
         "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
     ),
@@ -163,6 +171,13 @@ def older_names(run: Run) -> None:
             run.derive(name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old)
 
 
+@derives("attention_mask_type")
+def context_mask(run: Run) -> None:
+    """Before 2.2 MindSpeed-LLM takes the mask of context parallelism for all."""
+    if before(run, "2.2"):
+        run.switch("attention_mask_type", run.cp_attention_mask_type, "--cp-attention-mask-type wins", "mindspeed_llm/training/arguments.py:1324")
+
+
 @derives("moe_shared_expert_intermediate_size")
 def shared_experts(run: Run) -> None:
     """A number of shared experts is a size."""
@@ -190,7 +205,7 @@ def loader_mask(run: Run) -> None:
 @derives("virtual_pipeline_model_parallel_size", "overlap_p2p_comm")
 def single_virtual_stage(run: Run) -> None:
     """One virtual stage is none, except where expert communication overlaps."""
-    if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap:
+    if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap and not before(run, "2.2"):
         place = CORE + "megatron_basic/megatron_basic.py:20"
         run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage is none", place)
         run.switch("overlap_p2p_comm", False, "one virtual stage is none", place)
@@ -228,4 +243,4 @@ def _step(change: Change) -> tuple[Step, tuple[str, ...]]:
 
 
 BEFORE = (older_names,)
-AFTER = (shared_experts, variable_lengths, single_virtual_stage, bubble, muon, *(_step(change) for change in CHANGES), loader_mask)
+AFTER = (context_mask, shared_experts, variable_lengths, single_virtual_stage, bubble, muon, *(_step(change) for change in CHANGES), loader_mask)

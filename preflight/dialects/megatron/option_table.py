@@ -95,44 +95,70 @@ MEGATRON = (
 )
 """The releases of Megatron-LM that are described, the newest first; 0.20.0 is main at the commit that releases.json names."""
 
-UNASKED = (("megatron", "0.20.0"), ("megatron", "0.12.1"), ("mindspeed", "26.1.0"), ("mindspeed-llm", "26.1.0"))
+MINDSPEED = ("master", "26.1.0", "26.0.0", "2.3.0", "2.2.0", "2.1.0", "2.0.0", "1.0.0")
+"""The releases of MindSpeed that are described, the newest first; master is the commit that releases.json names."""
+MINDSPEED_BRANCHES = ("core_r0.18.0", "core_r0.17.0", "core_r0.16.0", "core_r0.15.3", "core_r0.14.0")
+"""Branches of MindSpeed on other releases of Megatron-LM, of which the options are described."""
+MINDSPEED_LLM = ("master", "26.1.0", "26.0.0", "2.3.0", "2.2.0", "2.1.0", "2.0.0", "1.0.0", "1.0.RC2")
+"""The releases of MindSpeed-LLM that are described, the newest first; 1.0 is ModelLink."""
+RELEASES = {"megatron": MEGATRON, "mindspeed": MINDSPEED, "mindspeed-llm": MINDSPEED_LLM}
+
+UNASKED = (("megatron", "0.20.0"), ("megatron", "0.12.1"), ("mindspeed", "master"), ("mindspeed-llm", "master"))
 ASKED = (
     *(("megatron", version) for version in MEGATRON if ("megatron", version) not in UNASKED),
-    *((name, version) for name in ("mindspeed-llm", "mindspeed") for version in ("26.0.0", "2.3.0", "2.2.0")),
+    *(("mindspeed-llm", version) for version in MINDSPEED_LLM[1:]),
+    *(("mindspeed", version) for version in (*MINDSPEED[1:], *MINDSPEED_BRANCHES)),
 )
-"""Releases that a run is read as only where somebody says so."""
-
-
-def _schemas() -> Path:
-    return Path(str(import_module("preflight.schemas").__file__)).parent
+"""Releases that a run is read as only where somebody says so, or where its options tell."""
 
 
 @cache
-def _intervals() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((_schemas() / "megatron" / "options.json").read_text(encoding="utf-8"))
+def _options(framework: str) -> dict[str, Any]:
+    """The options of a framework: of one that is built on another what differs, in each release from the first in `on`."""
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / framework / "options.json"
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return data
 
 
-def releases_with(option: str) -> tuple[str, ...]:
-    """The releases of Megatron-LM that have an option, oldest first."""
-    names = tuple(_intervals()["commits"])
-    spans = _intervals()["options"].get(option, ())
-    return tuple(name for number, name in enumerate(names) if any(first <= number <= last for first, last, _ in spans))
+def built_on(framework: str, version: str) -> str:
+    """The release of Megatron-LM under a release."""
+    under: dict[str, str] = _options(framework).get("on", {}).get(version, {})
+    return under.get("megatron", version)
 
 
-def releases_that_take(typed: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
-    """The releases of Megatron-LM whose parsers have all these options and take these values for them, oldest first.
+def _history(framework: str, option: str) -> dict[str, list[Any]]:
+    """Release → the row of an option, of each that has it; oldest first."""
+    names = tuple(_options(framework)["commits"])
+    rows: dict[str, list[Any] | None] = dict.fromkeys(names)
+    if "on" in _options(framework):
+        below = _history("megatron", option)
+        rows = {name: below.get(built_on(framework, name)) for name in names}
+    for first, last, row in _options(framework)["options"].get(option, ()):
+        rows |= dict.fromkeys(names[first : last + 1], row)
+    return {name: row for name, row in rows.items() if row is not None and name in _known(framework)}
+
+
+@cache
+def _known(framework: str) -> frozenset[str]:
+    return frozenset(RELEASES[framework])
+
+
+def releases_with(framework: str, option: str) -> tuple[str, ...]:
+    """The releases of a framework that have an option, oldest first."""
+    return tuple(_history(framework, option))
+
+
+def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
+    """The releases of a framework whose parsers have all these options and take these values for them, oldest first.
 
     An option, or a value, that no release takes says nothing of which release it is.
     """
-    names = tuple(_intervals()["commits"])
-    possible = set(range(len(names)))
+    possible = set(RELEASES[framework])
     for option, value in typed:
-        spans = _intervals()["options"].get(option, ())
-        known = {number for first, last, _ in spans for number in range(first, last + 1)}
-        taken = {number for first, last, row in spans if _takes(row, value) for number in range(first, last + 1)}
-        possible &= taken or known or possible
-    return tuple(names[number] for number in sorted(possible))
+        known = _history(framework, option)
+        taken = {name for name, row in known.items() if _takes(row, value)}
+        possible &= taken or known.keys() or possible
+    return tuple(name for name in reversed(RELEASES[framework]) if name in possible)
 
 
 def _takes(row: list[Any], value: str | None) -> bool:
@@ -144,17 +170,16 @@ def _takes(row: list[Any], value: str | None) -> bool:
 @cache
 def _rows(framework: str, version: str) -> dict[str, Any]:
     """The options of a framework at a version, by spelling."""
-    if framework == "megatron":
-        number = list(_intervals()["commits"]).index(version)
-        spans = _intervals()["options"].items()
-        return {option: row for option, rows in spans for first, last, row in rows if first <= number <= last}
-    path = _schemas() / "flags" / f"{framework}-{version}.json"
-    return _over(json.loads(path.read_text(encoding="utf-8")))
-
-
-def _over(data: dict[str, Any]) -> dict[str, Any]:
-    base = _rows(*data["base"].rsplit("-", 1)) if "base" in data else {}
-    return {option: row for option, row in {**base, **data["flags"]}.items() if row is not None}
+    data = _options(framework)
+    number = list(data["commits"]).index(version)
+    below = _rows("megatron", built_on(framework, version)) if "on" in data else {}
+    own = {
+        option: row
+        for option, rows in data["options"].items()
+        for first, last, row in rows
+        if first <= number <= last
+    }
+    return {option: row for option, row in {**below, **own}.items() if row is not None}
 
 
 @cache
@@ -174,5 +199,5 @@ def _flag(option: str, row: list[Any]) -> Flag:
 @cache
 def destinations() -> frozenset[str]:
     """Every destination that any of the frameworks knows at any version."""
-    own = {row[0] for rows in _intervals()["options"].values() for _, _, row in rows}
-    return frozenset(own.union(row[0] for known in UNASKED if known[0] != "megatron" for row in _rows(*known).values()))
+    rows = (row for framework in RELEASES for spans in _options(framework)["options"].values() for _, _, row in spans)
+    return frozenset(row[0] for row in rows if row is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
-from preflight.dialects.megatron.option_table import ASKED, MEGATRON, UNASKED, Flag, Table, releases_with, table
+from preflight.dialects.megatron.option_table import RELEASES, Flag, Table, releases_with
 from preflight.dialects.megatron.retired_options import choice_before, option_before
 from preflight.loaders.document import Problem, Word
 from preflight.source.message import Message
@@ -52,6 +52,9 @@ REMOVED = {
 }
 """Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
 
+MODELOPT = "--export-"
+"""How options of ModelOpt begin: before 0.13 they belong to scripts of its own."""
+
 _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
 _WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
@@ -89,23 +92,29 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     )
 
 
+def of_another_script(options: Table, problem: Problem) -> bool:
+    """Whether an option is no slip, and none that a pretraining script of any release could have: another entry script has it."""
+    text = problem.span.text
+    if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
+        return False
+    if _opposite(options, text) is not None:
+        return False
+    return text.startswith(MODELOPT) or not releases_with(text)
+
+
 def _elsewhere(options: Table, text: str) -> list[str]:
-    """Where an option exists: the other releases of Megatron-LM, the next release of the framework itself, and any other."""
-    own = [known for known in (*UNASKED, *ASKED) if known[0] == options.framework != "megatron"]
-    newer = own[: own.index((options.framework, options.version))] if own else []
-    first = [known for known in reversed(newer) if text in table(*known).options][:1]
-    others = [known for known in UNASKED if known not in newer and known[0] != "megatron" and text in table(*known).options]
-    return [*_spans(releases_with(text)), *(table(*known).label for known in (*first, *others))]
+    """Where an option exists: the releases of each framework that have it."""
+    return [said for framework in RELEASES for said in _spans(framework, releases_with(framework, text))]
 
 
-def _spans(releases: tuple[str, ...]) -> list[str]:
-    """Releases of Megatron-LM as people say them: from one on, or from one to another."""
+def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
+    """Releases of a framework as people say them: from one on, or from one to another."""
     if not releases:
         return []
     first, last = releases[0], releases[-1]
-    if last == MEGATRON[0]:
-        return [f"megatron {first} and later"] if first != last else [f"megatron {first}"]
-    return [f"megatron {first} to {last}" if first != last else f"megatron {first}"]
+    if last == RELEASES[framework][0]:
+        return [f"{framework} {first} and later"] if first != last else [f"{framework} {first}"]
+    return [f"{framework} {first} to {last}" if first != last else f"{framework} {first}"]
 
 
 def _close(typed: str, near: str) -> bool:

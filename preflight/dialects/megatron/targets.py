@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from preflight.dialects.megatron.command_words import MODEL_ARGS
-from preflight.dialects.megatron.option_table import ASKED, MEGATRON, Table, releases_that_take, table
+from preflight.dialects.megatron.option_table import ASKED, RELEASES, Table, built_on, releases_that_take, table
 from preflight.loaders.document import Document, Launch, Node
 from preflight.run.request import Request, Target
 from preflight.run.versions import matches, numbers
 from preflight.source.pattern import lazy_pattern
 
-UNASKED = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "26.1.0"), Target("mindspeed", "26.1.0"))
-"""What a run is read as where nobody says its release."""
+UNASKED = (Target("megatron", "0.20.0"), Target("megatron", "0.12.1"), Target("mindspeed-llm", "master"), Target("mindspeed", "master"))
+"""What a run is read as where nobody says its release, and its options fit the newest."""
 
 TARGETS = (*UNASKED, *(Target(*known) for known in ASKED))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
-BASE = {"mindspeed": "0.12.1", "mindspeed-llm": "0.12.1"}
-OLDER_BASE = "0.8"
-"""What MindSpeed-LLM is built on before 2.2 (install_guide.md of 2.0.0 and 2.1.0; 1.0.0 on 0.6)."""
+BUILT_ON_MEGATRON = ("mindspeed", "mindspeed-llm")
+MINDSPEED_OF = {"1.0.RC2": "1.0.0", "1.0.0": "1.0.0", "2.0.0": "2.0.0-llm", "2.1.0": "2.0.0-llm"}
+"""MindSpeed under a release of MindSpeed-LLM, where it is not called the same. Before 2.2 MindSpeed-LLM makes the checks itself,
+and calls those of a few features of MindSpeed only (`2.0.0-llm`)."""
 
 ENTRIES = {
     "pretrain_gpt.py": "",
@@ -112,26 +113,32 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -
     as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
-    candidates = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed)
     framework = wanted.framework if wanted is not None else named
-    candidates = [target for target in candidates if framework in ("", target.framework)]
-    if len(candidates) == 1:
-        return candidates[0]
-    whole = next((t for t in candidates if typed.keys() <= options_of(t).options.keys()), None)
-    return whole or min(candidates, key=lambda t: len(typed.keys() - options_of(t).options.keys()))
+    if wanted is not None and not wanted.version and framework in BUILT_ON_MEGATRON:
+        return Target(framework, RELEASES[framework][0])
+    found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework)
+    tried = []
+    for target in found:
+        tried.append((target, len(typed.keys() - options_of(target).options.keys())))
+        if not tried[-1][1]:
+            return target
+    return min(tried, key=lambda one: one[1])[0]
 
 
-def _unasked(typed: Mapping[str, str | None]) -> list[Target]:
-    """The newest release of Megatron-LM that has the options, and the newest of what is built on it."""
-    possible = releases_that_take(typed.items())
-    return [Target("megatron", possible[-1] if possible else MEGATRON[0]), *(t for t in UNASKED if t.framework != "megatron")]
+def _unasked(typed: Mapping[str, str | None], framework: str) -> Iterator[Target]:
+    """The newest release of each framework that has the options, or of the one that is known."""
+    for name in ("megatron", "mindspeed-llm", "mindspeed"):
+        if framework in ("", name):
+            possible = releases_that_take(name, typed.items())
+            yield Target(name, possible[-1] if possible else RELEASES[name][0])
 
 
 def _asked(wanted: Target) -> list[Target]:
-    """The release that was asked for, or the described ones next to it."""
+    """The release that was asked for, or the described ones next to it; a branch only by its name."""
     own = [target for target in TARGETS if target.framework == wanted.framework]
     exact = [target for target in own if target.version == wanted.version]
-    near = sorted(own, key=lambda target: _distance(target.version, wanted.version))
+    numbered = [target for target in own if numbers(target.version)]
+    near = sorted(numbered, key=lambda target: _distance(target.version, wanted.version))
     return exact or near[: 2 if _between(wanted, near) else 1]
 
 
@@ -163,20 +170,19 @@ def versions(target: Target) -> dict[str, str]:
     """Every framework that takes part in a run of a target, and its version."""
     if target.framework == "megatron":
         return {"megatron": target.version}
-    both = {"megatron": BASE[target.framework], "mindspeed": target.version}
-    return both if target.framework == "mindspeed" else {**both, "mindspeed-llm": target.version}
+    both = {"megatron": built_on(target.framework, target.version), "mindspeed": target.version}
+    if target.framework == "mindspeed":
+        return both
+    return {**both, "mindspeed": MINDSPEED_OF.get(target.version, target.version), "mindspeed-llm": target.version}
 
 
 def core_release(target: Target, asked: Target | None) -> str:
     """The release of Megatron-LM that a run is on: that of the release which was asked for, described or not."""
-    if asked is not None and asked.version:
-        if asked.framework == "megatron":
-            return asked.version
-        if asked.framework == "mindspeed-llm" and matches(asked.version, "<2.2"):
-            return OLDER_BASE
+    if asked is not None and asked.version and asked.framework == "megatron":
+        return asked.version
     return versions(target)["megatron"]
 
 
 def updates_in_place(asked: Target | None) -> bool:
     """Whether Adam is sure to be MindSpeed's of 2025-04-22 (cbe4363) or later: all its branches on Megatron 0.12.1, none on 0.8 has that."""
-    return asked is not None and asked.framework in BASE and asked.version != "" and matches(asked.version, ">=2.2")
+    return asked is not None and asked.framework in BUILT_ON_MEGATRON and asked.version != "" and matches(asked.version, ">=2.2")

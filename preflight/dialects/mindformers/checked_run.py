@@ -5,6 +5,7 @@ from __future__ import annotations
 from preflight.dialects.mindformers import run_conditions as run
 from preflight.dialects.mindformers.accepted_values import (
     ABOVE_0,
+    BOOST,
     COUNT,
     DEPTH,
     DEVICE,
@@ -118,6 +119,7 @@ RUN_SETTINGS = (
     Checked("parallel.strategy_ckpt_config", SECTION, _SET_PARALLEL, ">=1.5", when=run.parallel),
     Checked("parallel.strategy_ckpt_save_file", FILE, at(_TOOLS, 177) | at_new(_FILES, 61), ">=1.5"),
     Checked("context.jit_config.jit_level", JIT_LEVEL, at(_CONTEXT, 200, 199, 320), ">=1.5"),
+    Checked("context.jit_config.infer_boost", BOOST, at(_CONTEXT, 200, 199, 320), ">=1.5"),
     Checked("profile_start_step", REAL, at(_RUN, 1120, 1113, 1133), ">=1.5", when=run.profiled),
     Checked("profile_stop_step", REAL, at(_RUN, 1125, 1118, 1138), ">=1.5", when=run.profiled),
     Checked("profile_level", WHOLE.or_null(), at(_DEBUG, 42), ">=1.5", when=run.profiled),
@@ -142,6 +144,7 @@ RUN_SETTINGS = (
     Checked(f"{_OPTIMIZER}.gradient_accumulation_shard", SWITCH, _SET_PARALLEL, when=run.parallel),
     Checked(f"{_OPTIMIZER}.parallel_optimizer_threshold", COUNT, _SET_PARALLEL, when=run.parallel),
     Checked(f"{_OPTIMIZER}.optimizer_weight_shard_size", POSITIVE_OR_ALL, _SET_PARALLEL, when=run.parallel),
+    Checked("parallel.optimizer_weight_shard_size", WHOLE, _SET_PARALLEL, when=run.parallel),
     Checked(f"{_OPTIMIZER}.optimizer_level", OPTIMIZER_LEVEL, _SET_PARALLEL, when=run.parallel),
     Checked("parallel.search_mode", SEARCH_MODE, _SET_PARALLEL, when=run.parallel),
     Checked("parallel.strategy_ckpt_config.save_file", FILE, _SET_PARALLEL, ">=1.5", when=run.parallel),

@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
+from preflight.dialects.mindformers.release_tables import VERSIONS as VERSIONS
 from preflight.dialects.mindformers.release_tables import Table, table
 from preflight.loaders.document import Node
 from preflight.run.request import Request
 from preflight.run.versions import numbers
 
-VERSIONS = ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0")
 Kind = Literal["legacy", "mcore", "pynative"]
 _PYNATIVE = ("training", "parallelism", "lr_scheduler")
 _GRAPH = ("parallel_config", "runner_config", "runner_wrapper", "train_dataset_task", "use_legacy")
@@ -74,11 +74,9 @@ def kind_of(tree: Node) -> Kind:
 
 
 def known_version(asked: str) -> str:
-    """The release whose behaviour is described and that is nearest below the one asked for; 1.6, the first with mcore networks, is read as 1.7."""
+    """The release that is described and asked for, else the nearest one below."""
     if not numbers(asked):
         return VERSIONS[-1]
-    if numbers(asked)[:2] == (1, 6):
-        return "1.7.0"
     wanted = numbers(asked)
     return next((v for v in reversed(VERSIONS) if numbers(v)[: len(wanted)] <= wanted), VERSIONS[0])
 
@@ -106,7 +104,7 @@ def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: b
 
     def misfits(t: Table) -> int:
         unknown_keys = sum(1 for s, k in found if s in t.strict and k not in t.sections[s])
-        unknown_keys += 10 * (old and numbers(t.version) >= (1, 7))
+        unknown_keys += 10 * (old and numbers(t.version) >= (1, 6))
         return unknown_keys + 10 * (bool(name) and name not in t.models and any(name in other.models for other in candidates))
 
     best: Table = min(reversed(candidates), key=misfits)
@@ -116,7 +114,7 @@ def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: b
 @lru_cache(maxsize=3)
 def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str]]]:
     """The releases that have a kind of config, and every key of their sections."""
-    tables = tuple(table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 7))
+    tables = tuple(table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 6))
     return tables, frozenset((*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section])))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of, known_version, looks_like
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
 
 ENTRY = "run_mindformer.py"
+_NO_MAPPING = "mindformers/tools/register/config.py:185"
 _NOT_YAML = {"1.5.0": 372, "1.7.0": 367, "2.1.0": 391}
 
 
@@ -24,8 +26,13 @@ class MindFormersDialect:
     def refuses_text(self, target: Target) -> str | None:
         """Where a text that is not YAML is refused, at the version that is asked for."""
         version = known_version(target.version) if target.version else VERSIONS[-1]
-        line = _NOT_YAML.get(version)
+        line = _NOT_YAML.get(read_at(version))
         return f"mindformers/tools/check_rules.py:{line}" if line and target.framework == self.name else None
+
+    def refuses_shape(self, document: Document, target: Target) -> str | None:
+        """Where a file that is empty, or no mapping, is refused: its keys are asked for at once."""
+        empty = document.launch is None and (document.tree is None or document.tree.kind != "mapping")
+        return _NO_MAPPING if empty and target.framework == self.name else None
 
     def claims(self, document: Document, request: Request) -> bool:
         """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said, one section is enough."""

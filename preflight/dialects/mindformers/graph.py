@@ -14,16 +14,17 @@ from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.namespace import Run
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
+from preflight.dialects.mindformers.possible_releases import possible_releases
 from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.recompute_reach import with_patterns
-from preflight.dialects.mindformers.release_tables import table
+from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
 from preflight.dialects.mindformers.typed import written
-from preflight.loaders.document import Document, Unknown
-from preflight.run.arguments import REMOVE, Arguments
+from preflight.loaders.document import Document, Node, Unknown
+from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Model
-from preflight.run.request import Target
+from preflight.run.request import Request, Target
 from preflight.run.value import Value, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
@@ -67,11 +68,20 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         keeps=keeps,
         variant=run.kind,
         tree=loaded.tree,
+        certainty=_certainty(loaded.tree, kind, version, request),
+        places_of=read_at(version) if read_at(version) != version else "",
     )
     arguments = replace(arguments, relayout=relayout(arguments))
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:
+    """A release that somebody states is certain; else the config may be of each that knows as many of its keys."""
+    if request.target is not None and request.target.version:
+        return Certainty()
+    return Certainty(stated=False, releases=possible_releases(tree, kind, version))
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:

@@ -8,7 +8,7 @@ from itertools import islice
 from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.dataset_keys import DATASET, LOADER
 from preflight.dialects.mindformers.namespace import TRAINING
-from preflight.dialects.mindformers.release_tables import Table, table
+from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.loaders.document import Entry, Node
 from preflight.run.versions import matches
 from preflight.source import spelling
@@ -124,8 +124,8 @@ def _in_section(tree: Node, path: Key, known: Iterable[str], weight: str, upstre
 def _of_trainer(tree: Node, version: str) -> Iterator[Stray]:
     """The trainer section is handed to its class, which takes a name and no more."""
     kind = tree.get("trainer", "type")
-    if version in _BUILT and kind is not None and kind.value in TRAINERS:
-        yield from _in_section(tree, ("trainer",), ("type", "model_name"), "error", f"mindformers/tools/register/register.py:{_BUILT[version]}")
+    if (read := read_at(version)) in _BUILT and kind is not None and kind.value in TRAINERS:
+        yield from _in_section(tree, ("trainer",), ("type", "model_name"), "error", f"mindformers/tools/register/register.py:{_BUILT[read]}")
 
 
 def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
@@ -133,15 +133,15 @@ def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
     known = {*PARALLEL, "auto_pipeline"} if matches(version, "<1.7") else PARALLEL
     on = tree.get("use_parallel")
     if on is not None and on.value:
-        place = f"mindformers/core/context/parallel.py:{_PARALLEL[version]}"
+        place = f"mindformers/core/context/parallel.py:{_PARALLEL[read_at(version)]}"
         yield from _in_section(tree, ("parallel",), known, "error", place)
         for name, keys in NESTED.items():
             yield from _in_section(tree, ("parallel", name), keys, "error", place)
     if matches(version, ">=1.5"):
-        place = f"mindformers/core/context/build_context.py:{_CONTEXT.get(version, 320)}"
+        place = f"mindformers/core/context/build_context.py:{_CONTEXT.get(read_at(version), 320)}"
         yield from _in_section(tree, ("context", "jit_config"), ("jit_level", "infer_boost"), "error", place)
-    if version in _CONTEXT:
-        yield from _in_section(tree, ("context",), CONTEXT, "error", f"mindformers/core/context/build_context.py:{_CONTEXT[version]}")
+    if (read := read_at(version)) in _CONTEXT:
+        yield from _in_section(tree, ("context",), CONTEXT, "error", f"mindformers/core/context/build_context.py:{_CONTEXT[read]}")
     else:
         yield from _in_section(tree, ("context",), CONTEXT, "warning", None)
 

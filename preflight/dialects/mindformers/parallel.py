@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from preflight.dialects.mindformers.namespace import TRAINING, Run
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Unknown
 from preflight.run.versions import matches
 
@@ -26,7 +27,7 @@ _RESET = {"1.0.0": 228, "1.2.0": 234, "1.3.2": 265, "1.5.0": 262, "1.7.0": 278, 
 _ACCUMULATION = {"1.0.0": 250, "1.2.0": 256, "1.3.2": 286, "1.5.0": 290, "1.7.0": 306, "2.1.0": 319}
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "micro_batch_num")
 _LATER = {"context_parallel": 1, "expert_parallel": 1, "use_seq_parallel": False}
-"""What else release 2 resets, and to what."""
+"""What else is reset from 1.6 on, and to what; sequence parallelism from 1.8 on."""
 _VOCABULARY = "parallel_config.vocab_emb_dp"
 _STEPS = "runner_config.gradient_accumulation_steps"
 _BATCH = ("runner_config.batch_size", "parallel_config.data_parallel", "micro_batch_interleave_num")
@@ -43,8 +44,8 @@ def derive_parallel(run: Run, world: int | None) -> None:
         if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # else it is refused
             _lose(run, mode)
         return
-    where = f"{_TRAINER}:{_RESET[run.table.version]}"
-    new, purpose = matches(run.table.version, ">=2"), run.raw("run_mode")
+    where = f"{_TRAINER}:{_RESET[read_at(run.table.version)]}"
+    new, purpose = matches(run.table.version, ">=1.6"), run.raw("run_mode")
     if mode not in AUTOMATIC and new and isinstance(purpose, Unknown):
         _lose(run, purpose)
     elif mode not in AUTOMATIC and not (new and purpose == "predict"):
@@ -52,7 +53,8 @@ def derive_parallel(run: Run, world: int | None) -> None:
         for name in _DEGREES:
             run.switch(f"parallel_config.{name}", 1, cause, where)
         if new:
-            for name, after in _LATER.items():
+            later = _LATER if matches(run.table.version, ">=1.8") else {name: 1 for name in ("context_parallel", "expert_parallel")}
+            for name, after in later.items():
                 run.switch(f"parallel_config.{name}", after, cause, where)
     _pipeline(run, mode)
     _accumulation(run, mode)
@@ -98,7 +100,7 @@ def _pipeline(run: Run, mode: str) -> None:
 def _accumulation(run: Run, mode: str) -> None:
     """gradient_accumulation_steps counts only without a pipeline, and only in the automatic modes."""
     name, pipeline = _STEPS, run.number("parallel_config.pipeline_stage")
-    where = f"{_TRAINER}:{_ACCUMULATION[run.table.version]}"
+    where = f"{_TRAINER}:{_ACCUMULATION[read_at(run.table.version)]}"
     if run.raw(name) is None:
         run.derive(name, 1, "null")
     steps = run.number(name)

@@ -9,6 +9,15 @@ from typing import Any
 
 from preflight.source.record import NamedTuple
 
+VERSIONS = ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "2.0.0", "2.1.0")
+"""The releases that are described, the oldest first."""
+_BESIDE = {"1.1.0": "1.2.0", "1.6.0": "1.7.0", "1.8.0": "1.7.0", "2.0.0": "2.1.0"}
+
+
+def read_at(version: str) -> str:
+    """The release beside a version at which the rules name their lines: the evidence says where the same stands in the version."""
+    return _BESIDE.get(version, version)
+
 
 class Table(NamedTuple):
     """What one release knows. strict: sections that refuse an unknown key; required: keys a section must have.
@@ -57,7 +66,7 @@ _UNTEMPLATED = {
 }
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def table(version: str) -> Table:
     """The table of a release."""
     data = json.loads((folder() / "graph" / f"{version}.json").read_text(encoding="utf-8"))
@@ -136,7 +145,7 @@ _OPEN = (
 def known_names() -> frozenset[str]:
     """Every name that a declared constraint may use, over all releases."""
     names = {*DERIVED, *_OPEN, *_UNTEMPLATED}
-    for version in ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"):
+    for version in VERSIONS:
         t = table(version)
         names |= set(t.general) | {f"{section}.{key}" for section, keys in t.sections.items() for key in keys}
         names |= {f"model.model_config.{key}" for keys in (*t.models.values(), *t.mcore_models.values()) for key in keys} | {

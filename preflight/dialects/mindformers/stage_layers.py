@@ -46,7 +46,7 @@ def _finite(value: object) -> TypeGuard[float]:
 
 def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *, reverse: bool = False) -> Spread:
     """Lay layers out as LayerSetting does. reverse: the second chunk runs backwards (zero-bubble V)."""
-    strict = matches(version, ">=2.1")
+    strict = matches(version, ">=1.8")
     parts = pipeline * chunks
     if strict and parts <= 1:
         return Spread(((layers,),))

@@ -8,11 +8,17 @@ local SECONDS = @SECONDS@            -- far below MessageTimeout: a client that 
 local OPEN = @OPEN@                  -- without a verdict: true lets the job in unchecked, false refuses it
 local MISSES, PAUSE = 2, 10          -- after so many answers that did not come it is not asked for so many seconds
 local STANDING, MOST = 3600, 1000    -- seconds for which a user is harmless after a verdict; users that are remembered
+local FINAL = "rules are final here: nothing passes without a verdict\n"
+local BURST = { strangers = 0.15, known = 0.5 } -- seconds of questions in a row: everybody waits for slurmctld meanwhile
+local NEXT = 0.015                   -- seconds within which a submission that has waited for its turn is there
 
 local missed = 0
 local pauses = {}                    -- by user, or "all": { code, when it ends }, as the checker wishes
 local judged = {}                    -- by user: when there was a verdict; a pause for all is not for them
 local unasked, users = {}, 0         -- by user: submissions about which nobody asked; for the audit file
+local spent = { strangers = 0, known = 0 } -- seconds; what lies between two submissions is given back
+local ended = 0                      -- when the last submission was answered
+local unjudged = 3                   -- the code of what has no verdict: 1 where rules are final, as the checker says
 
 local function count_per_node(field) -- "gres:gpu:8", "gres:gpu:h100:8", "gres/npu:8", "gres:gpu"
   local total = nil
@@ -72,6 +78,24 @@ local function not_asked(uid)
   unasked[uid] = (unasked[uid] or 0) + 1
 end
 
+local function clock()               -- seconds, without starting a program
+  local file = io.open("/proc/uptime", "r")
+  local text = file and file:read("*l")
+  if file then file:close() end
+  return tonumber(string.match(text or "", "^[%d%.]+")) or os.time()
+end
+
+local function known(uid)            -- this user had a verdict not long ago
+  local left = judged[uid] and os.time() - judged[uid]
+  return left and left >= 0 and left < STANDING
+end
+
+local function give_back(now)        -- while no submission waited here, others had their turn
+  local idle = now - ended
+  if idle < NEXT then return end
+  for whom, seconds in pairs(spent) do spent[whom] = math.max(0, seconds - idle) end
+end
+
 local function pause(whom, code, seconds)
   if pauses.size == MOST then pauses = { all = pauses.all } end
   pauses.size = (pauses.size or 0) + 1
@@ -80,10 +104,11 @@ end
 
 local function paused(uid)           -- the code that holds meanwhile, nil where the checker is asked
   local now = os.time()
+  if spent.known >= BURST.known or not known(uid) and spent.strangers >= BURST.strangers then return unjudged end
   for _, whom in ipairs({ uid, "all", "dead" }) do
     local found = pauses[whom]
     local left = found and found.till - now or 0
-    local harmless = whom == "all" and judged[uid] and now - judged[uid] < STANDING
+    local harmless = whom == "all" and known(uid)
     if left > 0 and left <= PAUSE and not harmless then return found.code end -- more: somebody has set the clock
   end
 end
@@ -104,11 +129,13 @@ local function query(what, uid)
   return table.concat(parts, "&"), reason
 end
 
-local function run(command)
-  local pipe = assert(io.popen(command .. "; echo __rc=$?"))
+local function run(command, mark)    -- what curl received, its status of HTTP behind a mark; a second process would take longer
+  local pipe = assert(io.popen("exec " .. command))
   local text = pipe:read("*a")
   pipe:close()
-  return tonumber(string.match(text, "__rc=(%d+)%s*$")), (string.gsub(text, "__rc=%d+%s*$", ""))
+  local body, status = string.match(text, "^(.*)\n" .. mark .. "(%d+)")
+  if status and status ~= "000" then return 0, body end
+  return tonumber(string.match(text, "curl: %((%d+)%)")) or -1, string.gsub(text, mark .. "%d+", "")
 end
 
 local function account(rc)           -- a checker that hangs costs SECONDS a job, with locks held
@@ -130,9 +157,10 @@ local function ask(what, uid)
     error("the script cannot be written: " .. name)
   end
   local parameters, reason = query(what, uid)
-  local form = "%s -q -s -S -H Expect: --connect-timeout %g --max-time %g --unix-socket %s --data-binary @%s %s 2>&1"
-  local address = quoted("http://preflight/gate?" .. parameters)
-  local rc, text = run(string.format(form, quoted(CURL), SECONDS, SECONDS, quoted(SOCKET), quoted(name), address))
+  local mark = string.gsub(name, "%W", "") .. "=" -- that of another body is not this one
+  local form = "%s -q -s -S -H Expect: --connect-timeout %g --max-time %g --unix-socket %s --data-binary @%s -w %s %s 2>&1"
+  local address, status = quoted("http://preflight/gate?" .. parameters), quoted("\\n" .. mark .. "%{http_code}")
+  local rc, text = run(string.format(form, quoted(CURL), SECONDS, SECONDS, quoted(SOCKET), quoted(name), status, address), mark)
   os.remove(name)
   account(rc)
   if rc ~= 0 then
@@ -156,9 +184,23 @@ local function unchecked(noun)       -- the documented mode
 end
 
 local function learn(text, code, uid) -- what the first line says beside the code
-  local whom, seconds = string.match(text, "^%d+ busy (%a+) (%d+)")
+  local first = string.match(text, "^[^\n]*")
+  local whom, seconds = string.match(first, " busy (%a+) (%d+)")
   if whom then pause(whom == "user" and uid or "all", code, tonumber(seconds)) end
+  unjudged = string.find(first, " final", 1, true) and 1 or 3
   if whom == "all" or code > 1 then judged[uid] = nil else judged[uid] = os.time() end
+  return judged[uid] and not string.find(first, " none", 1, true) -- there is a run, and a verdict on it
+end
+
+local function asked(what, uid)      -- the same, and what it costs is accounted for
+  local before, whom = clock(), known(uid) and "known" or "strangers"
+  local ok, text, reason = pcall(ask, what, uid)
+  local code = ok and tonumber(string.match(text, "^(%d+)"))
+  if code and learn(text, code, uid) then whom = "known" end
+  spent[whom] = math.min(spent[whom] + math.max(0, clock() - before), BURST[whom])
+  if not ok then error(text, 0) end
+  if not code then error("this is not an answer: " .. text) end
+  return text, reason, code
 end
 
 local function decide(what, uid, noun)
@@ -167,12 +209,9 @@ local function decide(what, uid, noun)
   local code = paused(uid)
   if code then
     not_asked(uid)
-    text = code .. " busy\npreflight: no verdict: the checker is busy\n"
+    text = code .. " busy\npreflight: no verdict: the checker is busy\n" .. (code == 1 and FINAL or "")
   else
-    text, reason = ask(what, uid)
-    code = tonumber(string.match(text, "^(%d+)"))
-    if not code then error("this is not an answer: " .. text) end
-    learn(text, code, uid)
+    text, reason, code = asked(what, uid)
   end
   if code == 0 and reason then slurm.log_info("preflight: uid=%d override=%s", uid, printable(reason)) end
   tell(text)
@@ -184,7 +223,9 @@ local function decide(what, uid, noun)
 end
 
 local function answered(read, uid, noun)
+  give_back(clock())
   local ok, result = pcall(function() return decide(read(), uid, noun) end)
+  ended = clock()
   if ok then return result end
   slurm.log_info("preflight: %s", printable(tostring(result)))
   return unchecked(noun)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from preflight.loaders.bounds import MAX_PADDED
 from preflight.loaders.document import MARK, Document, Problem
 from preflight.loaders.shell.alternatives import distinct
 from preflight.loaders.shell.commands import Commands
@@ -35,7 +36,7 @@ def load_script(
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
     """
-    tree = parse(source)
+    tree = parse(source, MAX_PADDED)
     refuse_unclosed(tree)
     asked, _ = sbatch(source)
     commands = Commands(source, environment, asked, variables(asked))

@@ -9,9 +9,10 @@ from time import thread_time
 from typing import Any
 
 from preflight.loaders.bounds import MAX_SCRIPT, refuse_involved, refuse_large
+from preflight.loaders.shell.padding import without_padding
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source, Span
+from preflight.source.text import InputError, Source, Span
 
 Node = Any
 """A tree-sitter node: the library's types are not needed by those who do not parse."""
@@ -35,6 +36,9 @@ _UNFILLED = lazy_pattern(
     re.MULTILINE,
 )
 """A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar, which would take the next line with it."""
+
+
+_LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
 
 
 class Tree(NamedTuple):
@@ -97,17 +101,40 @@ def _masked(text: str) -> str:
     return "".join(parts)
 
 
+def _read(source: Source, most: int) -> str:
+    """What the grammar sees: the text, without its padding where it is long. Raises InputError."""
+    refuse_large(source, most)
+    if len(source.text) <= MAX_SCRIPT:
+        return source.text
+    bare = without_padding(source.text, MAX_SCRIPT)
+    if bare is None:
+        raise InputError(f"has more than {MAX_SCRIPT:,} characters of a script, which are not read", source.name)
+    return bare
+
+
+def _skipping(data: bytes) -> Any:
+    """A parser for this text: where it is long, one that is not shown the long runs of blanks in it."""
+    if len(data) <= MAX_SCRIPT:
+        return _parser()
+    import tree_sitter
+
+    bounds = [0, *(at for run in _LONG.finditer(data) for at in (run.start() + 1, run.end() - 1)), len(data)]
+    shown = zip(bounds[::2], bounds[1::2], strict=True)
+    point = tree_sitter.Point(0, 0)  # rows are not asked for
+    ranges = [tree_sitter.Range(point, point, start, end) for start, end in shown]
+    return tree_sitter.Parser(_parser().language, included_ranges=ranges)
+
+
 def _tried(data: bytes) -> Any:
-    return _parser().parse(data)
+    return _skipping(data).parse(data)
 
 
-def parse(source: Source) -> Tree:
+def parse(source: Source, most: int = MAX_SCRIPT) -> Tree:
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are characters.
 
-    Raises InputError where it is too much for the grammar.
+    Raises InputError where it is too much for the grammar, or has more characters, comments included.
     """
-    refuse_large(source, MAX_SCRIPT)
-    data = _masked(_FOREIGN.sub("%", source.text)).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
+    data = _masked(_FOREIGN.sub("%", _read(source, most))).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
     refuse_involved(data, _tried, source.name)
     deadline, cut = thread_time() + _SECONDS, False
 
@@ -116,7 +143,7 @@ def parse(source: Source) -> Tree:
         cut = cut or thread_time() > deadline
         return b"" if cut else data[offset : offset + _CHUNK]
 
-    tree = _parser().parse(read)
+    tree = _skipping(data).parse(read)
     return Tree(source, tree.root_node, cut)
 
 

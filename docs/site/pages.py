@@ -1,0 +1,35 @@
+"""Puts the pages that lie at the root of the repository into the site, and mends the links to them and from them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+PAGES = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = re.compile(r"\[([^\]]+)\]\((?!https?:|#)(?!docs/)[^)]*\)")
+"""A link to a file that is no page: its text stays."""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    for name, page in PAGES.items():
+        text = OUTSIDE.sub(_page_or_text, (ROOT / name).read_text(encoding="utf-8")).replace("](docs/", "](")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    for name, page in PAGES.items():
+        markdown = markdown.replace(f"](../{name}", f"]({page}")
+    return re.sub(r"\[([^\]]+)\]\(ci/[^)]*\)", r"\1", markdown)
+
+
+def _page_or_text(link: re.Match[str]) -> str:
+    target = link.group(0).rpartition("(")[2].rstrip(")")
+    name, _, anchor = target.partition("#")
+    if name not in PAGES:
+        return link.group(1)
+    return f"[{link.group(1)}]({PAGES[name]}{'#' * bool(anchor)}{anchor})"

@@ -1,0 +1,52 @@
+"""Which releases a graph-mode config may be of, where nobody says: those that know as many of its keys as the one that it is read as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight.dialects.mindformers import mcore
+from preflight.dialects.mindformers.release_tables import VERSIONS, Table, table
+from preflight.loaders.document import Node
+from preflight.run.versions import numbers
+
+FIRST_TEMPLATE = "1.5.0"
+FIRST_CORE = (1, 6)
+
+
+def possible_releases(tree: Node, kind: str, read_as: str) -> tuple[str, ...]:
+    """The releases, oldest first, that a config fits as well as the one that it is read as, that one among them."""
+    keys = frozenset(_keys(tree))
+    candidates = [table(version) for version in VERSIONS if kind == "legacy" or numbers(version) >= FIRST_CORE]
+    told = {key for key in keys if any(_knows(t, kind, *key) for t in candidates)}
+    misfits = {t.version: sum(not _knows(t, kind, *key) for key in told) for t in candidates}
+    return tuple(version for version, count in misfits.items() if count <= misfits[read_as])
+
+
+def _keys(tree: Node) -> Iterator[tuple[str, str]]:
+    """Section and key of each setting; the type of the network stands for a key of its own."""
+    model = tree.get("model", "model_config")
+    named = model.get("type") if model is not None else None
+    name = named.value if named is not None and isinstance(named.value, str) else ""
+    yield from (("", str(entry.key.value)) for entry in tree.entries)
+    yield from ((str(section.key.value), str(entry.key.value)) for section in tree.entries for entry in section.value.entries)
+    yield from ((f"class {name}", str(entry.key.value)) for entry in (model.entries if model is not None else ()))
+    yield from ((f"class {name}", "") for _ in (name,) if name)
+
+
+def _knows(t: Table, kind: str, section: str, key: str) -> bool:
+    """Whether a release knows a key of a section, as far as its table says: what it hands on unread it takes."""
+    if section.startswith("class "):
+        if kind == "mcore":
+            return not key or key in mcore.names(t.version, "", t.mcore).targets
+        known = t.models.get(section.removeprefix("class "))
+        return known is not None and (not key or key in known)
+    if not section:
+        general = t if t.templated else table(FIRST_TEMPLATE)
+        return key in general.general or key in _sections(t)
+    return section not in t.strict or key in t.sections[section]
+
+
+def _sections(t: Table) -> tuple[str, ...]:
+    """The sections that a release knows; before there were templates, those of the first template but the strict ones that came with it."""
+    first = table(FIRST_TEMPLATE)
+    return tuple(t.sections) if t.templated else tuple(name for name in first.sections if name not in first.strict or name in (*t.strict, "runner_config"))

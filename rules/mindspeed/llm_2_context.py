@@ -1,0 +1,116 @@
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of context parallelism, masks and positions, in functions of their own."""
+
+from __future__ import annotations
+
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import a, clash, needs
+
+ON = a.context_parallel_size > 1
+YARN = a.rope_scaling_type == "yarn"
+POSITIONS = a.rope_scaling_original_max_position_embeddings
+OTHER_FACTOR = (POSITIONS > 0) & (a.max_position_embeddings != a.rope_scaling_factor * POSITIONS)
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "ring-update-without-context",
+        a.use_fused_ring_attention_update & ~ON,
+        at=(a.use_fused_ring_attention_update, a.context_parallel_size),
+        message="--use-fused-ring-attention-update needs context parallelism, the size is 1",
+        why="there is no ring to update; dies at launch",
+        fixes=(drop(a.use_fused_ring_attention_update),),
+    ),
+    refuse(
+        "context-legacy-models",
+        ON & ~a.use_mcore_models,
+        at=(a.context_parallel_size,),
+        message="context parallel {context_parallel_size} needs --use-mcore-models",
+        why="legacy models have no context parallelism; dies at launch",
+        fixes=(put(a.use_mcore_models),),
+    ),
+    refuse(
+        "general-mask-micro-batch",
+        ON & (a.context_parallel_algo != "ulysses_cp_algo") & (a.cp_attention_mask_type == "general") & (a.micro_batch_size != 1),
+        at=(a.micro_batch_size, a.cp_attention_mask_type),
+        message="--cp-attention-mask-type general with context parallelism needs --micro-batch-size 1, not {micro_batch_size}",
+        why="the mask is split for one sample; dies at launch",
+        fixes=(put(a.micro_batch_size, 1),),
+    ),
+    refuse(
+        "context-any-sliding-window",
+        ON & a.sliding_window.is_set & (a.sliding_window != 0),
+        at=(a.sliding_window, a.context_parallel_size),
+        message="context parallelism does not work with --sliding-window",
+        why="before 2.2 no algorithm knows windows; dies at launch",
+        fixes=(drop(a.sliding_window),),
+    ),
+    clash(
+        "glm-rope-fused",
+        a.use_glm_rope,
+        a.use_fused_rotary_pos_emb,
+        why="the fused kernel rotates all of a head; dies at launch",
+    ),
+    refuse(
+        "alibi-sliding-window",
+        (a.position_embedding_type == "alibi") & a.sliding_window.is_set,
+        at=(a.sliding_window, a.position_embedding_type),
+        message="ALiBi does not work with --sliding-window",
+        why="the position bias takes the place of the window mask; dies at launch",
+        fixes=(drop(a.sliding_window),),
+    ),
+    refuse(
+        "alibi-left-padding",
+        (a.position_embedding_type == "alibi") & (a.tokenizer_padding_side == "left"),
+        at=(a.tokenizer_padding_side, a.position_embedding_type),
+        message="ALiBi does not work with --tokenizer-padding-side left",
+        why="the position bias counts from the left; dies at launch",
+        fixes=(put(a.tokenizer_padding_side, "right"),),
+    ),
+    refuse(
+        "fused-rope-position-kind",
+        a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
+        at=(a.use_fused_rotary_pos_emb, a.position_embedding_type),
+        message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
+        why="there is nothing to rotate; dies at launch",
+        fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),
+    ),
+    refuse(
+        "yarn-positions",
+        YARN & POSITIONS.is_none,
+        at=(a.rope_scaling_type,),
+        message="yarn needs --rope-scaling-original-max-position-embeddings",
+        why="the stretch is computed from it; dies at launch",
+        fixes=(drop(a.rope_scaling_type),),
+    ),
+    refuse(
+        "yarn-latent-factor",
+        YARN & POSITIONS.is_set & a.multi_head_latent_attention & (a.rope_scaling_factor == 0),
+        at=(a.rope_scaling_factor, a.rope_scaling_type),
+        message="yarn needs --rope-scaling-factor",
+        why="positions are divided by it; dies at launch",
+        fixes=(drop(a.rope_scaling_type),),
+    ),
+    refuse(
+        "yarn-factor",
+        YARN & OTHER_FACTOR,
+        at=(a.rope_scaling_factor, a.max_position_embeddings, POSITIONS),
+        message="--rope-scaling-factor {rope_scaling_factor} is not --max-position-embeddings {max_position_embeddings} over the original "
+        "{rope_scaling_original_max_position_embeddings}",
+        why="2.1 wants the stretch to be exact; dies at launch",
+        fixes=(put(a.max_position_embeddings, a.rope_scaling_factor * POSITIONS),),
+    ),
+    needs(
+        "share-memory-positions",
+        a.enable_share_memory,
+        a.reset_position_ids,
+        why="what is shared is where samples end; dies at launch",
+    ),
+    refuse(
+        "share-memory-alibi",
+        a.enable_share_memory & a.reset_position_ids & (a.position_embedding_type == "alibi"),
+        at=(a.enable_share_memory, a.position_embedding_type),
+        message="--enable-share-memory does not work with ALiBi",
+        why="ALiBi knows no lengths of samples; dies at launch",
+        fixes=(drop(a.enable_share_memory),),
+    ),
+)

@@ -1,0 +1,104 @@
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of multi-head latent attention, in functions of their own."""
+
+from __future__ import annotations
+
+from preflight.lint.expressions import Expression, Handle
+from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import a, flag
+
+MLA = a.multi_head_latent_attention
+OVERLAP = a.mla_up_proj_tp_overlap
+SIZES = (a.kv_lora_rank, a.v_head_dim, a.qk_rope_head_dim, a.qk_nope_head_dim)
+
+
+def _size(number: int, size: Handle) -> Constraint:
+    before: Expression = MLA
+    for other in SIZES[:number]:
+        before = before & other.is_set
+    return refuse(
+        f"latent-{size.name.replace('_', '-')}",
+        before & size.is_none,
+        at=(MLA,),
+        message=f"--multi-head-latent-attention needs {flag(size)}",
+        why="the projections are made of it; dies at launch",
+        fixes=(drop(MLA),),
+    )
+
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "latent-padded-length",
+        MLA & (a.padded_base_length < 1),
+        at=(a.padded_base_length,),
+        message="--padded-base-length {padded_base_length} must be at least 1",
+        why="lengths are padded to its multiples; dies at launch",
+        fixes=(drop(a.padded_base_length),),
+    ),
+    *(_size(number, size) for number, size in enumerate(SIZES)),
+    refuse(
+        "latent-overlap-split",
+        MLA & OVERLAP & ~a.mla_mm_split,
+        at=(OVERLAP,),
+        message="--mla-up-proj-tp-overlap needs --mla-mm-split",
+        why="only the split product is overlapped; dies at launch",
+        fixes=(put(a.mla_mm_split), drop(OVERLAP)),
+    ),
+    refuse(
+        "latent-overlap-sequence-parallel",
+        MLA & OVERLAP & ~a.sequence_parallel,
+        at=(OVERLAP,),
+        message="--mla-up-proj-tp-overlap needs --sequence-parallel",
+        why="it hides the gathering of the sequence; dies at launch",
+        fixes=(put(a.sequence_parallel), drop(OVERLAP)),
+    ),
+    refuse(
+        "latent-recompute-overlap",
+        MLA & a.recompute_mla_up_proj & ~OVERLAP,
+        at=(a.recompute_mla_up_proj,),
+        message="--recompute-mla-up-proj needs --mla-up-proj-tp-overlap",
+        why="it recomputes the overlapped projection; dies at launch",
+        fixes=(put(OVERLAP), drop(a.recompute_mla_up_proj)),
+    ),
+    refuse(
+        "latent-recompute-zero-memory",
+        MLA & a.recompute_mla_up_proj & OVERLAP & a.mla_zero_memory,
+        at=(a.mla_zero_memory, a.recompute_mla_up_proj),
+        message="--recompute-mla-up-proj does not work together with --mla-zero-memory",
+        why="both drop the same activations; dies at launch",
+        fixes=(drop(a.mla_zero_memory), drop(a.recompute_mla_up_proj)),
+    ),
+    refuse(
+        "latent-swap-schedule",
+        MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
+        at=(a.mla_swap_core_attn_out, a.schedules_method),
+        message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
+        why="what is swapped out comes back in the order of that schedule; dies at launch",
+        fixes=(drop(a.mla_swap_core_attn_out),),
+    ),
+    refuse(
+        "latent-swap-overlap",
+        MLA & a.mla_swap_core_attn_out & (a.schedules_method == "dualpipev") & ~a.moe_fb_overlap,
+        at=(a.mla_swap_core_attn_out,),
+        message="--mla-swap-core-attn-out needs --moe-fb-overlap",
+        why="it swaps while the overlap computes; dies at launch",
+        after=("mindspeed-llm/dualpipev-without-overlap",),
+        fixes=(put(a.moe_fb_overlap), drop(a.mla_swap_core_attn_out)),
+    ),
+    refuse(
+        "latent-divided-context",
+        a.mla_fa_divide_qk & (a.context_parallel_size > 1),
+        at=(a.mla_fa_divide_qk, a.context_parallel_size),
+        message="--mla-fa-divide-qk does not work with context parallel {context_parallel_size}",
+        why="the divided kernel sees whole sequences only; dies at launch",
+        fixes=(drop(a.mla_fa_divide_qk),),
+    ),
+    refuse(
+        "latent-divided-positions",
+        a.mla_fa_divide_qk & (a.context_parallel_size <= 1) & ~a.reset_position_ids,
+        at=(a.mla_fa_divide_qk,),
+        message="--mla-fa-divide-qk needs --reset-position-ids",
+        why="the divided kernel takes packed samples only; dies at launch",
+        fixes=(put(a.reset_position_ids), drop(a.mla_fa_divide_qk)),
+    ),
+)

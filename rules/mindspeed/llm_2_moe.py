@@ -1,0 +1,130 @@
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of mixtures of experts, in functions of their own."""
+
+from __future__ import annotations
+
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import a, clash, needs
+
+OVERLAP, GATHER = a.moe_alltoall_overlap_comm, a.moe_allgather_overlap_comm
+ZERO, FREQUENCY, DENSE = a.moe_zero_memory, a.moe_layer_freq, a.first_k_dense_replace
+CAPACITY = a.moe_expert_capacity_factor.is_set
+GREEDY = a.moe_router_load_balancing_type == "group_limited_greedy"
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "legacy-experts",
+        ~a.use_mcore_models & (a.num_experts > 1),
+        at=(a.num_experts,),
+        message="{num_experts} experts need --use-mcore-models",
+        why="legacy models have no experts; dies at launch",
+        fixes=(put(a.use_mcore_models),),
+    ),
+    needs(
+        "alltoall-overlap-async",
+        OVERLAP,
+        a.moe_permutation_async_comm,
+        why="only the asynchronous permutation can be hidden; dies at launch",
+    ),
+    refuse(
+        "alltoall-overlap-tensor",
+        OVERLAP & ~a.moe_tp_extend_ep & (a.tensor_model_parallel_size > 1),
+        at=(OVERLAP, a.tensor_model_parallel_size),
+        message="--moe-alltoall-overlap-comm at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
+        why="experts that are split by tensor parallelism are not overlapped; dies at launch",
+        fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
+    ),
+    refuse(
+        "zero-memory-recompute",
+        (ZERO != "disable") & a.recompute_method.is_set,
+        at=(ZERO, a.recompute_method),
+        message="--moe-zero-memory does not work with --recompute-method",
+        why="both drop the same activations; dies at launch",
+        fixes=(drop(ZERO, also=(a.moe_zero_memory_num_layers,)),),
+    ),
+    refuse(
+        "allgather-overlap-alone",
+        GATHER & (a.tensor_model_parallel_size <= 1) & (a.expert_model_parallel_size <= 1),
+        at=(GATHER, a.tensor_model_parallel_size, a.expert_model_parallel_size),
+        message="--moe-allgather-overlap-comm needs tensor or expert parallelism, both sizes are 1",
+        why="there is no communication to hide; dies at launch",
+        fixes=(drop(GATHER),),
+    ),
+    refuse(
+        "shared-gate-fusion",
+        a.shared_expert_gate & a.gradient_accumulation_fusion,
+        at=(a.shared_expert_gate,),
+        message="--shared-expert-gate needs --no-gradient-accumulation-fusion",
+        why="the gate's gradient is not accumulated by the fused kernel; dies at launch",
+        fixes=(put(a.gradient_accumulation_fusion, False),),
+    ),
+    refuse(
+        "expert-layers-without-experts",
+        a.num_experts.is_none & (DENSE.is_set | FREQUENCY.given),
+        at=(DENSE, FREQUENCY),
+        message="--first-k-dense-replace and --moe-layer-freq need --num-experts",
+        why="they say which layers have experts; dies at launch",
+        fixes=(drop(also=(DENSE, FREQUENCY), title="drop the choice of expert layers"),),
+    ),
+    refuse(
+        "expert-layers-half",
+        a.num_experts.is_set & ((DENSE.is_none & FREQUENCY.given) | (DENSE.is_set & ~FREQUENCY.given)),
+        at=(DENSE, FREQUENCY),
+        message="--first-k-dense-replace and --moe-layer-freq go together",
+        why="which layers have experts is computed from both; dies at launch",
+    ),
+    refuse(
+        "capacity-fused-permute",
+        CAPACITY & a.use_fused_moe_token_permute_and_unpermute,
+        at=(a.use_fused_moe_token_permute_and_unpermute, a.moe_expert_capacity_factor),
+        message="--use-fused-moe-token-permute-and-unpermute does not work with --moe-expert-capacity-factor",
+        why="the fused kernel of 2.0 drops no tokens; dies at launch",
+        fixes=(drop(a.use_fused_moe_token_permute_and_unpermute),),
+    ),
+    refuse(
+        "padded-capacity-fused-permute",
+        CAPACITY & a.moe_pad_expert_input_to_capacity & a.use_fused_moe_token_permute_and_unpermute,
+        at=(a.use_fused_moe_token_permute_and_unpermute, a.moe_pad_expert_input_to_capacity),
+        message="--use-fused-moe-token-permute-and-unpermute does not work with --moe-pad-expert-input-to-capacity",
+        why="the fused kernel of 2.1 pads no experts; dies at launch",
+        fixes=(drop(a.use_fused_moe_token_permute_and_unpermute),),
+    ),
+    refuse(
+        "greedy-topk-group",
+        GREEDY & a.topk_group.is_none,
+        at=(a.moe_router_load_balancing_type,),
+        message="group_limited_greedy needs --topk-group",
+        why="it says from how many groups a token may choose; dies at launch",
+    ),
+    refuse(
+        "greedy-routed-scaling",
+        GREEDY & a.topk_group.is_set & a.routed_scaling_factor.is_none,
+        at=(a.moe_router_load_balancing_type,),
+        message="group_limited_greedy needs --routed-scaling-factor",
+        why="gates are multiplied by it; dies at launch",
+    ),
+    refuse(
+        "greedy-topk-group-range",
+        GREEDY & a.routed_scaling_factor.is_set & (a.topk_group >= a.expert_model_parallel_size),
+        at=(a.topk_group, a.expert_model_parallel_size),
+        message="--topk-group {topk_group} must be below expert parallel {expert_model_parallel_size}",
+        why="groups of experts are the expert-parallel ranks; dies at launch",
+        layout=True,
+    ),
+    refuse(
+        "variable-lengths-allgather",
+        a.variable_seq_lengths & a.num_experts.is_set & (a.moe_token_dispatcher_type == "allgather"),
+        at=(a.variable_seq_lengths, a.moe_token_dispatcher_type),
+        message="--variable-seq-lengths does not work with the allgather dispatcher, the default",
+        why="it gathers as many tokens from every rank; dies at launch",
+        fixes=(put(a.moe_token_dispatcher_type, "alltoall"),),
+    ),
+    clash(
+        "dualpipev-without-overlap",
+        a.schedules_method == "dualpipev",
+        ~a.moe_fb_overlap,
+        at=(a.schedules_method,),
+        message="--schedules-method dualpipev needs --moe-fb-overlap",
+        why="before 2.2 the schedule runs with the overlap only; dies at launch",
+    ),
+)

@@ -1,0 +1,46 @@
+"""The load-balancing loss over all ranks of MindSpeed-LLM, and prediction layers of 2.1."""
+
+from __future__ import annotations
+
+from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import a, clash, needs
+
+LOSS, MTP = a.use_global_aux_loss, a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
+HIDDEN = "what the overlap computes is not part of that loss; dies at launch"
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "global-aux-loss-pipeline",
+        LOSS & (a.pipeline_model_parallel_size > 1),
+        at=(LOSS, a.pipeline_model_parallel_size),
+        message="--use-global-aux-loss does not work with pipeline {pipeline_model_parallel_size}",
+        why="the loss is gathered within one stage; dies at launch",
+        fixes=(drop(LOSS),),
+    ),
+    clash("global-aux-loss-alltoall-overlap", LOSS, a.moe_alltoall_overlap_comm, why=HIDDEN),
+    clash("global-aux-loss-allgather-overlap", LOSS, a.moe_allgather_overlap_comm, why=HIDDEN),
+    clash("global-aux-loss-fb-overlap", LOSS, a.moe_fb_overlap, why=HIDDEN),
+    needs(
+        "mtp-legacy-models",
+        MTP,
+        a.use_mcore_models,
+        message="--mtp-num-layers needs --use-mcore-models",
+        at=(a.mtp_num_layers,),
+        why="legacy models have no prediction layers; dies at launch",
+    ),
+    refuse(
+        "mtp-position-kind",
+        MTP & (a.position_embedding_type != "rope") & (a.position_embedding_type != "none"),
+        at=(a.mtp_num_layers, a.position_embedding_type),
+        message="--mtp-num-layers needs --position-embedding-type rope or none, not {position_embedding_type}",
+        why="prediction layers know no other positions; dies at launch",
+        fixes=(put(a.position_embedding_type, "rope"), drop(a.mtp_num_layers)),
+    ),
+    clash(
+        "availability-distributed-checkpoint",
+        a.enable_high_availability,
+        a.use_dist_ckpt,
+        why="states are saved and restored in the old format only; dies at launch",
+    ),
+)

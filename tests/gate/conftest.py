@@ -1,0 +1,22 @@
+"""A resident checker for a test, ended behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from asking import Checker, Start
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    running: list[Checker] = []
+
+    def call(*options: str, audit: Path | None = None) -> Checker:
+        running.append(Checker(tmp_path, *options, audit=audit))
+        return running[-1]
+
+    yield call
+    for checker in running:
+        checker.stop()

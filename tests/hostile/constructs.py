@@ -1,0 +1,41 @@
+"""How a text of any length is made of one construct: the name of a file, and about so many characters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Shape = Callable[[int], tuple[str, str]]
+
+
+def repeated(name: str, unit: str, before: str = "", after: str = "") -> Shape:
+    """The same text again and again."""
+
+    def made(size: int) -> tuple[str, str]:
+        return name, before + unit * max(1, (size - len(before) - len(after)) // len(unit)) + after
+
+    return made
+
+
+def numbered(name: str, unit: str, before: str = "", after: str = "") -> Shape:
+    """Again and again with a number in it: `%d`, as often as it stands there."""
+
+    def made(size: int) -> tuple[str, str]:
+        number, marks = max(1, (size - len(before) - len(after)) // (len(unit) + 3)), unit.count("%d")
+        return name, before + "".join([unit % ((i,) * marks) for i in range(number)]) + after
+
+    return made
+
+
+def nested(name: str, opening: str, inner: str, closing: str, before: str = "", after: str = "") -> Shape:
+    """A construct in itself."""
+
+    def made(size: int) -> tuple[str, str]:
+        depth = max(1, (size - len(before) - len(after)) // (len(opening) + len(closing)))
+        return name, before + opening * depth + inner + closing * depth + after
+
+    return made
+
+
+def doubled(name: str, times: int, unit: str, before: str = "", after: str = "") -> Shape:
+    """The same key or option so many times, over and over."""
+    return repeated(name, unit * times, before, after)

@@ -1,0 +1,112 @@
+"""What the evidence of MindFormers' releases names, and what is decided about each check: the parts of schemas/mindformers agree."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import preflight
+from preflight.lint.constraint import Constraint
+from preflight.lint.evidence import evidence
+from preflight.plugins.manager import load
+from preflight.report.coverage import coverage
+
+SCHEMAS = Path(__file__).parent.parent / "schemas" / "mindformers"
+RULES = {rule.id: rule for rule in load().rules(None) if {"mindformers", "pynative"} & set(rule.frameworks)}
+OPEN_SITES = 479
+"""Checks that nobody has decided about. This number only goes down."""
+RELEASES = ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "2.0.0", "2.1.0")
+
+
+def read(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    return document
+
+
+DECISIONS, EVIDENCE, HOLDS = read("decisions.json"), read("evidence.json"), read("holds.json")
+
+
+def test_no_more_checks_are_left_undecided_than_before() -> None:
+    assert len(DECISIONS["open sites"]) <= OPEN_SITES
+    for name in ("rules", "places", "reworded", "versions"):
+        assert not DECISIONS[f"open {name}"], name
+
+
+def test_each_check_has_a_rule_a_reason_or_stands_among_the_open_ones() -> None:
+    owned = {site for sites, mentioned in EVIDENCE["rules"].values() for site in (*sites, *mentioned)}
+    decided, listed = set(DECISIONS["sites"]), set(DECISIONS["open sites"])
+    refusals = {id for id, (kind, *_) in EVIDENCE["sites"].items() if kind in ("assert", "raise", "call", "exit")}
+    assert refusals <= owned | decided | listed
+    assert not listed & (owned | decided)
+
+
+def test_evidence_names_rules_that_there_are() -> None:
+    known = {rule.id for rule in load().rules(None)}
+    for named in (EVIDENCE["rules"], HOLDS["holds"], DECISIONS["stands"], DECISIONS["rules"], DECISIONS["within"]):
+        assert set(named) <= known
+
+
+def test_each_declared_check_has_evidence_or_somebody_decided_that_it_has_none() -> None:
+    own = {id for id in RULES if id.startswith(("mindformers/", "pynative/"))}
+    assert own <= set(HOLDS["holds"]) | set(DECISIONS["rules"])
+    assert not set(HOLDS["holds"]) & set(DECISIONS["rules"])
+
+
+def test_each_decision_has_a_reason() -> None:
+    assert all(len(reason) > 10 for part in ("sites", "rules") for reason in DECISIONS[part].values())
+    assert all(len(reason) > 10 for _, _, reason in DECISIONS["within"].values())
+
+
+def test_no_declared_check_names_a_line_or_a_release_that_evidence_has() -> None:
+    for rule in RULES.values():
+        real = getattr(rule, "real", rule)
+        if isinstance(real, Constraint) and real.id in HOLDS["holds"]:
+            places = (real.upstream,) if isinstance(real.upstream, str) else tuple(real.upstream.values())
+            assert not [place for place in (*places, *real.also) if re.match(r"mindformers/.*:\d+$", place)], real.id
+            assert not real.versions, f"{real.id}: the evidence says the releases"
+
+
+@pytest.mark.parametrize(
+    ("release", "place"),
+    [("1.5.0", "mindformers/models/llama/llama_layer.py:450"), ("1.7.0", "mindformers/models/llama/llama_layer.py:440")],
+)
+def test_a_finding_names_the_line_of_its_release(release: str, place: str) -> None:
+    text = (
+        "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 1, model_parallel: 8}\n"
+        "model: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 512, intermediate_size: 1001, vocab_size: 1024}}\n"
+    )
+    report = preflight.check_text(text, world_size=8, target=f"mindformers@{release}")
+    assert {f.rule: f.upstream for f in report.findings}["mindformers/feed-forward-over-tensor"] == place
+
+
+MIXTURE = (
+    "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 1, model_parallel: 8}\n"
+    "moe_config: {expert_num: 8}\nmodel: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 512, vocab_size: 1024}}\n"
+)
+
+
+def severities(target: str | None) -> set[str]:
+    report = preflight.check_text(MIXTURE, world_size=8, target=target)
+    return {str(f.severity) for f in report.findings if f.rule == "mindformers/experts-tensor-without-sequence"}
+
+
+def test_a_check_of_newer_releases_is_an_error_where_somebody_says_such_a_release() -> None:
+    assert severities("mindformers@1.5") == set()
+    assert severities("mindformers@1.6") == severities("mindformers@1.8") == {"error"}
+
+
+def test_without_a_release_what_some_of_the_possible_ones_take_is_a_warning() -> None:
+    assert severities(None) == {"warning"}
+
+
+def test_each_release_is_described_and_reported() -> None:
+    known, text = evidence("mindformers"), coverage(("mindformers",))
+    assert known is not None
+    assert known.checked == RELEASES
+    assert evidence("pynative") is known
+    for release in RELEASES:
+        assert re.search(rf"^  {re.escape(release)}: \d+ checks, \d+ with a rule, \d+ left out for a reason, \d+ open$", text, re.M), release

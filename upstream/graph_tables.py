@@ -1,0 +1,85 @@
+"""The key tables of MindFormers' graph mode: a release from one beside it, and what differs between them in options.json."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent.parent / "schemas" / "mindformers"
+BESIDE = {"1.1.0": "1.2.0", "1.6.0": "1.7.0", "1.8.0": "1.7.0", "2.0.0": "2.1.0"}
+"""Release → the one beside it, whose table was written by running the framework."""
+CORE = ("ModelParallelConfig", "TransformerConfig", "MLATransformerConfig", "MFModelConfig")
+CONSTRUCTED = {"parallel_config": "TransformerOpParallelConfig", "recompute_config": "TransformerRecomputeConfig", "moe_config": "MoEConfig"}
+"""Sections of releases without a template → the class that they are handed to."""
+Section = dict[str, Any]
+
+
+def sections(options: Mapping[str, Any], release: str) -> dict[str, Section]:
+    """Section or class → key → default, of one release."""
+    number = list(options["commits"]).index(release)
+    found: dict[str, Section] = {}
+    for name, rows in options["options"].items():
+        row = next((row for first, last, row in rows if first <= number <= last and row is not None), None)
+        if row is not None:
+            section, _, key = name.rpartition(".")
+            found.setdefault(section, {})[key] = _plain(row[2] if len(row) > 2 else None)
+    return found
+
+
+def _plain(default: Any) -> Any:
+    """A default as a value; an expression that is none of numbers is not known."""
+    if not (isinstance(default, str) and default.startswith("`")):
+        return default
+    try:
+        return eval(compile(ast.parse(default.strip("`"), mode="eval"), "", "eval"), {"__builtins__": {}})
+    except (NameError, TypeError, SyntaxError, AttributeError):
+        return None
+
+
+def moved(known: Section, before: Section, after: Section) -> Section:
+    """What is known of a section, with what differs between two releases."""
+    kept = {key: value for key, value in known.items() if key in after or key not in before}
+    new = {key: value for key, value in after.items() if key not in before and not key.startswith("_")}
+    changed = {key: after[key] for key in kept if key in before and key in after and before[key] != after[key]}
+    return {**kept, **changed, **new}
+
+
+def graph_table(options: Mapping[str, Any], base: Mapping[str, Any], release: str) -> dict[str, Any]:
+    """The table of a release, from that of one beside it."""
+    before, after = sections(options, base["version"]), sections(options, release)
+    named = {name: CONSTRUCTED.get(name, name) if not base["general"] else name for name in base["sections"]}
+    core = [{key: value for name in CORE for key, value in each.get(name, {}).items()} for each in (before, after)]
+    made = {
+        **base,
+        "version": release,
+        "general": moved(base["general"], before.get("general_config", {}), after.get("general_config", {})),
+        "sections": {name: moved(keys, before.get(named[name], {}), after.get(named[name], {})) for name, keys in base["sections"].items()},
+        "models": _models(base["models"], before, after),
+    }
+    if "mcore" in base:
+        made["mcore"] = moved(base["mcore"], *core)
+        made["mcore_models"] = _models(base["mcore_models"], before, after)
+    return made
+
+
+def _models(known: Mapping[str, Section], before: Mapping[str, Section], after: Mapping[str, Section]) -> dict[str, Section]:
+    """Model types that are in a release, or that options.json does not list because they are no part of the package."""
+    return {name: moved(keys, before.get(name, {}), after.get(name, {})) for name, keys in known.items() if name in after or name not in before}
+
+
+def write() -> None:
+    """Writes the tables of the releases in between."""
+    options = json.loads((FOLDER / "options.json").read_text(encoding="utf-8"))
+    for release, beside in BESIDE.items():
+        base = json.loads((FOLDER / "graph" / f"{beside}.json").read_text(encoding="utf-8"))
+        text = json.dumps(graph_table(options, base, release), ensure_ascii=False, separators=(",", ":"))
+        (FOLDER / "graph" / f"{release}.json").write_text(text + "\n", encoding="utf-8")
+        sys.stdout.write(f"graph/{release}.json from {beside}\n")
+
+
+if __name__ == "__main__":
+    write()
