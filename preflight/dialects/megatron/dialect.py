@@ -90,7 +90,8 @@ class MegatronDialect:
             names=lambda: table.defaults,
             certainty=_certainty(run, document, target, typed),
         )
-        return Reading((document,) if ranks is None else (document, ranks), target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
+        arguments = replace(arguments, relayout=relayout(arguments))
+        return Reading((document, *([ranks] if ranks is not None else [])), target, arguments, plan(run, target, writer), cluster)
 
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
