@@ -106,7 +106,11 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     """The files of a call, in order."""
     paths = [path for path in inputs.paths or [] if path != STDIN]
     check.look_around(paths)
-    return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude))
+    excluded = listed(inputs.exclude)
+    found = discover(
+        paths, check.settings, excluded, force=inputs.force_exclude, markdown=inputs.include_markdown
+    )
+    return list(found)
 
 
 def read_stdin(inputs: Inputs) -> Source:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
 from preflight.dialects.megatron.command_words import split_by_old_runners
-from preflight.dialects.megatron.mindspeed import RENAMED
 from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.older_names import RENAMED
 from preflight.dialects.megatron.option_table import Flag, Table
 from preflight.dialects.megatron.possible_releases import possible_releases, stack_of
 from preflight.dialects.megatron.targets import is_telling, versions
