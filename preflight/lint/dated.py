@@ -15,7 +15,7 @@ def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Seve
     """
     name, _, release = (since if "@" in since else f"{framework}@{since}").partition("@")
     certainty = job.arguments.certainty
-    if not release or name not in job.versions or certainty.stated:
+    if not release or name not in job.versions or certainty.stated or certainty.has is not None:
         return message, None
     oldest = next(iter(certainty.releases), "") if name == job.target.framework else ""
     if oldest and numbers(oldest) >= numbers(release):

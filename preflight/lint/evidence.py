@@ -27,7 +27,7 @@ class Evidence:
 
     def __init__(self, folder: Path) -> None:
         data = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
-        self._folder = folder
+        self._folder, self.framework = folder, folder.name
         self.of: str = data.get("of", "")
         """The framework whose evidence it is, where this one is a part of that."""
         if self.of:
@@ -181,6 +181,9 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
     """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same; None where nothing is known of it."""
+    own = evidence(framework)
+    if own is not None and all(evidence(name) is not own for name in versions):
+        return False
     own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
     told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
     return any(told) if any(held is not None for held in told) else None

@@ -21,7 +21,9 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
     if known is None or certainty.stated:
         return found
     option, _ = strange(job)
-    stacks = {release: certainty.stack(release) for release in (known.checked if option else certainty.releases)}
+    possible = known.checked if option else certainty.releases
+    described = [release for release in possible if "@" in release or known.described(release)]
+    stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
 
     def judged(finding: Finding) -> Finding:

@@ -97,6 +97,13 @@ def _exact(shards: int, size: int) -> int:
 
 
 STEPS = (
-    *(weight_shards, expert_tensor, expert_weight_shards, total_model_size, data_parallel_size, decoder_world_size, expert_grid),
-    *(rank_order, hierarchical_context),
+    weight_shards,
+    expert_tensor,
+    expert_weight_shards,
+    total_model_size,
+    data_parallel_size,
+    decoder_world_size,
+    expert_grid,
+    rank_order,
+    hierarchical_context,
 )

@@ -54,7 +54,7 @@ EARLY = (
     Row(
         "accumulate_allreduce_grads_in_fp32",
         True,
-        lambda r: r.bf16 and not r.grad_reduce_in_bf16 and r.main_grads_dtype == "fp32",
+        lambda r: r.bf16 and not r.grad_reduce_in_bf16 and r.main_grads_dtype in ("fp32", None),  # before 0.11 there is no such option
         "bf16 gradients add up in fp32",
         "",
         "a7a9bfcbc3",
