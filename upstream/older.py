@@ -33,7 +33,7 @@ def older_document(framework: Framework, repositories: Repositories) -> Document
     releases = tuple(one._replace(options_only=one.options_only and one.name not in wanted) for one in framework.releases)
     whole = replace(framework, releases=releases)
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
-    holds = holds_document(found, repositories, human["same"], human["within"])["holds"]
+    holds = holds_document(found, repositories, human)["holds"]
     lacking = {name: _lacking(found, holds, first.name, name) for name in (*unknown, *wanted)}
     return {**head(framework, repositories), "command": f"python -m upstream.older {framework.name}", "lacking": lacking}
 
