@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from preflight.dialects.checkout.sites import Site
 from upstream.compact import Inline
 from upstream.described import Checks
 from upstream.evidence import Evidence, held
@@ -13,7 +14,6 @@ from upstream.follow import Line
 from upstream.frameworks import Framework
 from upstream.options import FIELDS, Row, intervals
 from upstream.repositories import Repositories
-from upstream.sites import Site
 
 TEXT = "text"
 """A line of documentation: where it is reworded or moves, the framework stays as it is."""

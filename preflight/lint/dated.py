@@ -13,7 +13,7 @@ def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Seve
     since: the first release that refuses it, "" for all of them; of another framework on top of this one as `mindspeed-llm@2.2`.
     """
     name, _, release = (since if "@" in since else f"{framework}@{since}").partition("@")
-    if not release or name not in job.versions or job.arguments.certainty.stated:
+    if not release or name not in job.versions or job.arguments.certainty.stated or job.arguments.certainty.has is not None:
         return message, None
     taken = "{message}; {framework} before {release} takes it"
     return Message(taken, message=message, framework=name, release=release), Severity.WARNING

@@ -75,6 +75,7 @@ MEGATRON.add(
         message="the model's experts (it has {num_experts}) do not divide into {moe_router_num_groups} router groups",
         why="groups would differ in size; the model configuration is refused, or dies where there are no experts at all",
         at=(a.moe_router_num_groups, a.num_experts),
+        after=("experts-not-divisible",),
     ),
     refuse(
         "router-groups-too-few",

@@ -86,6 +86,12 @@ class Table:
         """The options that write a destination."""
         return tuple(self._dests.get(dest, ()))
 
+    def with_flags(self, flags: Iterable[Flag]) -> Table:
+        """A table in which some options are added, or read in another way."""
+        changed = {flag.option: flag for flag in flags}
+        kept = {flag.option: flag for flag in self.options.values()}
+        return Table(self.framework, self.version, {**kept, **changed}.values())
+
     @property
     def label(self) -> str:
         return f"{self.framework} {self.version}"

@@ -1,24 +1,17 @@
-"""Which releases a run may be of where nobody states one, and how sure its arguments are."""
+"""Which releases a run may be of where nobody states one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from preflight.dialects.megatron.command_words import split_by_old_runners
-from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.option_table import releases_that_take, releases_with
 from preflight.dialects.megatron.targets import versions
-from preflight.loaders.document import Document
-from preflight.run.arguments import Certainty
 from preflight.run.request import Target
 
 
-def certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
-    """How sure the arguments of a run are. typed: its options, each with the first word of its value."""
-    stated = run.value("target_is_stated").raw is True
-    doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    releases = () if stated else (*releases_that_take(target.framework, typed.items()), *_beneath(target, typed))
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
+def possible_releases(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Those whose parsers take its options. typed: its options, each with the first word of its value."""
+    return (*releases_that_take(target.framework, typed.items()), *_beneath(target, typed))
 
 
 def _beneath(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
