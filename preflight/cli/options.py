@@ -97,7 +97,7 @@ class Rules(NamedTuple):
     config: Annotated[
         str | None, option("--config", metavar="FILE", help="Settings file instead of the nearest one.")
     ] = None
-    isolated: Annotated[bool, option("--isolated", help="Read no settings file.")] = False
+    isolated: Annotated[bool, option("--isolated", help="Read no settings file, and nothing beside what is named.")] = False
 
 
 Color = Annotated[
