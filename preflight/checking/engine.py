@@ -85,13 +85,13 @@ class Report:
 
     @property
     def accepted(self) -> bool:
-        """No error except a predicted out-of-memory, which `fits` tells."""
-        return not any(f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings)
+        """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
+        return not self.errors and not any(f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings)
 
     @property
     def fits(self) -> bool:
-        """No run is predicted not to fit in memory."""
-        return not any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
+        """All is read, and no run is predicted not to fit in memory."""
+        return not self.errors and not any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
 
 
 def read_job(document: Document, plugins: Plugins, request: Request, beside: Beside) -> Job | None:
@@ -119,7 +119,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
-    after, beside = {}, {}
+    asked: dict[str, Checkable] = {}
     for rule in plugins.selection(job.versions).of(job):
         if not policy.chosen(rule.id, path):
             continue
@@ -134,21 +134,18 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             continue
         if not said:
             continue
-        after[rule.id], beside[rule.id] = rule.after, rule.beside
+        asked[rule.id] = rule
         for item in said:
             if isinstance(item, Finding):
                 findings.append(item.of(rule.id, rule.severity, job.flow(item.span), rule.kind))
             elif item.because:
                 unknown.append(Unchecked(rule.id, path, item.because))
-    fired = {f.rule for f in findings if f.severity is Severity.ERROR}
-    there = {(f.rule, f.path, f.span.start) for f in findings if f.severity is Severity.ERROR}
-    kept = [
-        f
-        for f in findings
-        if not fired.intersection(after[f.rule])
-        and not any((id, f.path, f.span.start) in there for id in beside[f.rule])
-    ]
-    return kept, unknown, crashes
+    if not findings:
+        return findings, unknown, crashes
+    from preflight.checking.consequences import fold
+    from preflight.checking.fix_policy import ranked
+
+    return ranked(fold(findings, job, asked), job), unknown, crashes
 
 
 def check_documents(

@@ -62,6 +62,9 @@ class Inputs(NamedTuple):
     allow_unclaimed: Annotated[
         bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
     ] = False
+    include_markdown: Annotated[
+        bool, option("--include-markdown", help="Look for commands in Markdown files of folders, too.")
+    ] = False
 
 
 class JobFacts(NamedTuple):

@@ -49,7 +49,8 @@ def shown(told: Told, look: Look) -> str:
 
 def _entry(finding: Finding, look: Look) -> Entry:
     assert finding.severity is not None
-    severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None else ""
+    written = finding.fix is not None and not finding.fix.offered
+    severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None and written else ""
     text = "".join(f"{line}\n" for line in one(finding, look))
     return Entry(finding.path, finding.span.start, -severity.rank, finding.rule, finding.message, severity.value, fix, text)
 
@@ -71,7 +72,9 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
 
 
 def _fix(head: str, fix: Fix, look: Look) -> str:
-    return f"{look.paint(head, 'green')}: {plain(fix.title)} ({_HOW[fix.safety]})"
+    how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else _HOW[fix.safety]
+    cost = f": {plain(fix.cost)}" if fix.cost else ""
+    return f"{look.paint(head, 'green')}: {plain(fix.title)}{cost} ({how})"
 
 
 def summary(told: Told, look: Look) -> Iterator[str]:

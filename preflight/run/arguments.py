@@ -98,6 +98,9 @@ class Arguments:
     keeps: Callable[[str], bool] = lambda name: True
     """Whether an argument says what is trained, or on what: not to be taken away just because it clashes with another."""
 
+    decides: Callable[[str], str] = lambda name: ""
+    """What of the training an argument decides: "the number of parameters", "the tokens per step", …; "" for none of it."""
+
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
     """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
 

@@ -29,6 +29,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_decay_samples, a.train_iters),
         fixes=(drop(a.lr_decay_samples),),
+        after=("megatron/iterations-and-samples",),
     ),
     conflicts(
         "warmup-samples-with-iterations",
@@ -38,6 +39,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_samples, a.train_iters),
         fixes=(drop(a.lr_warmup_samples),),
+        after=("megatron/iterations-and-samples", "megatron/decay-samples-with-iterations"),
     ),
     conflicts(
         "warmup-fraction-and-iterations",
@@ -64,6 +66,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_decay_iters, a.train_samples),
         fixes=(drop(a.lr_decay_iters),),
+        after=("megatron/iterations-and-samples",),
     ),
     conflicts(
         "warmup-iterations-with-samples",
@@ -73,6 +76,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_iters, a.train_samples),
         fixes=(drop(a.lr_warmup_iters),),
+        after=("megatron/iterations-and-samples", "megatron/decay-iterations-with-samples"),
     ),
     conflicts(
         "warmup-fraction-and-samples",
@@ -115,5 +119,6 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         always=True,
         at=(a.train_iters, a.train_samples),
+        after=("megatron/required-argument",),
     ),
 )

@@ -133,6 +133,7 @@ MINDFORMERS.add(
         message="moe_router_load_balancing_type is {mcore.moe_router_load_balancing_type}, which the router does not know",
         why="the router refuses to be built",
         after=("mindformers/capacity-balancing",),
+        beside=("wrong-type",),
         at=(a["mcore.moe_router_load_balancing_type"],),
     ),
 )

@@ -175,7 +175,7 @@ MINDFORMERS.add(
         message="{shape.heads} heads do not divide over {shape.query_groups} key/value heads",
         why="each key/value head serves the same number of heads; nothing checks it before the graph is compiled, which fails",
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
-        **_WRONG,
+        **{**_WRONG, "severity": Severity.ERROR},
     ),
     refuse(
         "router-top-above-experts",

@@ -32,6 +32,7 @@ from preflight.dialects.megatron.targets import (
     updates_in_place,
     versions,
 )
+from preflight.dialects.megatron.training_sizes import decides
 from preflight.dialects.rank_table import listed_devices, rank_table
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.run.arguments import Arguments
@@ -85,14 +86,15 @@ class MegatronDialect:
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
-            open=parsed.open or spelled.open,
-            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
+            open=parsed.open,
+            assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
+        arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster)
+        return Reading(files, target, arguments, plan(run, target, writer), cluster)
 
     def read_yaml(self, document: Document, documents: tuple[Document, ...], surroundings: Surroundings, environment: Mapping[str, Value]) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
@@ -117,7 +119,6 @@ def _parsed(
         parsed = Parsed()
         writer = Writer(table, spelled, parsed.spelt, document.run)
         parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
-        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
         return table, parsed, writer
 
     stated = surroundings.request.target is not None
@@ -134,6 +135,7 @@ def _parsed(
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
+    open_up(parsed, spelled)
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
     run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
@@ -146,10 +148,17 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     for name in parsed.suspect:
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")
-    if parsed.open or spelled.open:
+    if parsed.open:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def open_up(parsed: Parsed, spelled: Spelled) -> None:
+    """Whether options may be added: not those of whoever starts the script, unless the run lacks the sizes of the model without."""
+    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
+    parsed.open = parsed.open or spelled.open or from_caller
+    parsed.assumed = [] if parsed.open else parsed.assumed
 
 
 def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
 from preflight.dialects.megatron.command_words import split_by_old_runners
-from preflight.dialects.megatron.mindspeed import RENAMED
 from preflight.dialects.megatron.namespace import Run
-from preflight.dialects.megatron.option_table import Flag, Table, releases_that_take
+from preflight.dialects.megatron.older_names import RENAMED
+from preflight.dialects.megatron.option_table import Flag, Table
+from preflight.dialects.megatron.possible_releases import possible_releases, stack_of
 from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
@@ -88,15 +89,10 @@ def certainty(
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
         parsed = checkout.package("megatron") is not None
         return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed)
-    releases = releases_that_take(target.framework, typed.items())
+    releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
     return Certainty(False, known, doubted, releases, stack_of(target.framework), found.evidence if found is not None else "")
-
-
-def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
-    """Which versions of which frameworks take part in a run of a release."""
-    return lambda release: versions(Target(framework, release))
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

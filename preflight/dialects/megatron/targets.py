@@ -133,12 +133,18 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
     if wanted is not None and not wanted.version and framework in BUILT_ON_MEGATRON:
         return Target(framework, RELEASES[framework][0])
     found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework, entry, text)
-    tried = []
+    tried: list[tuple[int, bool, Target]] = []
     for target in found:
-        tried.append((target, len(typed.keys() - options_of(target).options.keys())))
-        if not tried[-1][1]:
+        lacking = len(typed.keys() - options_of(target).options.keys())
+        if not lacking and (target.framework == "megatron" or not _superseded(target)):
             return target
-    return min(tried, key=lambda one: one[1])[0]
+        tried.append((lacking, _superseded(target), target))
+    return min(tried, key=lambda one: one[:2])[2]
+
+
+def _superseded(target: Target) -> bool:
+    """Whether its framework has a newer release."""
+    return target.version != RELEASES[target.framework][0]
 
 
 def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
