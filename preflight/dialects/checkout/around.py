@@ -37,6 +37,7 @@ class Checkout:
         self.root, self.files = root, Files(root)
         self._places = places
         self._packages: dict[str, Package] = {}
+        self._entries: dict[str, Mapping[str, OwnOption]] = {}
 
     def package(self, framework: str) -> Package | None:
         """A framework that lies in it."""
@@ -59,6 +60,14 @@ class Checkout:
     def reader(self) -> str:
         """Another program in it that reads configs of a framework in its own way, "" for none."""
         return next((name for name in OTHER_READERS if self.files.text(f"{name}/__init__.py") is not None), "")
+
+    def entry(self, name: str) -> Mapping[str, OwnOption]:
+        """The options that an entry script adds, by name."""
+        if name not in self._entries:
+            from preflight.dialects.checkout.package import entry_options
+
+            self._entries[name] = entry_options(self.files, name)
+        return self._entries[name]
 
     @cached_property
     def patches(self) -> tuple[str, ...]:

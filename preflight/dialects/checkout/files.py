@@ -32,6 +32,7 @@ class Files:
         self._real = os.path.realpath(root)
         self._left = [MOST_FILES, MOST_BYTES]
         self._code = MOST_CODE
+        self._parsed: set[str] = set()
         self._texts: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
@@ -43,9 +44,12 @@ class Files:
     def code(self, name: str) -> str | None:
         """The text of a file to parse as Python; None also where enough was parsed."""
         text = self.text(name)
-        if text is None or len(text) > min(MAX_CODE, self._code):
+        if text is None or name in self._parsed:
+            return text
+        if len(text) > min(MAX_CODE, self._code):
             return None
         self._code -= len(text)
+        self._parsed.add(name)
         return text
 
     def _read(self, name: str) -> str | None:

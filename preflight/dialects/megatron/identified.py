@@ -125,8 +125,6 @@ def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | No
 
 def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption]:
     """The options that the entry script of a launch adds, where it lies in the checkout."""
-    from preflight.dialects.checkout.package import entry_options
-
     entry = document.launch.entry.text if document.launch is not None else None
     if not entry or not entry.endswith(".py"):
         return {}
@@ -135,7 +133,7 @@ def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption
     places = (os.path.join(beside, entry), os.path.join(checkout.root, entry), os.path.join(checkout.root, name))
     for place in places:
         inside = os.path.relpath(os.path.abspath(place), checkout.root)
-        if not inside.startswith("..") and (found := entry_options(checkout.files, inside)):
+        if not inside.startswith("..") and (found := checkout.entry(inside)):
             return dict(found)
     return {}
 
