@@ -54,7 +54,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(parallel, experts),
         related=experts.related,
         key=parallel.key,
-        fix=Fix(f"set expert parallel to {nearest}", edits, offered=_is_a_guess(*numbers, nearest)) if edits else None,
+        fix=Fix(f"set expert parallel to {nearest}", edits, offered=_is_a_guess(numbers[0], numbers[1], nearest)) if edits else None,
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )

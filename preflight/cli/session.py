@@ -66,7 +66,8 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
             raise
         found, broken = Settings(root=Path.cwd()), error
     made = _checker(found, facts, rules)
-    made.broken = broken
+    made.broken, made.isolated = broken, rules.isolated
+    made.look_around(())
     return made
 
 
@@ -104,7 +105,12 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
 def named(check: Checker, inputs: Inputs) -> list[Named]:
     """The files of a call, in order."""
     paths = [path for path in inputs.paths or [] if path != STDIN]
-    return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude))
+    check.look_around(paths)
+    excluded = listed(inputs.exclude)
+    found = discover(
+        paths, check.settings, excluded, force=inputs.force_exclude, markdown=inputs.include_markdown
+    )
+    return list(found)
 
 
 def read_stdin(inputs: Inputs) -> Source:

@@ -93,8 +93,8 @@ def _ways(workspace: Workspace, result: Fixed, finding: Finding, inside: Inside 
 def _take(workspace: Workspace, result: Fixed, finding: Finding, way: Way, suggest: Suggest | None) -> None:
     """Make a way out the state of things."""
     for name in way.edited:
-        known = (s for job in result.report.jobs for d in job.documents for s in (d.source, *d.also))
-        old = next((s for s in known if s.name == name), None)
+        checked = (s for job in result.report.jobs for d in job.documents for s in (d.source, *d.also))
+        old = next((s for s in checked if s.name == name), None)
         if old is not None:
             result.before.setdefault(name, old)
     place = finding.span.source.position(finding.span.start)

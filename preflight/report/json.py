@@ -97,9 +97,19 @@ def run_dict(job: Job) -> dict[str, Any]:
         "framework": job.target.framework,
         "version": job.target.version,
         "versions": dict(job.versions),
+        "standing": _standing(job),
+        "evidence": job.arguments.certainty.evidence or None,
         "devices": job.cluster.count.raw if job.cluster.count.known else None,
         "device": device.name if device else None,
     }
+
+
+def _standing(job: Job) -> str | None:
+    """What the evidence is: the framework as it was published, altered, or only what installs it; None where there is none."""
+    certainty = job.arguments.certainty
+    if not certainty.evidence:
+        return None
+    return "altered" if certainty.has is not None else "proven" if certainty.stated else "installed"
 
 
 def _plain(value: object) -> object:

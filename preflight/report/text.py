@@ -104,7 +104,11 @@ def summary(told: Told, look: Look) -> Iterator[str]:
 
 
 def _read_as(job: Job) -> str:
-    return f"{job.target}" if job.asked is None else f"{job.target} for want of {job.asked.version}"
+    if job.asked is not None:
+        return f"{job.target} for want of {job.asked.version}"
+    evidence = job.arguments.certainty.evidence
+    altered = ", altered" if job.arguments.certainty.has is not None else ""
+    return plain(f"{job.target} ({evidence}{altered})") if evidence else f"{job.target}"
 
 
 def _details(report: Report) -> Iterator[str]:

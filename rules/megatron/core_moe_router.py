@@ -60,7 +60,6 @@ MEGATRON.add(
         "router-groups-missing",
         all_of(a.moe_router_group_topk.is_set, a.moe_router_group_topk != 0, any_of(a.moe_router_num_groups.is_none, a.moe_router_num_groups == 0)),
         message="tokens go to {moe_router_group_topk} groups of experts, but --moe-router-num-groups does not say how many there are",
-        since="mindspeed-llm@2.2",
         why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk,),
     ),

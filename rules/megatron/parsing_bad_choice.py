@@ -26,7 +26,6 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
 from preflight.rules.megatron.parsing_faults import (
-    CRASHES,
     UPSTREAM,
     dropped,
     finding,
@@ -43,7 +42,7 @@ from preflight.source.finding import Kind
     kind=Kind.OPTIONS,
     severity=Severity.ERROR,
     frameworks=("megatron",),
-    upstream=(UPSTREAM, CRASHES["enum"]["0.20.0"]),
+    upstream=(UPSTREAM,),
 )
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):

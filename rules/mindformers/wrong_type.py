@@ -41,6 +41,7 @@ from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value,
 from preflight.dialects.mindformers.checked_setting import Checked
 from preflight.dialects.mindformers.checked_settings import checked_in
 from preflight.dialects.mindformers.release_tables import read_at
+from preflight.lint.certainty import lowered
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
 from preflight.lint.value_kinds import ValueKind
@@ -65,7 +66,20 @@ def check(job: Job) -> Iterator[Finding]:
     for row in checked_in(job.target.version, core=job.arguments.get("kind").raw == "mcore"):
         value = _value(job, row) if row.name in job.touched else None
         if value is not None and row.kind.accepts(value.raw) is False and _is_made(row.when, job):
-            yield _finding(job, row, value)
+            yield _bounded(_finding(job, row, value), job, row, value)
+
+
+def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
+    """A warning where nobody says the release and some of those that it may be take the value."""
+    releases, core = job.arguments.certainty.releases, job.arguments.get("kind").raw == "mcore"
+    alike = [
+        release
+        for release in releases
+        if any(other.name == row.name and other.kind.accepts(value.raw) is False for other in checked_in(release, core=core))
+    ]
+    if len(alike) == len(releases):
+        return finding
+    return lowered(finding, Message("so from {first} on, and the keys fit {oldest} as well", first=alike[0], oldest=releases[0]))
 
 
 def _is_made(when: Expression | None, job: Job) -> bool:

@@ -41,8 +41,8 @@ def at(framework: str, release: str) -> dict[str, list[Any]]:
 def test_a_file_has_one_entry_a_line(framework: str, name: str) -> None:
     path = SCHEMAS / framework / f"{name}.json"
     document = read(framework, name)
-    if "commits" in document:
-        document["commits"] = Inline(document["commits"])
+    for inline in {"commits", "on"} & set(document):
+        document[inline] = Inline(document[inline])
     assert entries(document) == path.read_text(encoding="utf-8")
 
 

@@ -96,4 +96,14 @@ def _exact(shards: int, size: int) -> int:
     return shards // size
 
 
-STEPS = (weight_shards, expert_tensor, expert_weight_shards, total_model_size, data_parallel_size, decoder_world_size, expert_grid, rank_order, hierarchical_context)
+STEPS = (
+    weight_shards,
+    expert_tensor,
+    expert_weight_shards,
+    total_model_size,
+    data_parallel_size,
+    decoder_world_size,
+    expert_grid,
+    rank_order,
+    hierarchical_context,
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.dialects.megatron.namespace import Run, Step, derives
+from preflight.dialects.megatron.older_names import before, older_names
 from preflight.run.versions import matches
 from preflight.source.record import NamedTuple
 
@@ -35,11 +36,6 @@ def inflates(run: Run) -> bool:
 
 def _context(run: Run, *algorithms: str) -> bool:
     return run.context_parallel_size > 1 and run.context_parallel_algo in algorithms
-
-
-def before(run: Run, release: str) -> bool:
-    """Whether it is a run of MindSpeed-LLM before a release."""
-    return "mindspeed-llm" in run.versions and matches(run.versions["mindspeed-llm"], f"<{release}")
 
 
 def _general_mask(run: Run) -> bool:
@@ -82,10 +78,20 @@ CHANGES = (
         versions=OWN,
     ),
     Change(
-        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given", CORE + "fusions/fused_moe_permute.py:41", versions=OWN
+        "moe_permute_fusion",
+        True,
+        lambda r: r.use_fused_moe_token_permute_and_unpermute,
+        "its older name is given",
+        CORE + "fusions/fused_moe_permute.py:41",
+        versions=OWN,
     ),
     Change(
-        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given", CORE + "fusions/fused_moe_permute.py:43", versions=OWN
+        "use_fused_moe_token_permute_and_unpermute",
+        True,
+        lambda r: r.moe_permute_fusion,
+        "the newer name is given",
+        CORE + "fusions/fused_moe_permute.py:43",
+        versions=OWN,
     ),
     Change(
         "recompute_granularity",
@@ -128,7 +134,15 @@ CHANGES = (
         LLM + "context_parallel/ulysses_context_parallel.py:24",
         "mindspeed-llm",
     ),
-    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it", "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
+    Change(
+        "output_layer_slice_num",
+        1,
+        lambda r: True,
+        "MindSpeed-LLM does not support it",
+        "mindspeed_llm/training/arguments.py:175",
+        "mindspeed-llm",
+        ">=2.2",
+    ),
     Change(
         "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask", LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
     ),
@@ -144,32 +158,6 @@ CHANGES = (
         ">=2.3",
     ),
 )
-
-RENAMED = {
-    "deprecated_use_deter_comp": ("npu_deterministic", 60),
-    "deprecated_use_mc2": ("use_ascend_mc2", 65),
-    "deprecated_cp_attention_mask_type": ("attention_mask_type", 70),
-    "deprecated_moe_intermediate_size": ("moe_ffn_hidden_size", 75),
-    "deprecated_n_group": ("moe_router_num_groups", 80),
-    "deprecated_topk_group": ("moe_router_group_topk", 85),
-    "deprecated_routed_scaling_factor": ("moe_router_topk_scaling_factor", 92),
-    "deprecated_qk_rope_head_dim": ("qk_pos_emb_head_dim", 97),
-    "deprecated_qk_nope_head_dim": ("qk_head_dim", 102),
-    "deprecated_multi_head_latent_attention": ("multi_latent_attention", 107),
-    "deprecated_rope_scaling_beta_fast": ("beta_fast", 112),
-    "deprecated_rope_scaling_beta_slow": ("beta_slow", 117),
-}
-"""Older names of MindSpeed-LLM's arguments, and where it copies them."""
-
-
-@derives(*(name for name, _ in RENAMED.values()))
-def older_names(run: Run) -> None:
-    """An argument given by its older name only has the value of that one."""
-    for old, (name, line) in RENAMED.items():
-        if run.written.get(old) is not None and run.written.get(name) is None:
-            source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old
-            run.derive(name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old)
-
 
 @derives("attention_mask_type")
 def context_mask(run: Run) -> None:

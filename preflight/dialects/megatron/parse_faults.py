@@ -99,7 +99,7 @@ def of_another_script(options: Table, problem: Problem) -> bool:
         return False
     if _opposite(options, text) is not None:
         return False
-    return text.startswith(MODELOPT) or not releases_with("megatron", text)
+    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in RELEASES)
 
 
 def _elsewhere(options: Table, text: str) -> list[str]:

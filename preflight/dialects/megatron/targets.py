@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from preflight.dialects.megatron.command_words import MODEL_ARGS
-from preflight.dialects.megatron.option_table import ASKED, RELEASES, Table, built_on, releases_that_take, table
+from preflight.dialects.megatron.option_table import ASKED, RELEASES, Table, built_on, releases_that_take, releases_with, table
 from preflight.loaders.document import Document, Launch, Node
 from preflight.run.request import Request, Target
 from preflight.run.versions import matches, numbers
@@ -30,6 +30,22 @@ ENTRIES = {
     "pretrain_deepseek4.py": "mindspeed-llm",
 }
 """Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
+
+ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
+"""Words of a script for Ascend devices."""
+
+ANYBODYS = frozenset(
+    (
+        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets --dpo-beta"
+        " --evaluation-batch-size --greedy --help --history-turns --json-keys --keep-newlines --lora-alpha --lora-r"
+        " --lora-target-modules --map-keys --master-addr --master-port --max-batch-size --max-eval-samples --max-length"
+        " --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle --node-rank --nproc-per-node"
+        " --original-max-position-embeddings --output-prefix --pack --post-norm --prompt-type --ref-model --rope-theta"
+        " --sliding-window --sliding-window-size --split-sentences --stage --streaming --task --task-data-path"
+        " --temperature --tokenizer-name-or-path --top-k --top-p --use-kv-cache --use-wandb --workers"
+    ).split()
+)
+"""Options of MindSpeed-LLM that text generation, evaluation and fine-tuning scripts of others have as well."""
 
 TELLING = frozenset(
     [
@@ -106,31 +122,46 @@ def is_core_config(tree: Node) -> bool:
     return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
 
 
-def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -> Target:
+def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, text: str = "") -> Target:
     """The target that was asked for, else the newest whose parser knows the most of the options.
 
-    typed: options with the first word of their value. A version that is not known is read as the nearest one; between two,
+    typed: options with the first word of their value. text: what else the file says. A version that is not known is read as the nearest one; between two,
     as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
     framework = wanted.framework if wanted is not None else named
     if wanted is not None and not wanted.version and framework in BUILT_ON_MEGATRON:
         return Target(framework, RELEASES[framework][0])
-    found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework)
-    tried = []
+    found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework, entry, text)
+    tried: list[tuple[int, bool, Target]] = []
     for target in found:
-        tried.append((target, len(typed.keys() - options_of(target).options.keys())))
-        if not tried[-1][1]:
+        lacking = len(typed.keys() - options_of(target).options.keys())
+        if not lacking and (target.framework == "megatron" or not _superseded(target)):
             return target
-    return min(tried, key=lambda one: one[1])[0]
+        tried.append((lacking, _superseded(target), target))
+    return min(tried, key=lambda one: one[:2])[2]
 
 
-def _unasked(typed: Mapping[str, str | None], framework: str) -> Iterator[Target]:
-    """The newest release of each framework that has the options, or of the one that is known."""
+def _superseded(target: Target) -> bool:
+    """Whether its framework has a newer release."""
+    return target.version != RELEASES[target.framework][0]
+
+
+def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
+    """The newest release of each framework that has the options; of what is built on Megatron-LM where something tells that."""
+    plain = framework in ("", "megatron") and entry not in ENTRIES
+    on_top = not plain or any(map(is_telling, typed)) or ASCEND.search(text) is not None
     for name in ("megatron", "mindspeed-llm", "mindspeed"):
-        if framework in ("", name):
+        if framework in ("", name) and (name == "megatron" or on_top):
             possible = releases_that_take(name, typed.items())
             yield Target(name, possible[-1] if possible else RELEASES[name][0])
+
+
+def is_telling(option: str) -> bool:
+    """Whether an option is one of MindSpeed or MindSpeed-LLM that no release of Megatron-LM has, and no other program is likely to."""
+    if option in ANYBODYS or releases_with("megatron", option):
+        return False
+    return any(releases_with(name, option) for name in BUILT_ON_MEGATRON)
 
 
 def _asked(wanted: Target) -> list[Target]:

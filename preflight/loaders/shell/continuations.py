@@ -52,7 +52,9 @@ class Above(NamedTuple):
     @property
     def waits(self) -> bool:
         """Whether it ends in an option that may take a value."""
-        return (text_of(self.words[-1].pieces) or "").startswith("--") and "=" not in (text_of(self.words[-1].pieces) or "")
+        return (text_of(self.words[-1].pieces) or "").startswith("--") and "=" not in (
+            text_of(self.words[-1].pieces) or ""
+        )
 
     @property
     def starts_nothing(self) -> bool:
@@ -65,7 +67,9 @@ def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Abov
         return None
     if not _follows(place, below):
         return None
-    kept = words[:-1] if len(words) > 1 and (text_of(words[-1].pieces) or "x").isspace() else words  # `\ ` is a blank as a word
+    kept = (
+        words[:-1] if len(words) > 1 and (text_of(words[-1].pieces) or "x").isspace() else words
+    )  # `\ ` is a blank as a word
     above = Above(kept, place.column, started)
     return above if started or above.starts_nothing else None
 

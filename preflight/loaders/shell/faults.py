@@ -74,7 +74,7 @@ def _carriage_returns(tree: Tree) -> Iterator[Problem]:
         count = text.count("\r\n")
         message = Message.plural(
             count,
-            "{count} line end in CRLF; bash takes the carriage return for a part of the last word",
+            "{count} line ends in CRLF; bash takes the carriage return for a part of the last word",
             "{count} lines end in CRLF; bash takes the carriage return for a part of the last word",
             count=count,
         )

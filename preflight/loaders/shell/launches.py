@@ -15,7 +15,7 @@ from preflight.loaders.shell.word_splitting import Field, word
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
-MAX_LAUNCHES = 64
+MAX_LAUNCHES, MAX_LINES, MAX_BROKEN = 64, 60, 1000
 Follow = Callable[[Taken, list[Word]], bool]
 
 
@@ -31,7 +31,7 @@ class Met(NamedTuple):
     """A command as it was met: its place, its words, what is set in front of it.
 
     launch: the number of its launch, -1 where it is none. reached: how many of the words are its own, where further ones
-    were meant to be.
+    were meant to be. lines: how many lines of these are joined to it.
     """
 
     place: Span
@@ -39,6 +39,7 @@ class Met(NamedTuple):
     own: Mapping[str, Variable | None]
     launch: int = -1
     reached: int = 0
+    lines: int = 0
 
 
 class Front(NamedTuple):
@@ -64,20 +65,28 @@ class Launches:
         if len(self.found) >= MAX_LAUNCHES:
             return
         settled = settle(words, place, self.state.ever | self.given, self.state.late, self.state)
-        environment = {name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported}
+        environment = {
+            name: word(Field(list(v.scalar)), v.place) for name, v in self.state.variables.items() if v.exported
+        }
         environment |= {name: word(Field(list(v.scalar)), v.place) for name, v in own.items() if v is not None}
         taken = take_apart((*front.prefix, *settled.words), environment, front.asked, settled.open)
         if taken is None:
             return
         groups = {f"${name}" for name, _ in settled.groups}
         certain = self._certain(taken, settled)
-        if taken.launch.launcher == "bash" and follow(certain, [w for w in taken.launch.words if w.because not in groups]):
+        if taken.launch.launcher == "bash" and follow(
+            certain, [w for w in taken.launch.words if w.because not in groups]
+        ):
             return
         if taken.launch.launcher == "bash" and (inner := behind_script(taken, settled.words)) is not None:
             again = take_apart((*front.prefix, *inner), environment, front.asked, settled.open)
             certain = self._certain(started_by(again, taken.launch.entry), settled) if again is not None else certain
         self.last = met._replace(launch=len(self.found))
-        launch = certain.launch._replace(lost=_lost(certain.launch, settled.words[met.reached :])) if met.reached else certain.launch
+        launch = (
+            certain.launch._replace(lost=_lost(certain.launch, settled.words[met.reached :]))
+            if met.reached
+            else certain.launch
+        )
         self.found.append(Found(certain._replace(launch=launch), place, settled))
 
     def _certain(self, taken: Taken, settled: Settled) -> Taken:
@@ -90,8 +99,12 @@ class Launches:
         all_from_outside = bool(sure or assumed) and self._is_given(kept)
         world = launch.world
         if self.state.foreign and launch.launcher == "python":
-            world = tuple(count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world)
-        return taken._replace(launch=launch._replace(words=kept, open=unsure or all_from_outside, world=world, assumed=assumed))
+            world = tuple(
+                count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world
+            )
+        return taken._replace(
+            launch=launch._replace(words=kept, open=unsure or all_from_outside, world=world, assumed=assumed)
+        )
 
     def _is_given(self, words: Sequence[Word]) -> bool:
         """Whether every option of a launch comes from outside: the script has none of its own."""
@@ -102,17 +115,19 @@ class Launches:
         """Whether a command is none, but words that were meant for the one above: then they are read as part of it."""
         last = self.last
         started = last is not None and last.launch == len(self.found) - 1 >= 0
-        above = cut_off(last.place, last.words, place, started) if last is not None else None
+        joins = last is not None and last.lines < MAX_LINES
+        above = cut_off(last.place, last.words, place, started) if last is not None and joins else None
         if not goes_on(words, place, above):
             return False
-        self.broken.append(Broken(place, above is not None))
+        if len(self.broken) < MAX_BROKEN:
+            self.broken.append(Broken(place, above is not None))
         if above is None or last is None:
             return True
         if started:
             self.found.pop()
         whole = Span(last.place.source, last.place.start, place.end)
         reached = last.reached or len(above.words)
-        self.note(Met(whole, [*above.words, *words], last.own, reached=reached), front, follow)
+        self.note(Met(whole, [*above.words, *words], last.own, reached=reached, lines=last.lines + 1), front, follow)
         return True
 
 
