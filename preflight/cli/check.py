@@ -68,12 +68,8 @@ def check(
     level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
     if level not in LEVELS:
         raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
-    if mode.fix:
-        from preflight.cli.fix import fix
-
-        code = fix(inputs, facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
-        if session.STDIN in (inputs.paths or []):
-            return code
+    if mode.fix and (code := _fixed(inputs, facts, rules, out, mode, command)) is not None:
+        return code
     if mode.statistics:
         out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
 
@@ -87,6 +83,14 @@ def check(
     from preflight.cli.watch import watch as watching
 
     return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _fixed(inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, mode: Mode, command: list[str] | None) -> int | None:
+    """Fix first. The exit code where stdout has the fixed text, else None: the check follows."""
+    from preflight.cli.fix import fix
+
+    code = fix(inputs, facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
+    return code if session.STDIN in (inputs.paths or []) else None
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:

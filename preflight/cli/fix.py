@@ -56,8 +56,7 @@ def fix(
     """
     style = output.look(how.color, quiet=how.quiet)
     checker = session.checker(facts, rules)
-    if command and all(map(os.path.exists, command)):  # names of files after --
-        inputs, command = inputs._replace(paths=[*(inputs.paths or ()), *command]), None
+    inputs, command = _named(inputs, command)
     texts = _texts(checker, inputs, command, errors := list[InputError]())
     named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
     inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
@@ -82,6 +81,13 @@ def fix(
 
 Text = tuple[Source, bool, bool]
 """A text to fix; whether the caller holds it for a config; whether what becomes of it goes to stdout."""
+
+
+def _named(inputs: Inputs, command: list[str] | None) -> tuple[Inputs, list[str] | None]:
+    """What is to be fixed, where nothing but names of files may follow --."""
+    if command and all(map(os.path.exists, command)):
+        return inputs._replace(paths=[*(inputs.paths or ()), *command]), None
+    return inputs, command
 
 
 def _texts(checker: Checker, inputs: Inputs, command: list[str] | None, errors: list[InputError]) -> list[Text]:
