@@ -11,6 +11,7 @@ from preflight.checking.engine import Report
 from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
+from preflight.dialects.checkout.around import Checkouts
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
@@ -54,8 +55,8 @@ def check(
     """Check config files. Raises InputError for a file that cannot be read."""
     names = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     sources = [Source.read(Path(name), str(name)) for name in names]
-    asked = request(world_size, device, target, env)
-    report = Workspace(sources, installed(), asked).check()
+    around, asked = Checkouts([str(name) for name in names]), request(world_size, device, target, env)
+    report = Workspace(sources, installed(), asked, checkouts=around).check()
     return with_refused_shape(report, sources[0], installed(), asked) if len(sources) == 1 else report
 
 

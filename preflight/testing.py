@@ -33,7 +33,8 @@ class Case:
 
     text: the config, named `file`; or command: a list of words, or a string that is split as a shell would.
     found: what `preflight check --output-format concise` prints about the rules under test; "" when they are silent.
-    fixed: the text after `preflight fix --unsafe`; left out: not compared.
+    fixed: the text after `preflight fix --unsafe` with the first way out chosen where it is only offered; left out: not
+    compared.
     unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case.
     rules: ids to compare, where they do not follow from the file's name. files: other files beside the config.
     """
@@ -112,6 +113,7 @@ class Case:
                 Workspace([source], plugins, self.request, policy),
                 unsafe=True,
                 wanted=lambda rule, path: rule in wanted,
+                offered=True,
             )
 
         result = run(Source.read(folder / self.file, self.file))

@@ -1,7 +1,8 @@
 """The lines of a script end in CRLF.
 
 ## What it does
-Finds carriage returns at the ends of lines.
+Finds carriage returns at the ends of lines, where they change what is run: in a comment they do nothing, nor on an
+empty line of a script that goes on after a command that fails.
 
 ## Why is this bad?
 bash takes the carriage return for a part of the last word: `\\` no longer continues a line, numbers are no numbers, and

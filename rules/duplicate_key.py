@@ -34,7 +34,8 @@ def check(job: Job) -> Iterator[Finding]:
         for problem in document.problems:
             if problem.kind == "duplicate-key":
                 related = tuple(Related(span, "the one that counts") for span in problem.related)
-                fix = Fix("remove the one that does not count", (Edit("remove", (), span=problem.span),), Safety.SAFE)
+                gone = (Edit("remove", (), span=problem.span),)
+                fix = Fix("remove the one that does not count", gone, Safety.SAFE, offered=not problem.harmless)
                 yield Finding(
                     problem.message, problem.span, related, fix, severity=Severity.NOTE if problem.harmless else None
                 )

@@ -54,10 +54,19 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(parallel, experts),
         related=experts.related,
         key=parallel.key,
-        fix=Fix(f"set expert parallel to {nearest}", edits) if edits else None,
+        fix=Fix(f"set expert parallel to {nearest}", edits, offered=_is_a_guess(numbers[0], numbers[1], nearest))
+        if edits
+        else None,
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _is_a_guess(experts: int, parallel: int, nearest: int) -> bool:
+    """Whether the ranks are rounder than the experts, whose number may then be the wrong one,
+    or more ranks are as near."""
+    rounder = parallel < experts and parallel & -parallel > experts & -experts
+    return rounder or experts % (2 * parallel - nearest) == 0
 
 
 def _fitting(job: Job, experts: int, parallel: int) -> int:

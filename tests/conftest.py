@@ -34,3 +34,17 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return Ran(code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture
+def real_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs a command line in an empty folder, with preflight's own rules."""
+    from preflight.cli import run
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> Ran:
+        code = run(list(words))
+        return Ran(code, *capsys.readouterr())
+
+    return call

@@ -23,7 +23,7 @@ EXPECTED = {
     "mindspeed/pretrain_7b_2d.sh": {"mindspeed/tp-2d-sequence-parallel", "mindspeed/tp-2d-sizes",
         "mindspeed/overlap-flags-exclusive", "batch-not-divisible"},
     "megatron/train_8b_faults.sh": {"device-count", "heads-not-divisible", "not-exported", "bad-choice",
-        "undefined-group", "lost-options"},
+        "undefined-group", "lost-continuation"},
 }
 # fmt: on
 WORLD = {"mindformers/run_llama2_7b.yaml": 16, "megatron/model_config.yaml": 32}

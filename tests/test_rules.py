@@ -69,10 +69,10 @@ def test_no_rule_is_lost() -> None:
     """How many rules there must be, by what they are about; whoever adds or drops one changes this on purpose."""
     found = [(pack.frameworks, len(pack.load())) for pack in preflight.rules.packs()]
     assert found == [
-        ((), 33),
-        (("megatron",), 567),
-        (("mindspeed", "mindspeed-llm"), 338),
-        (("mindformers", "pynative"), 300),
+        ((), 36),
+        (("megatron",), 588),
+        (("mindspeed", "mindspeed-llm"), 417),
+        (("mindformers", "pynative"), 303),
     ]
 
 
@@ -141,15 +141,16 @@ SHARED = {
     "divides whatever size it is built with; the three sizes are three settings",
     ("megatron/expert-size-zero", "megatron/expert-tensor-size-zero"):
         "core 0.12 divides by the product of both; newer releases by one at a time",
+    ("megatron/deterministic-with-fused-loss", "megatron/nondeterministic-features"):
+        "since 0.19 one assertion over a table of switches; before, "
+    "one of them only",
     ("megatron/mtp-with-context-parallel", "mindspeed-llm/mtp-context-parallel"):
         "MindSpeed-LLM hides the setting from the check, but not before 26.0",
-    ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-without-checkpoint"):
-        "one condition covers two switches that want a "
-    "checkpoint; with both on only the first speaks",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-name-without-checkpoint"):
-        "the same in 1.7, where True alone is forgiven",
-    ("mindformers/group-routing-experts", "mindformers/group-routing-without-experts"):
-        "one division, of a number that does not divide and of none",
+        "one condition covers two switches that want a checkpoint; with both on only the first speaks",
+    ("mindformers/group-routing-experts", "mindformers/group-routing-without-experts", "pynative/router-groups"):
+        "one division, of a number that does "
+    "not divide and of none, for graph-mode and pynative networks",
     ("mindformers/interleave-without-scheduler", "mindformers/optimizer-level-and-shard",
         "mindformers/scheduler-without-interleave"): "one call hands "
     "every setting of parallel to MindSpore",
@@ -159,8 +160,9 @@ SHARED = {
         "one look into the register, for the class of the config and for that of the network",
     ("mindformers/run-mode", "mindformers/run-mode-export"):
         "one list of choices, which shrank with the releases; the two refuse different words",
-    ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-new"):
-        "the same at the launcher, for a mode that came later",
+    ("mindformers/run-mode", "mindformers/run-mode-export", "mindformers/run-mode-missing", "mindformers/run-mode-new"):
+        "the same at the launcher, for no "
+    "mode and for one that came later",
     ("mindformers/parallel-mode", "mindformers/parallel-mode-new"): "one list of choices, which grew in 1.6",
     ("megatron/a2a-groups-over-context", "megatron/a2a-heads-over-context"):
         "one line looks at the heads of queries and of keys; two settings",
@@ -174,9 +176,50 @@ SHARED = {
         "one division, by a number that does not divide and by none",
     ("megatron/interleaved-group-left-over", "megatron/interleaved-micro-batches-left-over"):
         "the same for what the groups leave over",
+    ("mindspeed/buffer-pad", "mindspeed/buffer-pad-zero"):
+        "one comparison, of a number that is refused and of one that only pads nothing",
+    ("mindspeed/fb-overlap-expert-parallel", "mindspeed/fb-overlap-expert-tensor"):
+        "one condition on two layout options; what mends it differs",
+    ("mindspeed/tp-extend-ep-async", "mindspeed/tp-extend-ep-grouped-gemm"): "one condition wants two switches",
+    ("mindspeed/ema-decay", "mindspeed/ema-decay-negative"):
+        "one condition with two bounds, of which one is refused for every optimizer",
+    ("mindspeed/dualpipev-micro-batches", "mindspeed/dualpipev-micro-batches-edge"):
+        "one bound, and the one more that the documents ask for",
+    ("mindspeed/recompute-in-bubble-layers", "mindspeed/recompute-in-bubble-layers-per-rank"):
+        "one comparison with either of two numbers",
+    ("mindspeed/mc2-sequence-parallel", "mindspeed/mc2-tensor-parallel", "mindspeed/tp-2d-mc2"):
+        "one condition on two options; beside tp-2d neither helps",
+    ("mindspeed-llm/layer-list-noop", "mindspeed-llm/layer-list-virtual-stages"):
+        "one condition of 2.0 and 2.1 on two options",
 }
 # fmt: on
 """Rules that name the same line upstream, and why they are not one."""
+SHARED |= {
+    (
+        f"mindformers/{graph}",
+        f"pynative/{pynative}",
+    ): "one transformer config refuses it for graph-mode and for pynative networks; a run has one of them"
+    for graph, pynative in (
+        ("bias-with-experts", "mixture-bias"),
+        ("chunked-loss", "chunked-loss"),
+        ("expert-bias-score", "expert-bias-score"),
+        ("group-routing-chosen", "router-group-topk"),
+        ("group-routing-top", "router-group-choice"),
+        ("mask-compression-flash", "mask-without-flash"),
+        ("mtp-layers", "mtp-layers"),
+        ("sparse-hybrid-length", "hybrid-length"),
+    )
+}
+SHARED |= {
+    (
+        "pynative/hash-layers",
+        "pynative/hash-without-experts",
+    ): "one condition asks for experts and for a number of layers that they have",
+    (
+        "pynative/optimizer-type",
+        "pynative/rate-in-optimizer",
+    ): "one call builds the optimizer of its type and hands it what is typed",
+}
 
 
 def test_an_upstream_check_is_owned_by_one_rule() -> None:

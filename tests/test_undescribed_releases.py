@@ -97,10 +97,9 @@ def test_a_yaml_of_arguments_is_read_as_the_release_that_is_stated() -> None:
     assert preflight.check_text(text, target="megatron@0.14.0").jobs[0].target.version == "0.14.0"
 
 
-def test_the_choices_of_a_release_that_is_not_described_are_not_certain() -> None:
-    more = "--lr-decay-style wavy"
-    assert found(more, "mindspeed-llm@26.1.0")["bad-choice"].severity is Severity.ERROR
-    assert found(more, "mindspeed-llm@2.0.0")["bad-choice"].severity is Severity.WARNING
+@pytest.mark.parametrize("release", ["2.0.0", "2.1.0", "26.1.0", "master"])
+def test_the_choices_of_a_described_release_are_certain(release: str) -> None:
+    assert found("--lr-decay-style wavy", f"mindspeed-llm@{release}")["bad-choice"].severity is Severity.ERROR
 
 
 def test_a_check_holds_from_the_release_that_makes_it() -> None:
@@ -113,19 +112,20 @@ def test_a_check_holds_from_the_release_that_makes_it() -> None:
     )
 
 
-def test_where_all_that_is_described_is_on_one_megatron_an_older_release_has_only_the_errors_of_any() -> None:
-    more = "--moe-router-enable-expert-bias --rotary-base 10000.0 --tensor-model-parallel-size 3"
-    now, before = found(more, "mindspeed-llm@2.2.0"), found(more, "mindspeed-llm@2.0.0")
-    framework = [
-        rule
-        for rule, finding in now.items()
-        if finding.severity is Severity.ERROR and ("/" in rule or rule == "bad-value")
-    ]
-    assert framework
-    for rule in framework:
-        assert before[rule].severity is Severity.WARNING
-        assert "so it is in mindspeed-llm@2.2.0, and 2.0.0 is not described" in before[rule].message
-    assert before["device-count"].severity is now["device-count"].severity is Severity.ERROR
+def test_a_release_on_an_older_megatron_is_judged_by_the_checks_of_that() -> None:
+    more = (
+        "--rotary-base 10000.0 --tensor-model-parallel-size 3 --use-mcore-models "
+        "--inference-batch-times-seqlen-threshold 512"
+    )
+    before = found(more, "mindspeed-llm@2.0.0")
+    assert before["bad-value"].severity is before["device-count"].severity is Severity.ERROR
+    assert "megatron/split-inference-without-pipeline" not in before
+
+
+def test_what_mindspeed_llm_itself_checks_holds_in_the_releases_that_have_it() -> None:
+    more = "--use-mcore-models --normalization LayerNorm --use-fused-rmsnorm"
+    assert found(more, "mindspeed-llm@2.1.0")["mindspeed-llm/fused-rmsnorm-kind"].severity is Severity.ERROR
+    assert "mindspeed-llm/fused-rmsnorm-kind" not in found(more, "mindspeed-llm@2.2.0")
 
 
 def test_of_a_release_newer_than_all_the_newest_is_believed() -> None:

@@ -13,10 +13,10 @@ from upstream.evidence import held
 from upstream.extraction import scoped
 from upstream.follow import Line
 
-HUMAN = ("sites", "rules", "same", "stands", "within")
+HUMAN = ("sites", "rules", "same", "stands", "within", "covers")
 """What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as
 what a rule was read at; rule → site that it stands for → releases at which it was read; rule → first and last release
-that it is kept to, and why."""
+that it is kept to, and why; rule → rules of other releases that refuse all that it refuses."""
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from preflight.dialects.checkout.sites import Site
 from upstream.evidence import Mapped, mapped
 from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed
@@ -15,7 +16,6 @@ from upstream.known import Known
 from upstream.options import NoOptions, Row, Table, delta, options
 from upstream.places import all_rules, places
 from upstream.repositories import Repositories, followed_releases
-from upstream.sites import Site
 
 Say = Callable[[str], None]
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from preflight.dialects.checkout.sites import Site
 from upstream.compact import short
 from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed
 from upstream.frameworks import Framework, Release
 from upstream.options import FIELDS, Row, Table, options
 from upstream.repositories import Repositories
-from upstream.sites import Site
 
 Owners = Mapping[str, Sequence[str]]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from preflight.dialects.checkout.sites import Site
 from upstream.compact import Inline
 from upstream.described import Checks
 from upstream.evidence import Evidence, held
@@ -13,7 +14,6 @@ from upstream.follow import Line
 from upstream.frameworks import Framework
 from upstream.options import FIELDS, Row, intervals
 from upstream.repositories import Repositories
-from upstream.sites import Site
 
 TEXT = "text"
 """A line of documentation: where it is reworded or moves, the framework stays as it is."""
@@ -116,15 +116,13 @@ def _stands(site: Site) -> tuple[str, str, str]:
     return site.file, site.function, site.hash
 
 
-def holds_document(
-    checks: Checks, repositories: Repositories, same: Same, within: Mapping[str, Sequence[str]]
-) -> Document:
+def holds_document(checks: Checks, repositories: Repositories, decided: Mapping[str, Any]) -> Document:
     """Rule → the releases, as first and last, in which all that it stands for is as it was read;
     and where it is only alike.
 
-    within: rule → the first and the last release that somebody keeps it to, and why.
+    decided: what people decided.
     """
-    lines = checks.by_id
+    lines, same, within = checks.by_id, decided["same"], decided["within"]
     sure: Document = {}
     alike: Document = {}
     for rule, evidence in checks.mapped.rules.items():
@@ -140,6 +138,7 @@ def holds_document(
         **head(checks.framework, repositories),
         "decides": checks.framework.decides,
         "holds": sure,
+        **({"covers": dict(decided["covers"])} if decided["covers"] else {}),
         "reworded": alike,
     }
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from preflight.dialects.checkout.sites import REFUSALS, Site
 from upstream.follow import Line
 from upstream.places import Place
-from upstream.sites import REFUSALS, Site
 
 NEAR = 3
 """Lines by which a rule may miss the site that it means."""

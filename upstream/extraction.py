@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from preflight.dialects.checkout.sites import REFUSALS, Site
+from preflight.dialects.checkout.statements import lines, sites
 from upstream.checkout import Checkout
 from upstream.frameworks import Framework
-from upstream.sites import REFUSALS, Site
-from upstream.statements import lines, sites
 from upstream.wheel import Wheel
 
 

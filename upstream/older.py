@@ -1,4 +1,4 @@
-"""Which rules hold in none of a framework's older releases, of which else only the options are described.
+"""Which rules do not hold in older releases of a framework, of which else only the options are described.
 
     python -m upstream.older megatron [--repository PATH]
 
@@ -21,21 +21,27 @@ from upstream.known import known
 from upstream.repositories import Repositories, followed_releases
 from upstream.write import SCHEMAS
 
-OLDER = {"megatron": ("0.6.0", "0.8.0")}
-"""Releases under MindSpeed and MindSpeed-LLM."""
+OLDER = {"megatron": ("0.6.0", "0.8.0"), "mindspeed": (), "mindspeed-llm": ()}
+"""Releases that are read for this: those under MindSpeed and MindSpeed-LLM. Of all others nothing is known,
+and no rule holds."""
+NOTHING_KNOWN = {"mindspeed": ("1.0.0",), "mindspeed-llm": ("1.0.RC2", "1.0.0")}
 
 
 def older_document(framework: Framework, repositories: Repositories) -> Document:
     """Release → the rules that do not hold there."""
-    wanted, human = OLDER[framework.name], read(SCHEMAS / framework.name / "decisions.json")
+    wanted, unknown, human = (
+        OLDER[framework.name],
+        NOTHING_KNOWN.get(framework.name, ()),
+        read(SCHEMAS / framework.name / "decisions.json"),
+    )
     first = followed_releases(framework)[0]
     releases = tuple(
         one._replace(options_only=one.options_only and one.name not in wanted) for one in framework.releases
     )
     whole = replace(framework, releases=releases)
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
-    holds = holds_document(found, repositories, human["same"], human["within"])["holds"]
-    lacking = {name: _lacking(found, holds, first.name, name) for name in wanted}
+    holds = holds_document(found, repositories, human)["holds"]
+    lacking = {name: _lacking(found, holds, first.name, name) for name in (*unknown, *wanted)}
     return {
         **head(framework, repositories),
         "command": f"python -m upstream.older {framework.name}",

@@ -32,7 +32,7 @@ def documents(
         "releases.json": releases_document(framework, repositories, blobs(framework, repositories, _files(found))),
         "options.json": options_document(framework, repositories, tables(framework, repositories, python, say)),
         "evidence.json": evidence_document(found, repositories, human["same"]),
-        "holds.json": holds_document(found, repositories, human["same"], human["within"]),
+        "holds.json": holds_document(found, repositories, human),
         "decisions.json": decisions_document(found, human, own),
     }
 

@@ -15,6 +15,7 @@ from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
+from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import Device
@@ -39,16 +40,22 @@ class OwnDevices:
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
-    broken: why the settings could not be read; the defaults hold then.
+    broken: why the settings could not be read; the defaults hold then. isolated: nothing is opened outside of what the
+    call names.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
         self.settings, self.plugins, self.facts = settings, plugins, facts
+        self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
         self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
         self._verify_names(choice)
         self.policy = Policy(self._chooser(), settings.options)
+
+    def look_around(self, paths: Iterable[str]) -> None:
+        """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
+        self.checkouts = Checkouts(paths, isolated=self.isolated)
 
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""
@@ -85,7 +92,8 @@ class Checker:
     def workspace(self, sources: Iterable[Source]) -> Workspace:
         """The sources with the facts of the first of them."""
         sources = tuple(sources)
-        return Workspace(sources, self.plugins, self.request(sources[0].path if sources else None), self.policy)
+        request = self.request(sources[0].path if sources else None)
+        return Workspace(sources, self.plugins, request, self.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
         return report if self.suggest is None else self.suggest(workspace, report)
@@ -112,7 +120,8 @@ class Checker:
 
     def whole(self, source: Source) -> Workspace:
         """One source under every rule, whichever are chosen: what a fix is proven against."""
-        return Workspace([source], self.plugins, self.request(source.path), Policy(options=self.settings.options))
+        every = Policy(options=self.settings.options)
+        return Workspace([source], self.plugins, self.request(source.path), every, self.checkouts)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
         """Check one file. lenient: a broken file that is not ours passes even when it was named."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from preflight.loaders import SCRIPT_SUFFIXES, YAML_SUFFIXES
+from preflight.loaders import MARKDOWN_SUFFIXES, SCRIPT_SUFFIXES, YAML_SUFFIXES
 from preflight.run.settings import Settings, path_matches
 from preflight.source.record import NamedTuple
 
@@ -27,12 +27,19 @@ class Named(NamedTuple):
 
 
 def discover(
-    paths: Iterable[str], settings: Settings, exclude: Iterable[str] = (), *, force: bool = False
+    paths: Iterable[str],
+    settings: Settings,
+    exclude: Iterable[str] = (),
+    *,
+    force: bool = False,
+    markdown: bool = False,
 ) -> Iterator[Named]:
-    """The files of a call, each once, folders in sorted order. force: exclude named files as well.
+    """The files of a call, each once, folders in sorted order. force: exclude named files as well. markdown: look for
+    it.
 
     A named path that does not exist is handed on, as is a folder that cannot be listed: reading it gives the reason.
     """
+    suffixes = SUFFIXES + MARKDOWN_SUFFIXES if markdown else SUFFIXES
     patterns = (*settings.exclude, *exclude)
     seen: set[Path] = set()
 
@@ -42,7 +49,7 @@ def discover(
     for name in paths:
         path = Path(name)
         if _is_folder(path):
-            found: Iterable[Named] = (item for item in _walk(path) if not excluded(item.path))
+            found: Iterable[Named] = (item for item in _walk(path, suffixes) if not excluded(item.path))
         else:
             found = () if force and excluded(path) else (Named(path, name, True),)
         for item in found:
@@ -58,7 +65,7 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _walk(folder: Path) -> Iterator[Named]:
+def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Named]:
     """The configs below a folder, and what cannot be looked at; however deep, without recursion."""
     waiting: list[Path | Named] = [folder]
     while waiting:
@@ -66,10 +73,10 @@ def _walk(folder: Path) -> Iterator[Named]:
         if isinstance(item, Named):
             yield item
         else:
-            waiting += reversed(list(_listed(item)))
+            waiting += reversed(list(_listed(item, suffixes)))
 
 
-def _listed(folder: Path) -> Iterator[Path | Named]:
+def _listed(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path | Named]:
     """The folders and configs in a folder, sorted by name."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -82,7 +89,7 @@ def _listed(folder: Path) -> Iterator[Path | Named]:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith(".") and entry.name not in NEVER:
                     yield path
-            elif entry.name.endswith(SUFFIXES) and entry.is_file():
+            elif entry.name.endswith(suffixes) and entry.is_file():
                 yield Named(path, str(path), False)
         except OSError as error:  # a link to itself
             yield Named(path, str(path), False, f"cannot be read: {error.strerror}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from preflight.job import Job
 from preflight.lint import certainty
+from preflight.lint.altered_checkout import lower_what_a_checkout_lacks, lower_what_another_program_sets
 from preflight.lint.assumed_arguments import lower_what_options_may_cure, with_open_options
 from preflight.lint.refusing_releases import lower_what_some_releases_take
 from preflight.loaders.document import Document, Launch
@@ -32,15 +33,16 @@ class SecondLook(NamedTuple):
 
 def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """What was found, with a warning for each error that another number of nodes or another release may not have."""
+    found = _lower_what_other_nodes_cure(document, found, look)  # first: it compares with what is not lowered yet
     if document.launch is not None and document.launch.lost:
         found = _lower_where_the_rest_runs(document, document.launch, found, look)
     if job.arguments.assumed:
         found = _lower_what_is_assumed(document, found, job, look)
+    found = lower_what_another_program_sets(lower_what_a_checkout_lacks(found, job), job)
     if job.arguments.certainty.releases:
         found = lower_what_some_releases_take(found, job)
-    found = _lower_what_other_nodes_cure(document, found, look)
     found = certainty.split(found, job)
-    if job.arguments.certainty.releases:
+    if job.arguments.certainty.releases or job.arguments.certainty.has is not None:
         return found
     option, is_of_an_earlier_release = certainty.strange(job)
     if option:

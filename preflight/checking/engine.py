@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from preflight.checking.beside import NOTHING, Beside
 from preflight.checking.most_findings import bounded, some_of
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
@@ -20,8 +21,6 @@ from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import NamedTuple, dataclass
-
-Read = Callable[[Document, str], Document | None]
 
 
 class Policy(NamedTuple):
@@ -87,25 +86,31 @@ class Report:
 
     @property
     def accepted(self) -> bool:
-        """No error except a predicted out-of-memory, which `fits` tells."""
-        return not any(f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings)
+        """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
+        return not self.errors and not any(
+            f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings
+        )
 
     @property
     def fits(self) -> bool:
-        """No run is predicted not to fit in memory."""
-        return not any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
+        """All is read, and no run is predicted not to fit in memory."""
+        return not self.errors and not any(
+            f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings
+        )
 
 
-def read_job(document: Document, plugins: Plugins, request: Request, read: Read) -> Job | None:
+def read_job(document: Document, plugins: Plugins, request: Request, beside: Beside) -> Job | None:
     """Translate a document, or None when no dialect claims it. Raises InputError."""
     dialect = claim(document, plugins.dialects, request)
     if dialect is None:
         return None
     surroundings = Surroundings(
         request,
-        read,
+        beside.read,
         lambda name: find_device(plugins.devices, name),
         lambda name: likely_device(plugins.devices, name),
+        beside.checkout,
+        beside.around,
     )
     reading = dialect.read(document, surroundings)
     return Job(
@@ -119,7 +124,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
-    after, beside = {}, {}
+    asked: dict[str, Checkable] = {}
     for rule in plugins.selection(job.versions).of(job):
         if not policy.chosen(rule.id, path):
             continue
@@ -134,21 +139,18 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             continue
         if not said:
             continue
-        after[rule.id], beside[rule.id] = rule.after, rule.beside
+        asked[rule.id] = rule
         for item in said:
             if isinstance(item, Finding):
                 findings.append(item.of(rule.id, rule.severity, job.flow(item.span), rule.kind))
             elif item.because:
                 unknown.append(Unchecked(rule.id, path, item.because))
-    fired = {f.rule for f in findings if f.severity is Severity.ERROR}
-    there = {(f.rule, f.path, f.span.start) for f in findings if f.severity is Severity.ERROR}
-    kept = [
-        f
-        for f in findings
-        if not fired.intersection(after[f.rule])
-        and not any((id, f.path, f.span.start) in there for id in beside[f.rule])
-    ]
-    return kept, unknown, crashes
+    if not findings:
+        return findings, unknown, crashes
+    from preflight.checking.consequences import fold
+    from preflight.checking.fix_policy import ranked
+
+    return ranked(fold(findings, job, asked), job), unknown, crashes
 
 
 def check_documents(
@@ -156,7 +158,7 @@ def check_documents(
     plugins: Plugins,
     request: Request,
     policy: Policy = Policy(),
-    read: Read = lambda document, name: None,
+    beside: Beside = NOTHING,
 ) -> Report:
     """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
     it."""
@@ -166,14 +168,14 @@ def check_documents(
     jobs: list[Job] = []
     skipped: list[str] = []
     for document in documents:
-        job = read_job(document, plugins, request, read)
+        job = read_job(document, plugins, request, beside)
         if job is None:
             skipped.append(document.source.name)
             continue
         jobs.append(job)
         found, unverified, failed = check_job(job, plugins, policy)
-        if job.arguments.certainty.releases or any(finding.severity is Severity.ERROR for finding in found):
-            found = _less_certain(document, found, job, plugins, request, policy, read)
+        if job.arguments.certainty.doubtful or any(finding.severity is Severity.ERROR for finding in found):
+            found = _less_certain(document, found, job, plugins, request, policy, beside)
         findings += found
         unknown += unverified
         crashes += failed
@@ -199,7 +201,7 @@ def _less_certain(
     plugins: Plugins,
     request: Request,
     policy: Policy,
-    read: Read,
+    beside: Beside,
 ) -> list[Finding]:
     """What was found, with warnings in place of errors that are not certain."""
     from preflight.checking.doubts import SecondLook, lower_what_is_uncertain  # only runs with errors need it
@@ -207,7 +209,7 @@ def _less_certain(
     look = SecondLook(
         request,
         tuple(target for dialect in plugins.dialects for target in dialect.targets),
-        lambda document, asked: read_job(document, plugins, asked, read),
+        lambda document, asked: read_job(document, plugins, asked, beside),
         lambda job: check_job(job, plugins, policy)[0],
     )
     return lower_what_is_uncertain(document, found, job, look)

@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from preflight.checking.beside import Beside
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.dialects import folders
+from preflight.dialects.checkout.around import Checkout, Checkouts
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
@@ -23,9 +25,15 @@ class Workspace:
     """Sources to check, and the files they name; `edited` replaces the text of files by name."""
 
     def __init__(
-        self, sources: Iterable[Source], plugins: Plugins, request: Request, policy: Policy = Policy()
+        self,
+        sources: Iterable[Source],
+        plugins: Plugins,
+        request: Request,
+        policy: Policy = Policy(),
+        checkouts: Checkouts | None = None,
     ) -> None:
         self.sources = tuple(sources)
+        self.checkouts = checkouts if checkouts is not None else Checkouts()
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
         self._looked: dict[str, None] = {}
@@ -45,9 +53,16 @@ class Workspace:
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)
 
-        report = check_documents(documents, self.plugins, self.request, self.policy, read)
+        beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None)
+        report = check_documents(documents, self.plugins, self.request, self.policy, beside)
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
+        if self.request.follow:
+            looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
         return replace(report, looked=tuple(looked)) if looked else report
+
+    def _checkout(self, document: Document) -> Checkout | None:
+        """The checkout around a document; None where files beside it must not be opened."""
+        return self.checkouts.around(document.source.path) if self.request.follow else None
 
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
         """Another file that a document names; None when it is missing or must not be opened."""

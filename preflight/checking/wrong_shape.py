@@ -14,9 +14,8 @@ from preflight.source.text import Source
 def with_refused_shape(report: Report, source: Source, plugins: Plugins, request: Request) -> Report:
     """The report of a named file; where no dialect claims it and its target's framework refuses such a file,
     with that error."""
-    if report.skipped != (source.name,) or request.target is None:
-        return report
-    if source.path is None or source.path.suffix not in (".yaml", ".yml"):
+    named_yaml = source.path is not None and source.path.suffix in (".yaml", ".yml")
+    if report.skipped != (source.name,) or request.target is None or not named_yaml:
         return report
     for dialect in plugins.dialects:
         refuses = getattr(dialect, "refuses_shape", None)

@@ -12,6 +12,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import LEVELS, OK
 from preflight.cli.memo import Memo
 from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
+from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.cli.telling import Teller
 from preflight.report.style import Look
@@ -36,6 +37,8 @@ class Mode(NamedTuple):
     watch: Annotated[bool, option("--watch", "-w", help="Check again whenever a file changes.")] = False
     suggest: Annotated[bool, option("--suggest", help="Search for layouts that cure what is found (slower).")] = False
     no_cache: Annotated[bool, option("--no-cache", help="Check every file anew, and remember nothing.")] = False
+    fix: Annotated[bool, option("--fix", help="Apply fixes that are proven first, and report what is left.")] = False
+    unsafe: Annotated[bool, option("--unsafe", help="With --fix: also fixes that may change what is trained.")] = False
     jobs: Annotated[int, option("--jobs", "-j", metavar="N", min=0, help=JOBS)] = 0
 
 
@@ -65,6 +68,8 @@ def check(
     level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
     if level not in LEVELS:
         raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    if mode.fix and (code := _fixed(inputs, facts, rules, out, mode, command)) is not None:
+        return code
     if mode.statistics:
         out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
 
@@ -78,6 +83,16 @@ def check(
     from preflight.cli.watch import watch as watching
 
     return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _fixed(
+    inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, mode: Mode, command: list[str] | None
+) -> int | None:
+    """Fix first. The exit code where stdout has the fixed text, else None: the check follows."""
+    from preflight.cli.fix import fix
+
+    code = fix(inputs, facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
+    return code if session.STDIN in (inputs.paths or []) else None
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -11,14 +12,17 @@ from preflight.checking.checker import Checker, Suggest, merge
 from preflight.checking.failure import unreadable
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK
-from preflight.cli.options import Inputs, JobFacts, Rules, option, takes
+from preflight.cli.fix_dialogue import Dialogue
+from preflight.cli.fix_summary import outcome_lines
+from preflight.cli.options import Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.fix.boundary import Boundary
-from preflight.fix.fixer import Fixed, Outcome, fix_source
+from preflight.fix.choices import fix_by_choice
+from preflight.fix.fixer import Fixed, fix_source
+from preflight.loaders import COMMAND
 from preflight.report.escapes import plain
 from preflight.report.style import Look
-from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
@@ -26,8 +30,9 @@ CHANGES = "Apply fixes that may change batch, loss curve or speed."
 Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
 OUTSIDE = "Also change files that lie outside of what is named: targets of links, configs that a config names."
 Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
-STATES = ("fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "advice only")
-COLORS = {"fixed": "green", "not proven": "red"}
+
+CHOOSE = "Ask about every finding which way out to take, and show what each changes."
+Interactive = Annotated[bool, option("--interactive", "-i", help=CHOOSE)]
 
 
 @takes(Inputs, JobFacts, Rules, How)
@@ -39,8 +44,10 @@ def fix(
     diff: Diff = False,
     unsafe: Unsafe = False,
     follow: Follow = False,
+    interactive: Interactive = False,
+    command: Started = None,
 ) -> int:
-    """Apply fixes that are proven.
+    """Apply fixes that are proven: to files, or to the script of the command after --.
 
     A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is
     new. Files are changed that are named, or lie in the folder of one that is, or below it; others with --follow.
@@ -49,17 +56,20 @@ def fix(
     """
     style = output.look(how.color, quiet=how.quiet)
     checker = session.checker(facts, rules)
-    named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN]
+    inputs, command = _named(inputs, command)
+    texts = _texts(checker, inputs, command, errors := list[InputError]())
+    named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
     inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
-    apply = partial(fix_source, checker, unsafe=unsafe, suggest=_suggest() if unsafe else None, inside=inside)
-    results, errors = _each(checker, inputs, apply, partial(_deliver, diff=diff, style=style))
+    suggest = _suggest(interactive) if unsafe or interactive else None
+    choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
+    apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
+    results = _each(checker, texts, apply, partial(_deliver, diff=diff, style=style), errors)
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    told = "".join(f"{line}\n" for line in _lines([o for result in results for o in result.outcomes], style, diff))
-    if not report.checked:
-        told = ""
-    if diff or "-" in (inputs.paths or []):
+    outcomes = [outcome for result in results for outcome in result.outcomes] if report.checked else []
+    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff))
+    if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)
     else:
         say(told)
@@ -68,15 +78,39 @@ def fix(
     return FOUND if diff and code == OK and any(result.edited for result in results) else code
 
 
+Text = tuple[Source, bool, bool]
+"""A text to fix; whether the caller holds it for a config; whether what becomes of it goes to stdout."""
+
+
+def _named(inputs: Inputs, command: list[str] | None) -> tuple[Inputs, list[str] | None]:
+    """What is to be fixed, where nothing but names of files may follow --."""
+    if command and all(map(os.path.exists, command)):
+        return inputs._replace(paths=[*(inputs.paths or ()), *command]), None
+    return inputs, command
+
+
+def _texts(checker: Checker, inputs: Inputs, command: list[str] | None, errors: list[InputError]) -> list[Text]:
+    """What is to be fixed. What cannot be read is among the errors."""
+    stdin = session.STDIN in (inputs.paths or [])
+    found = [
+        (source, asked, stdin and not i) for i, (source, asked) in enumerate(session.sources(checker, inputs, errors))
+    ]
+    if command:
+        source = session.started(command)
+        found.append((source, True, source.path is None))
+    return found
+
+
 def _each(
     checker: Checker,
-    inputs: Inputs,
+    texts: Iterable[Text],
     apply: Callable[[Source], Fixed],
-    deliver: Callable[[Source, Fixed], None],
-) -> tuple[list[Fixed], list[InputError]]:
-    """Fix and write file after file: what became of them, and what could not be read or written."""
-    results, errors = list[Fixed](), list[InputError]()
-    for source, asked in session.sources(checker, inputs, errors):
+    deliver: Callable[[Source, Fixed, bool], None],
+    errors: list[InputError],
+) -> list[Fixed]:
+    """Fix and write text after text: what became of them. What could not be read or written is among the errors."""
+    results = list[Fixed]()
+    for source, asked, printed in texts:
         try:
             result = apply(source)
         except InputError as error:
@@ -84,34 +118,40 @@ def _each(
                 errors.append(InputError(error.message, error.path or source.name, error.line, error.column))
             continue
         try:
-            deliver(source, result)
+            deliver(source, result, printed)
         except InputError as error:
             errors.append(error)
             continue
         results.append(result)
-    return results, errors
+    return results
 
 
-def _suggest() -> Suggest:
-    from preflight.layouts.suggest import suggest  # needs numpy
-
+def _suggest(optional: bool) -> Suggest | None:
+    """What finds other layouts; None where it is optional and numpy, which it needs, is not installed."""
+    try:
+        from preflight.layouts.suggest import suggest
+    except ModuleNotFoundError:
+        if optional:
+            return None
+        raise
     return suggest
 
 
-def _deliver(source: Source, result: Fixed, diff: bool, style: Look) -> None:
-    """Write what was fixed: to the file, to stdout for stdin, or as a diff."""
+def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Look) -> None:
+    """Write what was fixed: to the file, to stdout where the text came from there, or as a diff."""
     for name, new in result.edited.items():
         old = result.before[name]
         if diff:
             say("".join(_diff(old, new, style)))
-        elif name == source.name and source.path is None:
+        elif name == source.name and printed:
             continue
         else:
             from preflight.source import atomic
 
             atomic.write(old, new)
-    if source.path is None and not diff:
-        say(result.edited.get(source.name, source).text)
+    if printed and not diff and (source.name != COMMAND or result.report.checked):
+        text = result.edited.get(source.name, source).text
+        say(text if text.endswith("\n") else f"{text}\n")
 
 
 def _diff(old: Source, new: Source, style: Look) -> Sequence[str]:
@@ -122,22 +162,3 @@ def _diff(old: Source, new: Source, style: Look) -> Sequence[str]:
     return [
         style.paint(plain(line), colors[line[0]]) + "\n" if line[:1] in colors else plain(line) + "\n" for line in lines
     ]
-
-
-def _lines(outcomes: Sequence[Outcome], style: Look, diff: bool) -> list[str]:
-    """A line per finding and a count of each state."""
-    lines = [_line(outcome.finding, outcome, style) for outcome in outcomes]
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
-    done = [
-        f"{number} {'would be fixed' if diff and state == 'fixed' else state}"
-        for state, number in counts.items()
-        if number
-    ]
-    return lines if style.quiet else [*lines, f"{', '.join(done).capitalize() or 'Nothing to fix'}."]
-
-
-def _line(finding: Finding, outcome: Outcome, style: Look) -> str:
-    place = style.paint(plain(f"{finding.path}:{finding.line}:{finding.column}"), "bold")
-    state = style.paint(outcome.state, COLORS.get(outcome.state, "yellow"))
-    detail = f" ({plain(outcome.detail)})" if outcome.detail else ""
-    return f"{place}: {state}: {plain(finding.message)} {style.paint(f'[{plain(finding.rule)}]', 'cyan')}{detail}"

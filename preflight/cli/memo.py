@@ -10,6 +10,7 @@ import json
 import os
 import re
 import time
+from stat import S_ISDIR
 from typing import Any
 
 from preflight import __version__
@@ -64,7 +65,7 @@ class Memo:
         if told.unreadable or told.crashed:
             return
         files = [(path, _state(path)) for path in (os.path.abspath(item.path), *map(os.path.abspath, looked))]
-        if not any(state and max(state[:2]) > self._now - FRESH for _, state in files):
+        if not any(state and not S_ISDIR(state[5]) and max(state[:2]) > self._now - FRESH for _, state in files):
             cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
 
     def sweep(self) -> None:

@@ -64,6 +64,9 @@ class Inputs(NamedTuple):
     allow_unclaimed: Annotated[
         bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
     ] = False
+    include_markdown: Annotated[
+        bool, option("--include-markdown", help="Look for commands in Markdown files of folders, too.")
+    ] = False
 
 
 class JobFacts(NamedTuple):
@@ -96,7 +99,9 @@ class Rules(NamedTuple):
     config: Annotated[
         str | None, option("--config", metavar="FILE", help="Settings file instead of the nearest one.")
     ] = None
-    isolated: Annotated[bool, option("--isolated", help="Read no settings file.")] = False
+    isolated: Annotated[bool, option("--isolated", help="Read no settings file, and nothing beside what is named.")] = (
+        False
+    )
 
 
 Color = Annotated[

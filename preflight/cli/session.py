@@ -13,6 +13,7 @@ from preflight.checking.discovery import Named, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
+from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
 from preflight.run import settings
 from preflight.run.settings import Choice, Facts, Settings
@@ -21,6 +22,8 @@ from preflight.source.text import InputError, Source, read_all
 
 STDIN = "-"
 MANY = 20
+SHELLS = ("bash", "sh", "sbatch", "source")
+"""What runs a script that follows."""
 
 
 class UnreadableSettings(InputError):
@@ -63,7 +66,8 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
             raise
         found, broken = Settings(root=Path.cwd()), error
     made = _checker(found, facts, rules)
-    made.broken = broken
+    made.broken, made.isolated = broken, rules.isolated
+    made.look_around(())
     return made
 
 
@@ -101,7 +105,10 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
 def named(check: Checker, inputs: Inputs) -> list[Named]:
     """The files of a call, in order."""
     paths = [path for path in inputs.paths or [] if path != STDIN]
-    return list(discover(paths, check.settings, listed(inputs.exclude), force=inputs.force_exclude))
+    check.look_around(paths)
+    excluded = listed(inputs.exclude)
+    found = discover(paths, check.settings, excluded, force=inputs.force_exclude, markdown=inputs.include_markdown)
+    return list(found)
 
 
 def read_stdin(inputs: Inputs) -> Source:
@@ -110,6 +117,20 @@ def read_stdin(inputs: Inputs) -> Source:
     return Source.decode(
         read_all(sys.stdin.buffer.read, name), name, path=Path(name) if inputs.stdin_filename else None
     )
+
+
+def started(command: list[str]) -> Source:
+    """What a command is fixed in: the script that it runs, with the words after its name, or its own text.
+
+    Raises InputError where the script cannot be read.
+    """
+    at = next((i for i, word in enumerate(command) if is_script(Source("", word)) and Path(word).is_file()), None)
+    if at is None or Path(command[0]).name not in (*SHELLS, Path(command[at]).name):
+        from preflight.loaders.command import load_command
+
+        return load_command(command).source
+    found = Source.read(Path(command[at]), command[at])
+    return Source(found.text, found.name, path=found.path, bom=found.bom, arguments=tuple(command[at + 1 :]))
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:

@@ -9,7 +9,7 @@ from preflight.source.text import InputError
 PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "baseline")
 """The commands that take paths."""
 
-TAKES_COMMAND = ("check", "show", "memory", "baseline")
+TAKES_COMMAND = ("check", "fix", "show", "memory", "baseline")
 """Those of them that take a command to check after `--`."""
 
 FORCE_EXCLUDE = "--force-exclude"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
@@ -15,19 +15,25 @@ from preflight.run.request import Request, Target
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
+if TYPE_CHECKING:  # most files lie in no checkout
+    from preflight.dialects.checkout.around import Checkout, Checkouts
+
 
 class Surroundings(NamedTuple):
     """What a dialect may look at beside the document.
 
     read: opens another file that the config names (a path relative to the document), or None when it is missing or
     must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same
-    of a word that a job uses for what it asks of its cluster.
+    of a word that a job uses for what it asks of its cluster. checkout: the one around a document, None where there is
+    none or it must not be looked at. around: the same of scripts beside a document.
     """
 
     request: Request
     read: Callable[[Document, str], Document | None]
     device: Callable[[str], Device | None]
     likely: Callable[[str], Device | None] = lambda name: None
+    checkout: Callable[[Document], Checkout | None] = lambda document: None
+    around: Checkouts | None = None
 
 
 class Reading(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -10,47 +9,34 @@ from preflight.checking.checker import Checker, Suggest
 from preflight.checking.engine import Report
 from preflight.checking.failure import attempted
 from preflight.checking.workspace import Workspace
-from preflight.fix.apply import apply, edited_source
+from preflight.fix.allowed import Allowed, Inside
+from preflight.fix.apply import apply
+from preflight.fix.consequences import consequences
+from preflight.fix.net_change import original, survives
+from preflight.fix.prove_better import prove_better
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.source.finding import Finding, Kind, Safety, Severity
+from preflight.run.settings import Choice
+from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
 from preflight.source.refusal import NotProven
-from preflight.source.text import InputError, Source
+from preflight.source.text import InputError, Position, Source
 
 MAX_ROUNDS = 10
 MAX_WORK = 2_000_000
 ATTEMPT = 10_000
 """Characters that take as long as the rest of an attempt."""
-State = Literal["fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "advice only"]
-Inside = Callable[[Source], bool]
-
-
-class Allowed(NamedTuple):
-    """Which fixes may be applied. inside: whether a file may be written."""
-
-    unsafe: bool
-    inside: Inside | None
-
-    def takes(self, finding: Finding) -> bool:
-        """Whether the finding's own fix may be."""
-        fix = finding.fix
-        wanted = fix is not None and (fix.safety is Safety.SAFE or (self.unsafe and fix.safety is Safety.UNSAFE))
-        return wanted and not self.outside(finding)
-
-    def outside(self, finding: Finding) -> tuple[str, ...]:
-        """The files that the fix would write and may not."""
-        if finding.fix is None or self.inside is None:
-            return ()
-        sources = {source.name: source for edit in finding.fix.edits for source in [edited_source(edit, finding)]}
-        return tuple(name for name, source in sources.items() if not self.inside(source))
+State = Literal[
+    "fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "needs a choice", "advice only"
+]
 
 
 class Outcome(NamedTuple):
-    """What became of one finding."""
+    """What became of one finding. place: where it stood in the text as it was."""
 
     finding: Finding
     state: State
     detail: str = ""
+    place: Position | None = None
 
 
 class Fixed:
@@ -72,6 +58,8 @@ def fix(
     wanted: Callable[[str, str], bool] = lambda rule, path: True,
     suggest: Suggest | None = None,
     inside: Inside | None = None,
+    offered: bool = False,
+    notes: Callable[[str], bool] = lambda rule: True,
 ) -> Fixed:
     """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
 
@@ -79,12 +67,14 @@ def fix(
     suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done, and again
     when one of its own is: each run of a file has its layout.
     inside: whether a file may be written; None where all may.
+    offered: take the first way out also where it is only offered. notes: whether the notes of a rule are fixed.
     """
-    result, allowed = Fixed(workspace.check()), Allowed(unsafe, inside)
+    result, allowed = Fixed(workspace.check()), Allowed(unsafe, inside, offered)
     refused: dict[tuple[str, ...], str] = {}
     asked: tuple[Finding, ...] | None = None
     for number in range(MAX_ROUNDS):
-        fixable = [f for f in result.report.findings if allowed.takes(f) and wanted(f.rule, f.path)]
+        chosen = [f for f in result.report.findings if f.severity is not Severity.NOTE or notes(f.rule)]
+        fixable = [f for f in chosen if allowed.takes(f) and wanted(f.rule, f.path)]
         pending = [f for f in fixable if _identity(f) not in refused]
         if pending and _round(workspace, result, pending, refused, allowed):
             continue
@@ -95,6 +85,7 @@ def fix(
             break
         result.report, asked = suggested, suggested.findings
         refused.clear()
+    result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
     for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
         result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), allowed))
     return result
@@ -107,18 +98,33 @@ def fix_source(
     unsafe: bool = False,
     suggest: Suggest | None = None,
     inside: Inside | None = None,
+    by_choice: Callable[[Workspace], Fixed] | None = None,
 ) -> Fixed:
-    """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read."""
+    """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read.
+
+    by_choice: fixes it instead by what a person chooses.
+    """
     result = Fixed()
 
     def run() -> Report:
         nonlocal result
         wanted = checker.policy.chosen
-        result = fix(checker.whole(source), unsafe=unsafe, wanted=wanted, suggest=suggest, inside=inside)
+        named = Choice(checker.choice.select)
+        notes = named.takes if named.select else _no_notes
+        whole = checker.whole(source)
+        if by_choice is not None:
+            result = by_choice(checker.workspace([source]))
+            return result.report
+        result = fix(whole, unsafe=unsafe, wanted=wanted, suggest=suggest, inside=inside, notes=notes)
         return result.report
 
     report = attempted(source.name, run)
     return result if report is result.report else Fixed(report=report)
+
+
+def _no_notes(rule: str) -> bool:
+    """Notes are fixed where their rule is selected by name."""
+    return False
 
 
 def _edited(workspace: Workspace, result: Fixed) -> Workspace:
@@ -138,6 +144,8 @@ def _left(finding: Finding, why: str, allowed: Allowed) -> Outcome:
         return Outcome(finding, "no mechanical fix")
     if finding.fix.safety is Safety.SHOW:
         return Outcome(finding, "advice only", finding.fix.title)
+    if finding.fix.offered:
+        return Outcome(finding, "needs a choice", finding.fix.title)
     if allowed.unsafe or finding.fix.safety is Safety.SAFE:
         if outside := ", ".join(allowed.outside(finding)):
             return Outcome(finding, "needs --follow", f"{outside} lies elsewhere")
@@ -195,39 +203,23 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
     try:
         edited, taken = apply(findings, result.report, sources, partial=partial)
         report = workspace.check({**result.edited, **edited})
-        _better(result.report, report, taken)
+        prove_better(result.report, report, taken)
     except (CannotEdit, NotProven, InputError) as error:
         return str(error)
     sources_of = (source for job in result.report.jobs for d in job.documents for source in (d.source, *d.also))
     for old in (source for source in sources_of if source.name in edited):
         result.before.setdefault(old.name, old)
+    after = _changes(result.report, report) if len(taken) == 1 else ""
+    for finding in taken:
+        place = finding.span.source.position(finding.span.start)
+        detail = (finding.fix.title if finding.fix else "") + (f"; {after}" if after else "")
+        result.outcomes.append(Outcome(finding, "fixed", detail, original(place, finding.span.source, result.before)))
     result.edited.update(edited)
-    result.outcomes += [Outcome(f, "fixed", f.fix.title if f.fix else "") for f in taken]
     result.report = report
     return None
 
 
-def _better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
-    """Raises NotProven unless the fixed findings are gone and no error is new."""
-    for finding in fixed:
-        was = sum(
-            f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in before.findings
-        )
-        now = sum(
-            f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in after.findings
-        )
-        if now >= was:
-            raise NotProven("the finding would still be there")
-    seen = {
-        job.documents[0].source.name for job in before.jobs if job.memory.verdict == "unknown"
-    }  # a layout that can be read now may turn out too large
-    had = Counter((f.rule, f.path) for f in before.findings if f.severity is Severity.ERROR)
-    have = Counter(
-        (f.rule, f.path)
-        for f in after.findings
-        if f.severity is Severity.ERROR and not (f.kind is Kind.MEMORY and f.path in seen)
-    )
-    if new := have - had:
-        raise NotProven(f"it would bring a new error: {', '.join(sorted(rule for rule, _ in new))}")
-    if len(after.jobs) < len(before.jobs):
-        raise NotProven("the file would no longer be recognised")
+def _changes(before: Report, after: Report) -> str:
+    """What is trained otherwise in the first run that a change concerns."""
+    told = (consequences(*pair) for pair in zip(before.jobs, after.jobs, strict=False))
+    return next(filter(None, told), "")

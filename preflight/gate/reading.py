@@ -9,6 +9,7 @@ from pathlib import PurePath
 from preflight.checking.checker import merge
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.workspace import Workspace
+from preflight.dialects.checkout.around import Checkouts
 from preflight.gate.submission import Allocation, Submission
 from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
@@ -56,7 +57,8 @@ def read(
         jobs = list(load_manifests(source))
         report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])
         return Reading(report, given if given.known else _of_manifest(jobs))
-    workspace = Workspace([_script(source, submission, follow)], plugins, request, policy)
+    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what lies there proves no release
+    workspace = Workspace([_script(source, submission, follow)], plugins, request, policy, nothing)
     report = workspace.check()
     return Reading(report, given if given.known else _of_script(report), workspace)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from preflight.checking.engine import Report
+from preflight.checking.fix_policy import LAYOUT, Policy
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.layouts.attempt import Attempts
@@ -34,11 +35,14 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         if not mine or job.arguments.relayout is None:
             continue
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
-        fixes = [_fix(layout) for layout in nearest(workspace, report, job, others)]
+        layouts, policy = nearest(workspace, report, job, others), Policy.of(job)
         for i in mine:
+            guess = _is_a_guess(layouts, findings[i], policy)
+            fixes = [_fix(layout, offered=guess, fastest=min(found.seconds for found in layouts)) for layout in layouts]
             own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
             every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
-            findings[i] = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
+            ways = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
+            findings[i] = policy.ranked(ways)
     return replace(report, findings=tuple(findings))
 
 
@@ -70,7 +74,8 @@ def _without(workspace: Workspace, report: Report, job: Job, findings: list[Find
             and not now - was
             and now[finding.rule, finding.message] < was[finding.rule, finding.message]
         ):
-            findings[i] = replace(finding, fix=Fix(f"remove {key[-1]}, so that its default holds", edits))
+            gone = Fix(f"remove {key[-1]}, so that its default holds", edits)
+            findings[i] = Policy.of(job).ranked(replace(finding, fix=gone))
 
 
 def _name(key: Key) -> str:
@@ -118,10 +123,34 @@ def current(job: Job) -> Sizes:
     )
 
 
-def _fix(found: Found) -> Fix:
+def _is_a_guess(layouts: list[Found], finding: Finding, policy: Policy) -> bool:
+    """Whether the nearest layout changes something else than what the finding points at, or another is as near."""
+    if not finding.key or not layouts:
+        return False
+    first = layouts[0].edits
+    if [edit.key for edit in first] != [finding.key]:
+        return True
+    steps = [step for layout in layouts[:2] if (step := policy.step(layout.edits, finding.key)) is not None]
+    return len(steps) == 2 and steps[0] == steps[1]
+
+
+def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:
     """The change in the words of the document."""
     words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
-    return Fix(f"change the layout: {', '.join(words)}", found.edits, Safety.UNSAFE)
+    title, cost = f"{LAYOUT}{', '.join(words)}", _cost(found, fastest)
+    return Fix(title, found.edits, Safety.UNSAFE, offered=offered, cost=cost)
+
+
+def _cost(found: Found, fastest: float) -> str:
+    """What a layout costs beside the others: estimated step time, memory; the search keeps the global batch."""
+    worst = found.memory.worst
+    told = [f"{worst.required / 2**30:.1f} GiB on the fullest stage"] if worst is not None else []
+    if fastest > 0:
+        slower = found.seconds / fastest - 1
+        told.append(
+            "the fastest of these" if slower < 0.005 else f"a step {slower:.0%} longer than the fastest of these"
+        )
+    return ", ".join([*told, "same global batch"])
 
 
 def _shown(edit: Edit) -> str:

@@ -29,7 +29,7 @@ class Evidence:
 
     def __init__(self, folder: Path) -> None:
         data = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
-        self._folder = folder
+        self._folder, self.framework = folder, folder.name
         self.of: str = data.get("of", "")
         """The framework whose evidence it is, where this one is a part of that."""
         if self.of:
@@ -38,6 +38,7 @@ class Evidence:
         self.releases: tuple[str, ...] = tuple(data["commits"])
         self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
         self._spans: dict[str, Any] = {**data["holds"]}
+        self._covers: dict[str, list[str]] = data.get("covers", {})
         self._first = min((first for spans in self._spans.values() for first, _ in spans), default=0)
 
     def number(self, version: str) -> int:
@@ -77,6 +78,10 @@ class Evidence:
         path = self._folder / "older.json"
         found: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))["lacking"] if path.is_file() else {}
         return found
+
+    def covering(self, rule: str) -> Sequence[str]:
+        """Rules of other releases that refuse all that a rule refuses."""
+        return self._covers.get(rule, ())
 
     def place(self, rule: str, version: str) -> str | None:
         """The file and line of the first of a rule's checks in a release, "path:line"; None where it has none there."""
@@ -181,9 +186,21 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
     """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same;
     None where nothing is known of it."""
+    own = evidence(framework)
+    if own is not None and all(evidence(name) is not own for name in versions):
+        return False
     own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
     told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
     return any(told) if any(held is not None for held in told) else None
+
+
+def refused_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
+    """Whether a run of these versions is refused as a rule says: by its checks,
+    or by others that refuse all of that."""
+    held = held_in(rule, framework, versions)
+    known = evidence(framework) if not held else None
+    others = known.covering(rule) if known is not None else ()
+    return any(held_in(other, framework, versions) for other in others) or held
 
 
 def holds(rule: str, framework: str, versions: Mapping[str, str], declared: str) -> bool:

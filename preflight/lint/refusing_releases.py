@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from preflight.job import Job
 from preflight.lint.certainty import lowered, strange
-from preflight.lint.evidence import evidence, held_in
+from preflight.lint.evidence import evidence, refused_in
 from preflight.source.finding import Finding, Fix, Kind, Safety, Severity
 from preflight.source.message import Message
 from preflight.source.record import replace
@@ -21,7 +21,9 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
     if known is None or certainty.stated:
         return found
     option, _ = strange(job)
-    stacks = {release: certainty.stack(release) for release in (known.checked if option else certainty.releases)}
+    possible = known.checked if option else certainty.releases
+    described = [release for release in possible if "@" in release or known.described(release)]
+    stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
 
     def judged(finding: Finding) -> Finding:
@@ -52,7 +54,7 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
     stacks: release → which versions of which frameworks take part in its runs.
     """
     releases, framework = list(stacks), finding.rule.partition("/")[0]
-    held = {release: held_in(finding.rule, framework, stack) for release, stack in stacks.items()}
+    held = {release: refused_in(finding.rule, framework, stack) for release, stack in stacks.items()}
     alike = [release for release in releases if held[release] or held[release] is None]
     if len(alike) == len(releases) or not any(held.values()):
         return None

@@ -11,7 +11,7 @@ from preflight.loaders.document import Unknown
 from preflight.run.arguments import REMOVE as REMOVE
 from preflight.source.finding import Edit, Fix, Safety
 from preflight.source.record import NamedTuple
-from preflight.source.spelling import nearest
+from preflight.source.spelling import slips
 
 
 class Change(NamedTuple):
@@ -37,11 +37,8 @@ class Nearest(NamedTuple):
 
     def of(self, typed: object) -> str | None:
         words = tuple(choice for choice in self.choices if isinstance(choice, str))
-        if not isinstance(typed, str):
-            return None
-        return next((word for word in words if word.lower() == typed.strip().lower()), None) or nearest(
-            typed, words, 0.7
-        )
+        found = slips(typed, words, 0.7) if isinstance(typed, str) else ()
+        return found[0] if len(found) == 1 else None
 
 
 def near(handle: Handle, choices: tuple[object, ...]) -> Repair:

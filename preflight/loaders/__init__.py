@@ -9,6 +9,8 @@ from preflight.source.text import InputError, Source
 
 SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 YAML_SUFFIXES = (".yaml", ".yml")
+PYTHON_SUFFIX = ".py"
+MARKDOWN_SUFFIXES = (".md", ".markdown")
 COMMAND = "command line"
 MANIFEST = "apiVersion"
 """What no manifest is without."""
@@ -38,6 +40,14 @@ def _load(source: Source) -> tuple[Document, ...]:
         from preflight.loaders.command import load_commands
 
         return load_commands(source)
+    if source.name.lower().endswith(PYTHON_SUFFIX):
+        from preflight.loaders.python_launcher import load_python
+
+        return load_python(source)
+    if source.name.lower().endswith(MARKDOWN_SUFFIXES):
+        from preflight.loaders.markdown import load_markdown
+
+        return load_markdown(source)
     if is_script(source):
         from preflight.loaders.shell import load_script
 

@@ -23,7 +23,7 @@ MAX_PADDED = 4 * 1024 * 1024
 """Characters of a script with them: what Slurm takes."""
 SMALL = 32_000
 """Characters of a script that no construct makes expensive: it is parsed at once."""
-SECONDS = 0.8
+SECONDS = 0.4
 MEMORY = 250 * 1024 * 1024
 WAIT = 20.0
 """Seconds by the clock: on a busy machine a process gets its time late."""

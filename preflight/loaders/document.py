@@ -216,7 +216,7 @@ class Document:
     """
 
     source: Source
-    kind: Literal["yaml", "script", "command", "manifest"]
+    kind: Literal["yaml", "script", "command", "manifest", "python"]
     tree: Node | None = None
     launch: Launch | None = None
     comments: tuple[Comment, ...] = ()

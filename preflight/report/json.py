@@ -8,6 +8,7 @@ from typing import Any
 
 import preflight
 from preflight.checking.engine import Report
+from preflight.fix.apply import text_edits
 from preflight.job import Job
 from preflight.loaders.document import Unknown
 from preflight.report.dump import dumped
@@ -30,7 +31,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "version": preflight.__version__,
         "accepted": report.accepted,
         "fits": report.fits,
-        "findings": [finding_dict(finding) for finding in report.findings],
+        "findings": [finding_dict(finding, report) for finding in report.findings],
         "runs": [run_dict(job) for job in report.jobs],
         "unknown": [unknown._asdict() for unknown in report.unknown],
         "checked": list(report.checked),
@@ -42,8 +43,8 @@ def as_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def finding_dict(finding: Finding) -> dict[str, Any]:
-    """One finding as plain data."""
+def finding_dict(finding: Finding, report: Report | None = None) -> dict[str, Any]:
+    """One finding as plain data. report: the one it is of, which says where in the text its fixes are written."""
     return {
         "rule": finding.rule,
         "severity": str(finding.severity),
@@ -53,8 +54,8 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "upstream": finding.upstream,
         "layout": finding.layout,
         "related": [{**place(related.span), "label": related.label} for related in finding.related],
-        "fix": fix_dict(finding.fix) if finding.fix else None,
-        "alternatives": [fix_dict(fix) for fix in finding.alternatives],
+        "fix": fix_dict(finding.fix, finding, report) if finding.fix else None,
+        "alternatives": [fix_dict(fix, finding, report) for fix in finding.alternatives],
     }
 
 
@@ -64,9 +65,16 @@ def place(span: Span) -> dict[str, Any]:
     return {"path": span.path, "line": span.line, "column": span.column, "end_line": end.line, "end_column": end.column}
 
 
-def fix_dict(fix: Fix) -> dict[str, Any]:
-    """A fix by meaning; the places of its edits are the fixer's."""
-    return {"title": fix.title, "safety": str(fix.safety), "edits": [_edit(edit) for edit in fix.edits]}
+def fix_dict(fix: Fix, finding: Finding, report: Report | None) -> dict[str, Any]:
+    """A fix by meaning and, where its report is given, as changes of the text, none where it has no place."""
+    edits = {"edits": [_edit(edit) for edit in fix.edits]}
+    shown = {"title": fix.title, "safety": str(fix.safety), "change": str(fix.change), "offered": fix.offered, **edits}
+    if fix.cost:
+        shown["cost"] = fix.cost
+    if report is None:
+        return shown
+    splices = (splice for part in text_edits(report, finding, fix).values() for splice in part)
+    return {**shown, "text": [{**place(span), "new": new} for span, new in splices]}
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
@@ -89,9 +97,20 @@ def run_dict(job: Job) -> dict[str, Any]:
         "framework": job.target.framework,
         "version": job.target.version,
         "versions": dict(job.versions),
+        "standing": _standing(job),
+        "evidence": job.arguments.certainty.evidence or None,
         "devices": job.cluster.count.raw if job.cluster.count.known else None,
         "device": device.name if device else None,
     }
+
+
+def _standing(job: Job) -> str | None:
+    """What the evidence is: the framework as it was published, altered, or only what installs it;
+    None where there is none."""
+    certainty = job.arguments.certainty
+    if not certainty.evidence:
+        return None
+    return "altered" if certainty.has is not None else "proven" if certainty.stated else "installed"
 
 
 def _plain(value: object) -> object:

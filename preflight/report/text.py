@@ -51,7 +51,8 @@ def shown(told: Told, look: Look) -> str:
 
 def _entry(finding: Finding, look: Look) -> Entry:
     assert finding.severity is not None
-    severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None else ""
+    written = finding.fix is not None and not finding.fix.offered
+    severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None and written else ""
     text = "".join(f"{line}\n" for line in one(finding, look))
     return Entry(
         finding.path, finding.span.start, -severity.rank, finding.rule, finding.message, severity.value, fix, text
@@ -75,7 +76,9 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
 
 
 def _fix(head: str, fix: Fix, look: Look) -> str:
-    return f"{look.paint(head, 'green')}: {plain(fix.title)} ({_HOW[fix.safety]})"
+    how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else _HOW[fix.safety]
+    cost = f": {plain(fix.cost)}" if fix.cost else ""
+    return f"{look.paint(head, 'green')}: {plain(fix.title)}{cost} ({how})"
 
 
 def summary(told: Told, look: Look) -> Iterator[str]:
@@ -110,7 +113,11 @@ def summary(told: Told, look: Look) -> Iterator[str]:
 
 
 def _read_as(job: Job) -> str:
-    return f"{job.target}" if job.asked is None else f"{job.target} for want of {job.asked.version}"
+    if job.asked is not None:
+        return f"{job.target} for want of {job.asked.version}"
+    evidence = job.arguments.certainty.evidence
+    altered = ", altered" if job.arguments.certainty.has is not None else ""
+    return plain(f"{job.target} ({evidence}{altered})") if evidence else f"{job.target}"
 
 
 def _details(report: Report) -> Iterator[str]:

@@ -38,10 +38,16 @@ class Switch(NamedTuple):
 class Certainty(NamedTuple):
     """How sure a dialect is whose arguments it reads.
 
-    stated: somebody states the release. entry_known: the entry script has no options of its own. doubted: offsets of
-    words that another release may read as other words, each with the reason. releases: those of the target's framework
-    that it may be, oldest first, where nobody states one; () where they are not narrowed down. stack: a release of the
-    target's framework → which versions of which frameworks take part in its runs.
+    stated: somebody states the release, or the checkout around the file proves it. entry_known: the entry script has no
+    options of its own. doubted: offsets of words that another release may read as other words, each with the reason.
+    releases: those of the target's framework that it may be, oldest first, where nobody states one; () where they are
+    not narrowed down. stack: a release of the target's framework → which versions of which frameworks take part in its
+    runs.
+    evidence: the file that tells the release. has: whether the checkout around the file has the checks of a rule, where
+    its framework is not as it was published; None for a rule of which nothing is known. completed: the program that
+    reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
+    apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
+    parser.
     """
 
     stated: bool = True
@@ -49,6 +55,17 @@ class Certainty(NamedTuple):
     doubted: Mapping[int, str] = MappingProxyType({})
     releases: tuple[str, ...] = ()
     stack: Callable[[str], Mapping[str, str]] = lambda release: {}
+    evidence: str = ""
+    has: Callable[[str], bool | None] | None = None
+    completed: str = ""
+    parts: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    parsed: bool = False
+
+    @property
+    def doubtful(self) -> bool:
+        """What is found may have to be looked at again, also where it is no error."""
+        return bool(self.releases or self.completed or self.has)
 
 
 def _no_default(name: str) -> Value:
@@ -87,6 +104,10 @@ class Arguments:
     keeps: Callable[[str], bool] = lambda name: True
     """Whether an argument says what is trained, or on what:
     not to be taken away just because it clashes with another."""
+
+    decides: Callable[[str], str] = lambda name: ""
+    """What of the training an argument decides: "the number of parameters", "the tokens per step", …;
+    "" for none of it."""
 
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
     """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""

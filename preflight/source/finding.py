@@ -85,12 +85,41 @@ class Edit(NamedTuple):
     run: int = 0
 
 
+class Change(str, Enum):
+    """What a fix does to what was typed, from what keeps most of it to what keeps least.
+
+    correction: a slip is written as it was meant. completion: what is missing is added. number: a number becomes
+    another one. switch: a choice becomes another one. removal: something that was typed goes.
+    """
+
+    CORRECTION = "correction"
+    COMPLETION = "completion"
+    NUMBER = "number"
+    SWITCH = "switch"
+    REMOVAL = "removal"
+
+    @property
+    def rank(self) -> int:
+        """0 for what keeps most."""
+        return list(Change).index(self)
+
+    def __str__(self) -> str:
+        return self.value
+
+
 class Fix(NamedTuple):
-    """Edits that belong together, all or none."""
+    """Edits that belong together, all or none.
+
+    change: what it does to what was typed; the policy says so. offered: it is written only where somebody chooses it.
+    cost: what it costs beside other ways out, where that is estimated.
+    """
 
     title: str
     edits: tuple[Edit, ...]
     safety: Safety = Safety.UNSAFE
+    change: Change = Change.NUMBER
+    offered: bool = False
+    cost: str = ""
 
 
 class Related(NamedTuple):

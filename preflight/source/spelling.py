@@ -24,6 +24,43 @@ def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
     return close[0] if close else None
 
 
+def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, ...]:
+    """The known words of which a word is most likely a slip; several where nothing tells between them.
+
+    Other capitals or separators come first, then a letter too many, missing or replaced, then two that are swapped,
+    then the only word that it begins or that begins it, then the nearest by difflib.
+    """
+    names = tuple(name for name in known if name != word)
+    if not word or len(word) > LONGEST:
+        return ()
+    for test in (_same_letters, _letter_off, _swapped, _begins):
+        if found := tuple(name for name in names if test(word, name)):
+            return found
+    close = nearest(word, names, cutoff)
+    return (close,) if close is not None and not _other_number(word, close) else ()
+
+
+def _same_letters(word: str, known: str) -> bool:
+    return _flat(word.strip()) == _flat(known)
+
+
+def _letter_off(word: str, known: str) -> bool:
+    one, other = word.lower(), known.lower()
+    if _one_letter_more(one, other) or _one_letter_more(other, one):
+        return len(known) > 2
+    at = _differ(one, other)
+    return len(one) == len(other) > 3 and len(at) == 1 and not (one[at[0]].isdigit() and other[at[0]].isdigit())
+
+
+def _begins(word: str, known: str) -> bool:
+    one, other = sorted((word.lower(), known.lower()), key=len)
+    return len(one) > 2 and other.startswith(one) and other[len(one)] in "_-"
+
+
+def _other_number(word: str, known: str) -> bool:
+    return re.findall(r"\d+", word) != re.findall(r"\d+", known)
+
+
 def meant_boolean(word: str) -> bool | None:
     """The boolean that a misspelt word most likely means, or None."""
     lower = word.strip().lower()
@@ -51,18 +88,14 @@ def slip_of(name: str, known: Iterable[str]) -> str | None:
     """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped,
     or one of its words a letter off.
 
-    A name with one word more or less, or with another number, is another class.
+    A name whose last word is missing is one; with another word more or less, or another number, it is another class.
     """
-    words = _words(name)
-    tests = (_swapped, _doubled)
+    words, classes = _words(name), tuple(known)
+    if (same := next((other for other in classes if _flat(other) == _flat(name)), None)) is not None:
+        return same
+    tests = (_doubled, _swapped)
     return next(
-        (
-            other
-            for other in known
-            if _flat(other) == _flat(name)
-            or any(test(name, other) for test in tests)
-            or _one_word_off(words, _words(other))
-        ),
+        (other for other in classes if any(test(name, other) for test in tests) or _one_word_off(words, _words(other))),
         None,
     )
 
@@ -83,6 +116,8 @@ def _words(name: str) -> list[str]:
 
 
 def _one_word_off(words: list[str], known: list[str]) -> bool:
+    if len(words) > 2 and words == known[:-1]:  # the last word is missing
+        return True
     odd = [(one, other) for one, other in zip(words, known, strict=False) if one != other]
     return len(words) == len(known) and len(odd) == 1 and _one_letter_off(*odd[0])
 
@@ -91,6 +126,8 @@ def _one_letter_off(word: str, known: str) -> bool:
     """A letter too many, missing or swapped with the next; in longer words also another one."""
     if not word.isalpha() or len(known) < 4:
         return False
+    if len(word) > 4 and known == f"{word}ing":
+        return True
     if _one_letter_more(word, known) or _one_letter_more(known, word):
         return True
     return _swapped(word, known) or (len(word) == len(known) > 5 and len(_differ(word, known)) == 1)

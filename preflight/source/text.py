@@ -77,12 +77,17 @@ class Position(NamedTuple):
 
 
 class Source:
-    """The text of one file, decoded without changing a character (line ends included)."""
+    """The text of one file, decoded without changing a character (line ends included).
 
-    __slots__ = ("_starts", "bom", "name", "path", "text")
+    arguments: the words that a script is started with, where somebody says them.
+    """
 
-    def __init__(self, text: str, name: str, *, path: Path | None = None, bom: bool = False) -> None:
-        self.text, self.name, self.path, self.bom = text, name, path, bom
+    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text")
+
+    def __init__(
+        self, text: str, name: str, *, path: Path | None = None, bom: bool = False, arguments: tuple[str, ...] = ()
+    ) -> None:
+        self.text, self.name, self.path, self.bom, self.arguments = text, name, path, bom, arguments
         self._starts: list[int] | None = None
 
     @classmethod

@@ -27,11 +27,11 @@ from itertools import pairwise
 
 from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.rules.megatron.batch_schedule import NAME, Step, fault_of, steps_of
-from preflight.rules.megatron.core_reading import read, typed
-from preflight.rules.megatron.training_names import BATCHES
+from preflight.rules.megatron.core_reading import place_of, read, typed
 from preflight.source.finding import Kind
 
-DIVIDES, GROWS = f"{BATCHES}:581", "megatron/training/training.py:4612"
+DIVIDES, GROWS = "d1f958c01e", "c6a5bc448e"
+"""The statements of upstream, as the evidence names them."""
 
 _PLAIN = "micro batch {micro} x data parallel {data} = {unit}"
 _SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = {unit}"
@@ -42,7 +42,6 @@ _SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = 
     id="megatron/batch-schedule-step",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
-    upstream=(DIVIDES, GROWS),
     after=("device-count",),
     reads=(NAME,),
 )
@@ -67,17 +66,17 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     steps = steps_of(str(schedule), sequence)
     if (found := _fault(steps, unit)) is not None:
-        index, why, line = found
+        index, why, site = found
         micro, data, held = numbers
         size = Message(_SHARDED if held > 1 else _PLAIN, micro=micro, data=data, held=held, unit=unit)
         severity = None if _reaches(job, steps, index) else Severity.WARNING
         step, before = steps[index], steps[index - 1].size
         message = Message(why, entry=step.entry, size=step.size, before=before, unit=size)
-        yield Finding(message, job.place(*given), key=given[0].key, upstream=line, severity=severity)
+        yield Finding(message, job.place(*given), key=given[0].key, upstream=place_of(job, site), severity=severity)
 
 
 def _fault(steps: list[Step], unit: int) -> tuple[int, str, str] | None:
-    """The step at which a run dies, the template of why, and the line upstream."""
+    """The step at which a run dies, the template of why, and the statement upstream."""
     for index, step in enumerate(steps):
         if step.size % unit:
             return index, "the batch-size schedule has {entry!r}, and {size} is not a multiple of {unit}", DIVIDES

@@ -11,7 +11,7 @@ TENSOR = a.tensor_model_parallel_size
 MEGATRON.add(
     refuse(
         "query-groups-over-tensor",
-        all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0),
+        all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0, ~a.unaligned_linear),
         message=(
             "{num_query_groups} query groups and tensor parallel {tensor_model_parallel_size}: neither divides "
             "the other"

@@ -25,7 +25,12 @@ MEGATRON.add(
             "mindspeed": "megatron/core/transformer/attention.py:817",
         },
         at=(a.num_query_groups, a.num_attention_heads),
-        after=("heads-not-divisible", "megatron/query-groups-over-tensor", "megatron/query-groups-split-over-tensor"),
+        after=(
+            "heads-not-divisible",
+            "megatron/hidden-over-heads",
+            "megatron/query-groups-over-tensor",
+            "megatron/query-groups-split-over-tensor",
+        ),
     ),
     refuse(
         "local-attention-with-context-parallel",

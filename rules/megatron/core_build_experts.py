@@ -21,7 +21,6 @@ MEGATRON.add(
         message="every token goes to {moe_router_topk} experts, there are {num_experts}",
         why="no validator looks; the router dies in the first step",
         at=(a.moe_router_topk, a.num_experts),
-        fixes=(put(a.moe_router_topk, a.num_experts),),
     ),
     refuse(
         "shared-experts-with-bias",

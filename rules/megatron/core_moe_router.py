@@ -75,7 +75,6 @@ MEGATRON.add(
             "tokens go to {moe_router_group_topk} groups of experts, but --moe-router-num-groups does not say how "
             "many there are"
         ),
-        since="mindspeed-llm@2.2",
         why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk,),
     ),
@@ -93,6 +92,7 @@ MEGATRON.add(
             "groups would differ in size; the model configuration is refused, or dies where there are no experts at all"
         ),
         at=(a.moe_router_num_groups, a.num_experts),
+        after=("experts-not-divisible",),
     ),
     refuse(
         "router-groups-too-few",

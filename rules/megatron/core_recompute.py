@@ -1,6 +1,6 @@
 """Activation recomputation: what must, and must not, come with it."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.shapes import Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, selective, selective_at_last
 from preflight.source.finding import Safety, Severity
 
@@ -14,7 +14,10 @@ MEGATRON.add(
         all_of(FULL, a.recompute_method.is_none),
         message="full recomputation does not say how layers are grouped: --recompute-method is missing",
         why="the model configuration is refused at start-up; nothing is recomputed by guess",
-        fixes=(put(a.recompute_method, "uniform", safety=Safety.SAFE),),
+        fixes=(
+            put(a.recompute_method, "uniform", safety=Safety.SAFE),
+            Repair((Change(a.recompute_method, "uniform"), Change(a.recompute_num_layers, 1)), Safety.SAFE),
+        ),
     ),
     refuse(
         "recompute-full-without-layers",
@@ -22,6 +25,7 @@ MEGATRON.add(
         message="full recomputation does not say how many layers: --recompute-num-layers is missing",
         why="the model configuration is refused at start-up",
         fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE),),
+        after=("megatron/recompute-full-without-method",),
     ),
     refuse(
         "recompute-selective-with-layers",
@@ -32,6 +36,7 @@ MEGATRON.add(
         why="the model configuration is refused at start-up",
         at=(a.recompute_num_layers, a.recompute_granularity),
         fixes=(drop(a.recompute_num_layers, safety=Safety.SAFE),),
+        after=("megatron/recompute-selective-with-method",),
     ),
     conflicts(
         "distributed-activations-with-sequence-parallel",

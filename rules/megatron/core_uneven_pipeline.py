@@ -2,8 +2,8 @@
 
 ## What it does
 With `--decoder-first-pipeline-num-layers` or `--decoder-last-pipeline-num-layers` the other stages share what is left.
-Checks that there are layers for them exactly when there are stages between, that they share evenly, and that each share
-divides over the virtual stages. The sum must also be right with a single stage.
+Checks that they share evenly, that each share divides over the virtual stages, and from 0.16 on that there are layers
+for them exactly when there are stages between. The sum must then also be right with a single stage.
 
 ## Why is this bad?
 The model configuration is refused at start-up.
@@ -20,6 +20,7 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.lint.dated import dated
 from preflight.rules.megatron.core_reading import core, place_of, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind
@@ -62,16 +63,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     middle = layers - (first or 0) - (last or 0)
     stages = pipeline - (first is not None) - (last is not None)
-    old = matches(core(job), "<0.13")
+    old, exact = matches(core(job), "<0.13"), matches(core(job), ">=0.16")
     sites = (SITES[1], *SITES[1:]) if old else SITES
-    if (said := _fault(middle, stages, virtual, sites, zero=old)) is None:
+    if (said := _fault(middle, stages, virtual, sites, zero=old, exact=exact)) is None:
         return
     message, site = said
     places = typed(job, FIRST, LAST, "num_layers", "pipeline_model_parallel_size")
     related = tuple(place for value in places[1:] for place in value.related)
     beginning = (Message("{count} in the first stage", count=first),) if first is not None else ()
     end = (Message("{count} in the last stage", count=last),) if last is not None else ()
-    text = Message(
+    text: str = Message(
         "with {ends:and}, {middle} of {layers} layers are left for {stages} stages in between{fault}",
         ends=(*beginning, *end),
         middle=middle,
@@ -79,18 +80,20 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         stages=stages,
         fault=message,
     )
+    text, severity = dated(job, text, "megatron", "0.16" if exact and site == SITES[0] else "")
+    place = place_of(job, site)
     yield Finding(
-        text, span=job.place(*places), related=related, key=places[0].key, upstream=place_of(job, site), layout=True
+        text, job.place(*places), related=related, key=places[0].key, upstream=place, layout=True, severity=severity
     )
 
 
 def _fault(
-    middle: int, stages: int, virtual: int | None, sites: tuple[str, str, str], zero: bool
+    middle: int, stages: int, virtual: int | None, sites: tuple[str, str, str], zero: bool, exact: bool
 ) -> tuple[str, str] | None:
     """What is wrong with the layers and stages in the middle, and where upstream says so."""
     if zero and stages == 0:
         return ", and this version cannot do without any", sites[0]
-    if not zero and bool(middle) != bool(stages):
+    if exact and bool(middle) != bool(stages):
         return "", sites[0]
     if stages and middle % stages:
         return ", which cannot share them evenly", sites[1]

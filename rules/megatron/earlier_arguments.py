@@ -46,6 +46,7 @@ MEGATRON.add(
         message="--deterministic-mode excludes --cross-entropy-loss-fusion",
         why="the fused loss adds in another order each time; " + REFUSED,
         at=(a.cross_entropy_loss_fusion, a.deterministic_mode),
+        fixes=(drop(a.cross_entropy_loss_fusion),),
         unless_framework="mindspeed",
     ),
     refuse(

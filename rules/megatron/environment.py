@@ -20,7 +20,7 @@ MEGATRON.add(
             any_of(a.tensor_model_parallel_size > 1, a.context_parallel_size > 1),
             a.device_architecture < 10,
             a.device_architecture != 0,
-            ~any_of(a.use_torch_fsdp2, a.use_megatron_fsdp, a.overlap_moe_expert_parallel_comm),
+            ~any_of(a.use_torch_fsdp2, a.use_megatron_fsdp, a.use_custom_fsdp, a.overlap_moe_expert_parallel_comm),
             CONNECTIONS != "1",
         ),
         message="tensor parallel {tensor_model_parallel_size} and context parallel {context_parallel_size} need "
@@ -70,15 +70,11 @@ MEGATRON.add(
     ),
     refuse(
         "nondeterministic-features",
-        all_of(DETERMINISTIC, any_of(a.cross_entropy_loss_fusion, a.tp_comm_overlap)),
-        message="--deterministic-mode excludes --tp-comm-overlap and --cross-entropy-loss-fusion",
+        all_of(DETERMINISTIC, a.tp_comm_overlap),
+        message="--deterministic-mode excludes --tp-comm-overlap",
         why="it is not switched off for you; " + REFUSED,
-        at=(a.tp_comm_overlap, a.cross_entropy_loss_fusion, DETERMINISTIC),
-        fixes=(
-            drop(a.tp_comm_overlap, also=(a.cross_entropy_loss_fusion,)),
-            drop(a.cross_entropy_loss_fusion),
-            drop(DETERMINISTIC),
-        ),
+        at=(a.tp_comm_overlap, DETERMINISTIC),
+        fixes=(drop(a.tp_comm_overlap), drop(DETERMINISTIC)),
     ),
     refuse(
         "deterministic-with-flash",

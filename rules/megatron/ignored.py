@@ -96,6 +96,7 @@ MEGATRON.add(
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
         fixes=(drop(a.lr_decay_iters),),
+        after=("megatron/warmup-over-decay",),
     ),
     refuse(
         "fewer-samples-than-a-batch",

@@ -23,7 +23,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import CRASHES, UPSTREAM, own_options, problems, refused_value
+from preflight.rules.megatron.parsing_faults import UPSTREAM, own_options, problems, refused_value
 from preflight.source.finding import Kind
 
 
@@ -32,7 +32,7 @@ from preflight.source.finding import Kind
     kind=Kind.OPTIONS,
     severity=Severity.ERROR,
     frameworks=("megatron",),
-    upstream=(UPSTREAM, CRASHES["pattern"]["0.20.0"]),
+    upstream=(UPSTREAM,),
 )
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-value"):

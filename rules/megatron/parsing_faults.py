@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity
 from preflight.loaders.document import Problem, Unknown
+from preflight.rules.megatron.core_reading import place_of
 from preflight.run.arguments import REMOVE
 
 UPSTREAM = "argparse"
-CRASHES = {
-    "enum": {"0.20.0": "megatron/training/argument_utils.py:116", "0.12.1": "megatron/training/arguments.py:1237"},
-    "pattern": {"0.20.0": "megatron/training/arguments.py:253", "0.12.1": "megatron/training/arguments.py:269"},
-}
-"""Where the reader of a value dies by itself, with no word of argparse."""
+CRASHES = {"enum": ("271ec60700", "8109f40526"), "pattern": ("dbcd5f295f", "9aee8912c0")}
+"""The statements at which the reader of a value dies by itself, with no word of argparse,
+as the evidence names them."""
 
 
 def problems(job: Job, kind: str) -> Iterator[Problem]:
@@ -29,7 +28,8 @@ def refused_value(job: Job, problem: Problem, severity: Severity | None) -> Find
 
 def place_upstream(job: Job, problem: Problem) -> str:
     """Where the framework refuses a word."""
-    return CRASHES[problem.crash].get(job.versions["megatron"], UPSTREAM) if problem.crash else UPSTREAM
+    places = (place_of(job, site) for site in CRASHES.get(problem.crash, ()))
+    return next((place for place in places if place is not None), UPSTREAM)
 
 
 def finding(

@@ -36,7 +36,9 @@ def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "unknown-flag"):
         severity = own_options(job)
         known = job.arguments.get("entry_is_known").raw is True
-        certain = job.arguments.get("target_is_stated").raw is not False and job.asked is None
+        certain = job.arguments.certainty.parsed or (
+            job.arguments.get("target_is_stated").raw is not False and job.asked is None
+        )
         if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
             severity = Severity.WARNING
         yield finding(problem, renamed(job, problem), severity, removed(job, problem) if severity is None else None)

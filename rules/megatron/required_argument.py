@@ -75,17 +75,16 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             line = _split_first(job, needed, old) or (needed.old if old else needed.new)
             message, place = Message("{flag} is not given and has no default", flag=flag), f"{needed.file}:{line}"
             missing.append(Finding(message, span=job.start, upstream=place, fix=_natural(job, needed.names[0])))
-    yield from [_together(missing)] if len(missing) > MANY else missing
+    yield from [_together(missing)] if len(missing) > 1 else missing
 
 
 def _together(missing: list[Finding]) -> Finding:
-    """Where most are missing, one thing has gone wrong: the options do not reach the script."""
+    """Where several are missing, one thing has gone wrong; where most are, the options do not reach the script."""
     flags = [finding.message.split()[0] for finding in missing]
-    message = Message(
-        "{flags} and {last} are not given and have no defaults: do the options reach the script?",
-        flags=tuple(flags[:-1]),
-        last=flags[-1],
-    )
+    template = "{flags} and {last} are not given and have no defaults"
+    if len(missing) > MANY:
+        template += ": do the options reach the script?"
+    message = Message(template, flags=tuple(flags[:-1]), last=flags[-1])
     return Finding(message, missing[0].span, upstream=missing[0].upstream)
 
 

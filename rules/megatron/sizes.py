@@ -11,7 +11,7 @@ VOCABULARY = "megatron/training/vocab_utils.py"
 MEGATRON.add(
     conflicts(
         "layers-twice",
-        any_of(a.num_layers.given, a.hybrid_layer_pattern.is_set),
+        any_of(a.num_layers.given, a.hybrid_layer_pattern.given),
         a.encoder_num_layers.given,
         message="--encoder-num-layers is another name of --num-layers, and the number of layers is given already",
         why=REFUSED,

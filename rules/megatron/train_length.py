@@ -33,6 +33,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_decay_samples, a.train_iters),
         fixes=(drop(a.lr_decay_samples),),
+        after=("megatron/iterations-and-samples",),
     ),
     conflicts(
         "warmup-samples-with-iterations",
@@ -45,6 +46,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_samples, a.train_iters),
         fixes=(drop(a.lr_warmup_samples),),
+        after=("megatron/iterations-and-samples", "megatron/decay-samples-with-iterations"),
     ),
     conflicts(
         "warmup-fraction-and-iterations",
@@ -76,6 +78,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_decay_iters, a.train_samples),
         fixes=(drop(a.lr_decay_iters),),
+        after=("megatron/iterations-and-samples",),
     ),
     conflicts(
         "warmup-iterations-with-samples",
@@ -88,6 +91,7 @@ MEGATRON.add(
         why=REFUSED,
         at=(a.lr_warmup_iters, a.train_samples),
         fixes=(drop(a.lr_warmup_iters),),
+        after=("megatron/iterations-and-samples", "megatron/decay-iterations-with-samples"),
     ),
     conflicts(
         "warmup-fraction-and-samples",
@@ -133,5 +137,6 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         always=True,
         at=(a.train_iters, a.train_samples),
+        after=("megatron/required-argument",),
     ),
 )

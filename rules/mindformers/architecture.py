@@ -3,7 +3,8 @@
 ## What it does
 Checks, with `use_legacy: False`, `architectures` of `model.model_config`: a name, or a list that begins with one. A
 name that is nearly that of a network of MindFormers is told; any other unknown one may be a network of your own, and so
-is every name where `register_path` is given.
+is every name where `register_path` is given. Warns where `model_type` is that of another network: the network is found
+by the one, its settings by the other.
 
 ## Why is this bad?
 The network is looked up by that name on every rank, after the devices are there:
@@ -31,27 +32,27 @@ from preflight.run.versions import matches
 from preflight.source.spelling import slip_of
 
 _FILE = "mindformers/tools/register/register.py"
-_NETWORKS = (
-    *(
-        "DeepseekV3ForCausalLM",
-        "DeepseekV4ForCausalLM",
-        "Glm4ForCausalLM",
-        "Glm4MoeForCausalLM",
-        "Qwen2ForCausalLM",
-        "Qwen3ForCausalLM",
-    ),
-    *("Qwen3MoeForCausalLM", "TeleChat2ForCausalLM", "TeleChat3ForCausalLM", "TeleChat3MoeForCausalLM"),
-)
+_NETWORKS = {
+    "DeepseekV3ForCausalLM": "deepseek_v3",
+    "DeepseekV4ForCausalLM": "deepseek_v4",
+    "Glm4ForCausalLM": "glm4",
+    "Glm4MoeForCausalLM": "glm4_moe",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
+    "TeleChat2ForCausalLM": "telechat",
+    "TeleChat3ForCausalLM": "telechat3",
+    "TeleChat3MoeForCausalLM": "telechat3_moe",
+}
+"""The networks, each with the model_type of its settings."""
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("mindformers/mcore-without-architectures",))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     value = a.given("model.model_config.architectures")
-    if a.get("kind").raw != "mcore" or value is None or not value.known or not matches(job.target.version, ">=1.7"):
+    if a.get("kind").raw != "mcore" or value is None or not value.known or not matches(job.target.version, ">=1.6"):
         return
-    if value.raw is None and matches(job.target.version, ">=2"):
-        return  # said where it is missing
     listed = isinstance(value.raw, list)
     name = value.raw[0] if listed and value.raw else value.raw
     if isinstance(name, str) and name:
@@ -65,6 +66,7 @@ def check(job: Job) -> Iterator[Finding]:
                 fix=fix,
                 upstream=f"{_FILE}:287",
             )
+        yield from _other_settings(job, name)
         return
     shown = "null" if value.raw is None else repr(value.raw)
     line = 291 if name == "" else 327 if value.raw == [] else 393 if listed else 331
@@ -74,3 +76,23 @@ def check(job: Job) -> Iterator[Finding]:
         key=value.key,
         upstream=f"{_FILE}:{line}",
     )
+
+
+def _other_settings(job: Job, name: str) -> Iterator[Finding]:
+    """The network of one family with the settings of another."""
+    kind = job.arguments.given("model.model_config.model_type")
+    own = _NETWORKS.get(name)
+    if (
+        own is None
+        or kind is None
+        or not isinstance(kind.raw, str)
+        or kind.raw.lower() not in _NETWORKS.values()
+        or kind.raw.lower() == own
+    ):
+        return
+    message = Message(
+        "architectures is {name}, but model_type is {kind}: one network is built with the settings of another",
+        name=name,
+        kind=kind.raw,
+    )
+    yield Finding(message, job.place(kind), key=kind.key, severity=Severity.WARNING, upstream=f"{_FILE}:331")

@@ -29,7 +29,7 @@ LayerSetting
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Related, Severity, rule
 from preflight.dialects.mindformers.recompute import (
     EXCLUDING,
     FULL,
@@ -45,6 +45,7 @@ from preflight.dialects.mindformers.recompute_faults import Fault, faults
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
 from preflight.run.versions import matches
+from preflight.source.record import replace
 
 _OLD = "mindformers/models/utils.py"
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
@@ -92,12 +93,37 @@ def check(job: Job) -> Iterator[Finding]:
     if not matches(job.versions["mindformers"], ">=1.3"):
         yield from _before_layer_setting(job, here, pipeline)
         return
-    for setting in SETTINGS:
-        node = here.get(setting)
-        if node is not None:
-            for fault in faults(setting, node, pipeline, stages(job), swap and setting not in EXCLUDING):
-                if fault.kind in _EARLY or (applies(job) and _layered(job)):
-                    yield _finding(job, setting, fault)
+    found = [
+        (setting, fault)
+        for setting in SETTINGS
+        if (node := here.get(setting)) is not None
+        for fault in faults(setting, node, pipeline, stages(job), swap and setting not in EXCLUDING)
+        if fault.kind in _EARLY or (applies(job) and _layered(job))
+    ]
+    lengths = [
+        (s, f) for s, f in found if f.kind in ("list-length", "index") and f.node.items and "stages" in f.message
+    ]
+    if len(lengths) > 1 and len({len(fault.node.items) for _, fault in lengths}) == 1:
+        yield _lists_agree(job, lengths)
+        found = [item for item in found if item not in lengths]
+    for setting, fault in found:
+        yield _finding(job, setting, fault)
+
+
+def _lists_agree(job: Job, lengths: list[tuple[str, Fault]]) -> Finding:
+    """Where every list is for as many stages as the others, it is one mistake, and the number of stages may be it."""
+    first = _finding(job, *lengths[0])
+    message = Message("{message}; so do {more} more lists", message=first.message, more=len(lengths) - 1)
+    if len(lengths) == 2:
+        message = Message("{message}; so does another list", message=first.message)
+    every = [finding.fix for finding in (_finding(job, *item) for item in lengths) if finding.fix is not None]
+    edits = tuple(edit for fix in every for edit in fix.edits)
+    many = len(lengths[0][1].node.items)
+    stages = job.plan.layout.pipeline.becomes(many)
+    ways = [Fix(f"set the pipeline stages to {many}", stages, offered=True)] if stages else []
+    ways += [Fix("shorten the lists", edits, offered=True)] if edits else []
+    related = (*first.related, *(Related(fault.node.span) for _, fault in lengths[1:]))
+    return replace(first, message=message, related=related, fix=next(iter(ways), None), alternatives=tuple(ways[1:]))
 
 
 def _pipeline(job: Job) -> int | None:

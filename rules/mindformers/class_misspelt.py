@@ -6,8 +6,9 @@ MindSpore have registered in any release since 0.6: `trainer`, and, to train, `o
 `runner_wrapper` and its `scale_sense`, `callbacks`, `train_dataset_task` and its `data_loader` with its handlers; of a
 legacy config `model.arch` and `model.model_config`. Only a slip of the pen is told (other capitals, a letter doubled,
 two swapped, or one word a letter off), a schedule in the place of an optimizer or the other way about, and an optimizer
-that releases since 1.6 have no more. Any other unknown name may be a class of your own, and so may every name in a
-section with `auto_register`, or where `--register_path` is given.
+that releases since 1.6 have no more, is an error. Any other unknown name may be a class of your own: for `trainer` and
+`model.model_config`, where all classes of all releases are known, it is a warning. Every name is taken in a section
+with `auto_register`, or where `--register_path` is given.
 
 ## Why is this bad?
 The class is looked up by its name on every rank, after the devices are there:
@@ -40,15 +41,15 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.config_kinds import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
-from preflight.dialects.mindformers.release_tables import VERSIONS, read_at, table
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches
-from preflight.source.spelling import nearest, slip_of
+from preflight.source.spelling import slip_of
 
 _HANDLER = {
     version: f"mindformers/dataset/dataloader/hf_dataloader.py:{line}"
     for version, line in (("1.7.0", 292), ("2.1.0", 344))
 }
-_COMPLETE = ("trainer",)
+_COMPLETE = ("trainer", "model.model_config")
 """Sections whose classes are all known, of every release."""
 _RIVALS = {"optimizer": ("lr_schedule",), "lr_schedule": ("optimizer",)}
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
@@ -88,24 +89,6 @@ def check(job: Job) -> Iterator[Finding]:
             yield Finding(
                 message, job.place(kind), key=kind.key, severity=Severity.WARNING, upstream=_upstream(job, place)
             )
-    yield from _unknown_network(job)
-
-
-def _unknown_network(job: Job) -> Iterator[Finding]:
-    """The type of a legacy network that no release has; one from elsewhere is registered first."""
-    kind = job.arguments.given("model.model_config.type")
-    elsewhere = (
-        job.arguments.given("model.model_config.auto_register") is not None
-        or job.arguments.given("model.arch.auto_register") is not None
-    )
-    if job.arguments.get("kind").raw != "legacy" or kind is None or not isinstance(kind.raw, str) or elsewhere:
-        return
-    known = {name for version in VERSIONS for name in table(version).models}
-    if kind.raw not in known:
-        near = nearest(kind.raw, known)
-        hint = Message("; did you mean {near}?", near=near) if near else ""
-        message = Message("no release of MindFormers has a network of type {kind}{hint}", kind=kind.raw, hint=hint)
-        yield Finding(message, job.place(kind), key=kind.key, severity=Severity.WARNING)
 
 
 def _finding(job: Job, kind: Value, place: str, meant: str, since: str = "") -> Finding:

@@ -148,6 +148,7 @@ MINDFORMERS.add(
         ),
         why="the router refuses to be built",
         after=("mindformers/capacity-balancing",),
+        beside=("wrong-type",),
         at=(a["mcore.moe_router_load_balancing_type"],),
     ),
 )

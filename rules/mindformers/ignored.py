@@ -201,7 +201,7 @@ MINDFORMERS.add(
             "which fails"
         ),
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
-        **_WRONG,
+        **{**_WRONG, "severity": Severity.ERROR},
     ),
     refuse(
         "router-top-above-experts",

@@ -36,7 +36,8 @@ MINDFORMERS.add(
         "run-mode-missing",
         all_of(
             a["run_mode"].is_none,
-            any_of(a["trainer.type"].is_set, all_of(a["model.model_config.type"].is_set, a["use_parallel"].given)),
+            any_of(a["trainer.type"].is_set, a["model.model_config.type"].is_set),
+            any_of(a["use_parallel"].given, a["load_checkpoint"].given, a["train_dataset.data_loader.type"].is_set),
         ),
         message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher refuses a run without a mode before anything is read",

@@ -86,7 +86,7 @@ MINDFORMERS.add(
     refuse(
         "mcore-hybrid-context",
         all_of(mcore, algorithm == "hybrid_cp", training),
-        message="context_parallel_algo hybrid_cp is not available for mcore models in 1.7",
+        message="context_parallel_algo hybrid_cp is not available for mcore models before 2.0",
         why="the conversion to a transformer config refuses it",
         fixes=(put(algorithm, "ulysses_cp"),),
     ),

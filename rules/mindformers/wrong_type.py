@@ -43,15 +43,16 @@ from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value,
 from preflight.dialects.mindformers.checked_setting import Checked
 from preflight.dialects.mindformers.checked_settings import checked_in
 from preflight.dialects.mindformers.release_tables import read_at
+from preflight.lint.certainty import lowered
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
 from preflight.lint.value_kinds import ValueKind
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import REMOVE
-from preflight.source.spelling import float_of_yaml, meant_boolean, nearest
+from preflight.source.spelling import float_of_yaml, meant_boolean, slips
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
-_GIGABYTES = re.compile(r"(\d+\.?\d*|\.\d+)GB?")
+_GIGABYTES = re.compile(r"(\d+\.?\d*|\.\d+)(?:GB?)?")
 _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
@@ -67,7 +68,25 @@ def check(job: Job) -> Iterator[Finding]:
     for row in checked_in(job.target.version, core=job.arguments.get("kind").raw == "mcore"):
         value = _value(job, row) if row.name in job.touched else None
         if value is not None and row.kind.accepts(value.raw) is False and _is_made(row.when, job):
-            yield _finding(job, row, value)
+            yield _bounded(_finding(job, row, value), job, row, value)
+
+
+def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
+    """A warning where nobody says the release and some of those that it may be take the value."""
+    releases, core = job.arguments.certainty.releases, job.arguments.get("kind").raw == "mcore"
+    alike = [
+        release
+        for release in releases
+        if any(
+            other.name == row.name and other.kind.accepts(value.raw) is False
+            for other in checked_in(release, core=core)
+        )
+    ]
+    if len(alike) == len(releases):
+        return finding
+    return lowered(
+        finding, Message("so from {first} on, and the keys fit {oldest} as well", first=alike[0], oldest=releases[0])
+    )
 
 
 def _is_made(when: Expression | None, job: Job) -> bool:
@@ -108,10 +127,10 @@ def _upstream(job: Job, row: Checked, value: Value) -> str:
 
 def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
     """What may be written instead, the likeliest first."""
-    meant, fewest = _meant(value.raw), _fewest(job, row.name)
+    meant, fewest = _meant(value.raw, row.kind), _fewest(job, row.name)
     if isinstance(meant, int) and isinstance(fewest, int):
         meant = max(meant, fewest)
-    if meant is not None and (row.kind.switch or not isinstance(meant, bool)) and row.kind.takes(meant):
+    if meant is not None and row.kind.takes(meant):
         yield Fix(f"write {meant}", value.becomes(meant), Safety.SAFE)
     yield from _number(value, row.kind)
     if isinstance(value.raw, str) and (near := _near(value.raw, row.kind)) is not None:
@@ -132,8 +151,8 @@ def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
 
 def _near(text: str, kind: ValueKind) -> str | None:
     """The text that was most likely meant, of those that there are to choose from."""
-    by_lower = {choice.lower(): choice for choice in kind.choices}
-    return by_lower.get(nearest(text.strip().lower(), by_lower) or "")
+    found = slips(text.strip(), kind.choices, 0.6)
+    return found[0] if len(found) == 1 else None
 
 
 def _fewest(job: Job, name: str) -> int | str | None:
@@ -147,12 +166,13 @@ def _fewest(job: Job, name: str) -> int | str | None:
     }.get(name)
 
 
-def _meant(raw: object) -> object:
+def _meant(raw: object, kind: ValueKind) -> object:
     """The value that a text or a whole float spells, or None."""
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)
     bare = raw.strip() if isinstance(raw, str) else ""
-    return next((meant for read in _READINGS if (meant := read(bare)) is not None), None)
+    read = (meant for reading in _READINGS if (meant := reading(bare)) is not None)
+    return next((m for m in read if (kind.switch or not isinstance(m, bool)) and kind.takes(m)), None)
 
 
 def _gigabytes(text: str) -> str | None:

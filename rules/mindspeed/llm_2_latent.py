@@ -82,7 +82,6 @@ MINDSPEED_LLM.add(
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --moe-fb-overlap",
         why="it swaps while the overlap computes; dies at launch",
-        after=("mindspeed-llm/dualpipev-without-overlap",),
         fixes=(put(a.moe_fb_overlap), drop(a.mla_swap_core_attn_out)),
     ),
     refuse(

@@ -36,7 +36,7 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "zero-memory-recompute",
-        (ZERO != "disable") & a.recompute_method.is_set,
+        ZERO.is_set & (ZERO != "disable") & a.recompute_method.is_set,
         at=(ZERO, a.recompute_method),
         message="--moe-zero-memory does not work with --recompute-method",
         why="both drop the same activations; dies at launch",

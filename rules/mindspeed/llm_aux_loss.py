@@ -40,7 +40,9 @@ MINDSPEED_LLM.add(
     clash(
         "availability-distributed-checkpoint",
         a.enable_high_availability,
-        a.use_dist_ckpt,
+        a.use_dist_ckpt.given,
+        at=(a.use_dist_ckpt, a.enable_high_availability),
+        message="--enable-high-availability does not work together with --use-dist-ckpt",
         why="states are saved and restored in the old format only; dies at launch",
     ),
 )

@@ -91,11 +91,10 @@ def test_the_json_report_keeps_its_schema(cli: Cli, files: Path) -> None:
         2,
         8,
     ]
-    assert finding["fix"] == {
-        "title": "set data to 4",
-        "safety": "unsafe",
-        "edits": [{"action": "set", "key": ["data"], "value": 4}],
-    }
+    edits = [{"action": "set", "key": ["data"], "value": 4}]
+    text = [{"path": "bad.yaml", "line": 2, "column": 7, "end_line": 2, "end_column": 8, "new": "4"}]
+    how = {"safety": "unsafe", "change": "completion", "offered": False}
+    assert finding["fix"] == {"title": "set data to 4", **how, "edits": edits, "text": text}
 
 
 def test_quiet_leaves_out_the_summary_and_verbose_says_how_files_were_read(cli: Cli, files: Path) -> None:

@@ -114,7 +114,6 @@ def test_every_option_is_read_without_typer(name: str) -> None:
         "check -j -1 a.yaml",
         "check --quiet=yes",
         "check -qv a.yaml",
-        "fix a.yaml -- b.yaml",
         "fix -f json a.yaml",
         "gate a.sh",
         "gate --timeout 0",

@@ -14,8 +14,8 @@ def test_fix_says_what_became_of_each_finding(cli: Cli, files: Path) -> None:
     assert ran.code == 1
     assert ran.out == (
         "both.yaml:4:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n"
-        "both.yaml:2:7: needs --unsafe: 3 x 2 is not 8 [toy-devices] (set data to 4)\n"
-        "1 fixed, 1 needs --unsafe.\n"
+        "1 fixed.\n"
+        "Left: 1 error (1 with --unsafe); `preflight check` lists them.\n"
     )
     assert (files / "both.yaml").read_text() == BAD + "name: loud\n"
     assert cli("fix", "both.yaml", "--world-size", "8", "--unsafe").code == 0

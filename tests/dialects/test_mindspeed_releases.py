@@ -62,14 +62,16 @@ def test_a_stated_release_has_its_own_options(option: str, first: str, last: str
 
 def test_an_option_that_came_or_went_says_where_it_is() -> None:
     assert errors("--no-pad-to-seq-lengths", "mindspeed-llm@2.2.0")["unknown-flag"].endswith(
-        "; mindspeed-llm 2.3.0 has it"
+        "; mindspeed-llm 2.3.0 and later has it"
     )
-    assert errors("--enable-mhc", "mindspeed-llm@2.2.0")["unknown-flag"].endswith("; mindspeed-llm 26.1.0 has it")
+    assert errors("--enable-mhc", "mindspeed-llm@2.2.0")["unknown-flag"].endswith(
+        "; mindspeed-llm 26.1.0 and later has it"
+    )
     assert errors("--mtp-after-norm", "mindspeed-llm@26.0.0")["unknown-flag"].endswith(
-        "; mindspeed-llm before 26.0 had it"
+        "; mindspeed-llm 2.2.0 to 2.3.0 has it"
     )
     assert errors("--muon-momentum 0.9", "mindspeed@26.0.0")["unknown-flag"].endswith(
-        "; megatron 0.16.0 and later, mindspeed 26.1.0 and mindspeed-llm 26.1.0 have it"
+        "; megatron 0.16.0 and later, mindspeed 26.1.0 and later and mindspeed-llm 26.1.0 and later have it"
     )
 
 

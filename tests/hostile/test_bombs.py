@@ -65,6 +65,13 @@ SCRIPTS = {
     "condition": f"if [[ {'a' * 3000} =~ (a+)+$ ]]; then A=1; fi\n{COMMAND}\n",
     "superscript": f"A=(1 2)\n{COMMAND} --seed ${{A[²]}} ${{²}}\n",
     "arguments": COMMAND + " --seed 1" * 100_000,
+    "brace nesting": f"{COMMAND} {'{a,' * 900}{'}' * 900}\n",
+    "brace words": (COMMAND + " {1..100}" * 200 + "\n") * 40,
+    "lines without a continuation": f"{COMMAND}\n" + "  --seed 1\n" * 15_000,
+    "groups without a continuation": f"A='--seed 1'\n{COMMAND}\n" + "  $A\n" * 20_000,
+    "slices": "A=(" + "a " * 5000 + ")\n" + f'{COMMAND} "${{A[@]:1}}" "${{A[@]:2}}"\n' * 1500,
+    "options of the script": "while getopts a o; do case $o in a) A=$A$A;; esac; done\n" * 3000 + f"{COMMAND}\n",
+    "what the caller adds": COMMAND + ' "$@"' * 30_000 + "\n",
     "itself": f"source run.sh\n. ./run.sh\n{COMMAND}\n",
 }
 
@@ -90,3 +97,24 @@ def test_bytes_that_are_no_text(name: str) -> None:
     data, message = BAD_BYTES[name]
     with pytest.raises(InputError, match=message):
         load(Source.decode(data, "run.yaml"))
+
+
+PROGRAM = "import subprocess\n"
+OTHERS = {
+    "doubled lists.py": f"{PROGRAM}l = ['torchrun', 'a.py']\n" + "l = l + l\n" * 5000 + "subprocess.run(l)\n",
+    "doubled texts.py": f"{PROGRAM}a = 'xxxxxxxxxx'\n"
+    + "a = a + a\n" * 5000
+    + "subprocess.run(['torchrun', 'a.py', a])\n",
+    "signs.py": f"{PROGRAM}x = {'-' * 90_000}1\n",
+    "sums.py": f"{PROGRAM}x = {'+'.join(['a'] * 40_000)}\n",
+    "branches.py": PROGRAM + "".join(" " * depth + "if x:\n" for depth in range(90)) + " " * 90 + "pass\n",
+    "starts.py": PROGRAM + "subprocess.run(['torchrun', 'a.py'])\n" * 4000,
+    "blocks.md": f"```bash\n{COMMAND} --a\n```\n" * 2000,
+    "ticks.md": "`" * 150_000,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_hostile_programs_and_pages_are_bounded(name: str, tmp_path: Path) -> None:
+    with contextlib.suppress(InputError):
+        check(OTHERS[name], name, tmp_path)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ import pytest
 
 SECONDS = 2.0
 MEMORY = 500
-SLOWER = 2.0
-"""A machine that runs other things beside the tests counts more time of the processor for the same work."""
+USUAL = 0.06
+"""Seconds of the processor for the work of `slower` on a machine of today with nothing else to do."""
 
 
 class Done(NamedTuple):
@@ -30,8 +31,21 @@ class Done(NamedTuple):
         """The same, within what SECURITY.md promises and without a fault of preflight's own."""
         assert self.code in (0, 1, 2), self
         assert "Traceback" not in self.err and "itself failed" not in self.err, self.err
-        assert self.seconds < SECONDS * SLOWER and self.memory < MEMORY, (self.seconds, self.memory)
+        assert self.memory < MEMORY, self.memory
+        assert self.seconds < SECONDS or self.seconds < SECONDS * slower(), (self.seconds, slower())
         return self
+
+
+def slower() -> float:
+    """How many times more time of the processor this machine counts for the same work than usual,
+    with others at work; 1 at least."""
+    longest = 0.0
+    for _ in range(20):
+        start, total = time.thread_time(), 0
+        for number in range(1_000_000):
+            total += number * number % 7
+        longest = max(longest, time.thread_time() - start)
+    return max(1.0, longest / USUAL)
 
 
 def preflight(*words: str, cwd: Path, stdin: bytes | None = None) -> Done:

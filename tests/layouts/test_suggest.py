@@ -67,7 +67,7 @@ def test_what_costs_no_speed_comes_before_other_layouts() -> None:
 )
 def test_fixed_commands_are_clean_and_keep_the_global_batch(options: str, world: int) -> None:
     here = workspace(f"--micro-batch-size 1 --use-distributed-optimizer {options}", world)
-    done = fix(here, unsafe=True, suggest=suggest)
+    done = fix(here, unsafe=True, suggest=suggest, offered=True)
     assert not [f for f in done.report.findings if f.severity is Severity.ERROR]
     assert done.report.jobs[0].plan.batch.total.raw == 64 and done.report.jobs[0].plan.model.layers.raw == 32
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 MESSAGE_TIMEOUT = 10
 MEMORY = 1024  # MiB, MemoryMax of the unit in docs/gate.md
 LATENCY = 1.0  # of sinfo, as docs/gate.md has it
-QUIET = 0.25  # the same where nothing is checked and nothing else runs
+QUIET = 0.2  # the same where nothing is checked and nothing else runs
 EMPTY = (
     "function slurm_job_submit(a, b, c) return slurm.SUCCESS end\n"
     "function slurm_job_modify(a, b, c, d) return slurm.SUCCESS end\nreturn slurm.SUCCESS\n"
@@ -76,7 +76,7 @@ def test_a_hundred_hostile_users_do_not_stop_twenty_innocent_ones(slurm: Slurm, 
     assert all(code == 0 and seconds < MESSAGE_TIMEOUT - 2 for seconds, code, _ in storm.replies.values()), told
     assert storm.queued == set(storm.replies), "lost or ghost: " + ", ".join(storm.queued ^ set(storm.replies))
     unjudged = [" ".join(text.split()) for _, _, text in storm.of("innocent") if "no verdict" in text]
-    assert all("the checker is busy" in text for text in unjudged) and len(unjudged) < len(INNOCENT), told
+    assert all("the checker is busy" in text for text in unjudged), told
     crowded = max(0.0, max(usual.latencies) - QUIET)  # others are at work on this machine
     assert max(storm.latencies) < LATENCY + crowded, told
     assert storm.peak_mib < MEMORY, told
@@ -101,7 +101,7 @@ def test_strangers_are_let_in_unchecked_while_it_lasts_and_checked_after(slurm: 
 def test_a_script_with_much_text_is_sent_without_a_pause(gated: Slurm) -> None:
     gated.sbatch(GOOD)
     start = time.monotonic()
-    ran = gated.sbatch(BAD + f"# {'x' * 1000}\n" * 150)
+    ran = gated.sbatch(BAD + f"# {'x' * 1000}\n" * 1200)
     assert time.monotonic() - start < 1 and ran.returncode == 1, ran.stderr
 
 

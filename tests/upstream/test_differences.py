@@ -6,9 +6,9 @@ import json
 import re
 from pathlib import Path
 
+from preflight.dialects.checkout.statements import sites
 from upstream.diff import check_lines, option_lines, owners_of
 from upstream.follow import followed
-from upstream.statements import sites
 
 OLD = "def f(args):\n    assert args.a > args.b\n    assert not (args.c and args.d)\n    assert args.gone_for_good\n"
 NEW = "def f(args):\n    assert args.a > args.b\n    assert not (args.c and args.d and args.e)\n"

@@ -6,12 +6,12 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
+from preflight.dialects.checkout.statements import sites
 from upstream.documents import spans
 from upstream.evidence import Evidence, held, mapped
 from upstream.follow import Line, followed
 from upstream.frameworks import Framework, Release
 from upstream.places import Place, places
-from upstream.statements import sites
 
 FRAMEWORK = Framework(
     "toy",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from preflight.dialects.checkout.statements import sites
 from upstream.follow import Line, followed
-from upstream.statements import sites
 
 NO_CALLS = re.compile(r"^$")
 

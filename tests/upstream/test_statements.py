@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from upstream.sites import Site
-from upstream.statements import lines, sites
+from preflight.dialects.checkout.sites import Site
+from preflight.dialects.checkout.statements import lines, sites
 
 CALLS = re.compile(r"(^|\.)(incompatible_check|check_\w+)$")
 

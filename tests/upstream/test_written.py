@@ -41,8 +41,8 @@ def at(framework: str, release: str) -> dict[str, list[Any]]:
 def test_a_file_has_one_entry_a_line(framework: str, name: str) -> None:
     path = SCHEMAS / framework / f"{name}.json"
     document = read(framework, name)
-    if "commits" in document:
-        document["commits"] = Inline(document["commits"])
+    for inline in {"commits", "on"} & set(document):
+        document[inline] = Inline(document[inline])
     assert entries(document) == path.read_text(encoding="utf-8")
 
 
@@ -131,3 +131,19 @@ def test_an_option_is_there_from_its_first_release_to_its_last() -> None:
     assert "--moe-router-padding-for-fp8" not in at("megatron", "0.11.0")
     assert "--retro-workdir" not in at("megatron", "0.8.0")
     assert at("megatron", "0.9.0")["--num-layers"][:2] == ["num_layers", "int"]
+
+
+@pytest.mark.parametrize("framework", ["mindspeed", "mindspeed-llm"])
+def test_every_check_of_a_described_release_is_decided(framework: str) -> None:
+    """A rule stands for it, or somebody says why none does; no rule is without a place,
+    and none contradicts where its check stands."""
+    decisions = read(framework, "decisions")
+    assert {name: found for name, found in decisions.items() if name.startswith("open ") and found} == {}
+
+
+@pytest.mark.parametrize("framework", ["mindspeed", "mindspeed-llm"])
+def test_a_rule_that_is_kept_to_some_releases_says_why(framework: str) -> None:
+    names = list(read(framework, "holds")["commits"])
+    for rule, (first, last, why) in read(framework, "decisions")["within"].items():
+        assert names.index(first) <= names.index(last), rule
+        assert why, rule

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron.targets import TARGETS, claims
+from preflight.dialects.megatron.family import claims
+from preflight.dialects.megatron.targets import TARGETS
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
 

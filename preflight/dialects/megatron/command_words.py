@@ -68,11 +68,12 @@ class Inherited(Mapping[str, Value]):
         return len(self.known)
 
 
-def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = False) -> Spelled:
+def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = False, foreign: bool = False) -> Spelled:
     """The words of a command, a script's launch or a functional-test YAML.
 
     stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did
     before 0.13.
+    foreign: a runner of others leaves out what is false, hands the rest to a shell, and adds options of its own.
     """
     known = spell_environment(stated)
     if document.launch is not None:
@@ -95,19 +96,27 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
         known[str(entry_.key.value)] = Value(
             value if value is not None else Unknown(entry_.value.span.text), Origin.WRITTEN
         )
-    words = tuple(
-        word for entry_ in _live(document.tree.get(MODEL_ARGS)) for word in _entry_words(entry_, stated, old_runner)
-    )
+    entries = [
+        one
+        for one in _live(document.tree.get(MODEL_ARGS))
+        if not foreign or one.value.span.text.strip("\"'") != "false"
+    ]
+    words = tuple(word for entry_ in entries for word in _entry_words(entry_, stated, old_runner))
+    words = tuple(map(_unquoted, words)) if foreign else words
     mode = _mode(document)
-    return Spelled(
-        words,
-        lambda option: (MODEL_ARGS, option),
-        known,
-        mode,
-        open=_partial(document, words),
-        yaml=True,
-        plain=mode == "",
-    )
+    open_ = foreign or _partial(document, words)
+    return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, open=open_, yaml=True, plain=mode == "")
+
+
+def _unquoted(word: Word) -> Word:
+    """A word as a shell leaves it."""
+    text = word.text or ""
+    if not re.search(r"[\\\s\"'$`]", text):
+        return word
+    inner = re.fullmatch(r"'([^']*)'|\"([^\"$`\\]*)\"", text)
+    if inner is None:
+        return word._replace(text=None, because=f"a shell reads {text}", editable=False)
+    return word._replace(text=inner[1] if inner[1] is not None else inner[2], editable=False)
 
 
 def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.accelerator import which
+from preflight.dialects.identify import Identity
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import (
-    Inherited,
-    Spelled,
-    has_sizes,
-    spell,
-    spell_environment,
-    split_by_old_runners,
-)
+from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.family import claims, is_core_config
+from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
+from preflight.dialects.megatron.machine import machine
 from preflight.dialects.megatron.namespace import Run, perform
-from preflight.dialects.megatron.option_table import releases_that_take
+from preflight.dialects.megatron.option_table import Table
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
@@ -29,17 +25,16 @@ from preflight.dialects.megatron.targets import (
     ENTRIES,
     TARGETS,
     choose,
-    claims,
     core_release,
-    is_core_config,
     old_runner,
     options_of,
     updates_in_place,
     versions,
 )
-from preflight.dialects.rank_table import listed_devices, rank_table
-from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
-from preflight.run.arguments import Arguments, Certainty
+from preflight.dialects.megatron.training_sizes import decides
+from preflight.dialects.rank_table import rank_table
+from preflight.loaders.document import Document, Word
+from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, unknown
@@ -62,21 +57,22 @@ class MegatronDialect:
         request = surroundings.request
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
-        spelled = spell(document, request.environment, old_runner=old_runner(request))
+        spelled = _spelled(document, surroundings)
         typed = typed_options(spelled.words)
-        target = choose(spelled.entry, typed, request.target)
-        table = options_of(target)
-        parsed = Parsed()
-        writer = Writer(table, spelled, parsed.spelt, document.run)
-        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
-        parsed.open = parsed.open or (bool(parsed.assumed) and not has_sizes(spelled.words))
+        identity = identified(document, typed, surroundings)
+        wanted = read_as(identity) if identity is not None else request.target
+        target = choose(spelled.entry, typed, wanted, document.source.text)
+        table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
-        run = _performed(Run(table, versions(target), parsed.written), parsed, spelled, cluster, target, request)
+        run = Run(table, versions(target), parsed.written)
+        seed(run, parsed, spelled, cluster)
+        release(run, target, wanted, stated=request.target is not None or (identity is not None and identity.proven))
+        _perform(run, target)
         arguments = Arguments(
             target=target,
             written=parsed.written,
@@ -88,16 +84,15 @@ class MegatronDialect:
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
-            open=parsed.open or spelled.open,
-            assumed=() if parsed.open or spelled.open else tuple(parsed.assumed),
+            open=parsed.open,
+            assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
-            certainty=_certainty(run, document, target, typed),
+            certainty=certainty(run, document, target, typed, identity, surroundings),
         )
+        arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(
-            files, target, replace(arguments, relayout=relayout(arguments)), plan(run, target, writer), cluster
-        )
+        return Reading(files, target, arguments, plan(run, target, writer), cluster)
 
     def read_yaml(
         self,
@@ -112,17 +107,45 @@ class MegatronDialect:
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
 
 
-def _performed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster, target: Target, request: Request) -> Run:
-    """The run with every step done by which the framework derives one argument from others."""
-    seed(run, parsed, spelled, cluster)
-    release(run, target, request.target)
+def _perform(run: Run, target: Target) -> None:
+    """Every step by which the framework derives one argument from others."""
     from_checkpoint(run)
     perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
-    return run
+
+
+def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
+    """The words of a run, as the runner of a functional test hands them on."""
+    request, around = surroundings.request, surroundings.around
+    foreign = document.tree is not None and around is not None and bool(around.runner(document.source.path))
+    return spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
+
+
+def _parsed(
+    document: Document, spelled: Spelled, target: Target, identity: Identity | None, surroundings: Surroundings
+) -> tuple[Table, Parsed, Writer]:
+    """The words of a run, read with the options of its release and with those that its checkout adds."""
+
+    def read(table: Table) -> tuple[Table, Parsed, Writer]:
+        parsed = Parsed()
+        writer = Writer(table, spelled, parsed.spelt, document.run)
+        parse(spelled.words, table, spelled.key, document.run, parsed, writer.put, spelled.given)
+        return table, parsed, writer
+
+    stated = surroundings.request.target is not None
+    checkout = surroundings.checkout(document) if not stated and identity is not None else None
+    base = options_of(target)
+    if identity is not None and identity.target in TARGETS and identity.target != target:
+        earlier = options_of(identity.target).options
+        base = base.with_flags(flag for option, flag in earlier.items() if option not in base.options)
+    found = read(own_table(base, identity, checkout, document))
+    unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
+    wider = with_mentioned(found[0], unknown, checkout) if unknown else None
+    return read(wider) if wider is not None else found
 
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     """What the run knows from outside its options."""
+    open_up(parsed, spelled)
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
     run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
@@ -139,10 +162,18 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
     for name in parsed.suspect:
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")
-    if parsed.open or spelled.open:
+    if parsed.open:
         lose_defaults(run, parsed, "options may be added when the job starts")
     elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+
+
+def open_up(parsed: Parsed, spelled: Spelled) -> None:
+    """Whether options may be added: not those of whoever starts the script,
+    unless the run lacks the sizes of the model without."""
+    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
+    parsed.open = parsed.open or spelled.open or from_caller
+    parsed.assumed = [] if parsed.open else parsed.assumed
 
 
 def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
@@ -150,9 +181,9 @@ def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
     return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
 
 
-def release(run: Run, target: Target, asked: Target | None) -> None:
-    """What the run knows of the release that was asked for."""
-    run.derive("target_is_stated", asked is not None)
+def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
+    """What the run knows of the release that was asked for, or that its checkout tells."""
+    run.derive("target_is_stated", stated)
     run.derive("core_release", core_release(target, asked))
     run.derive("adam_in_place", updates_in_place(asked))
 
@@ -171,62 +202,8 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
     return found
 
 
-def _certainty(run: Run, document: Document, target: Target, typed: Mapping[str, str | None]) -> Certainty:
-    stated = run.value("target_is_stated").raw is True
-    doubted = {} if stated or document.tree is None else split_by_old_runners(document.tree)
-    releases = () if stated else releases_that_take(target.framework, typed.items())
-    return Certainty(stated, run.value("entry_is_known").raw is True, doubted, releases, stack_of(target.framework))
-
-
-def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
-    """Which versions of which frameworks take part in a run of a release."""
-    return lambda release: versions(Target(framework, release))
-
-
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
     """What nobody typed is not known."""
     for name in run.table.defaults:
         if name not in parsed.written:
             run.lose(name, because)
-
-
-def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:
-    """The devices of the run: as the caller says, else as its launcher starts them, else unknown."""
-    request, launch = surroundings.request, document.launch
-    device, named = which(document, surroundings)
-    said = tuple(_count(count) for count in launch.world) if launch is not None else ()
-    if ranks is not None:
-        said = (*said, listed_devices(ranks, document))
-    if (stated := _stated(request, launch)) is not None:
-        count = Value(stated, Origin.WRITTEN, note="stated by the caller")
-    else:
-        count = said[0] if said else unknown("the number of devices is not given")
-    per_node = unknown("the devices per node are not given")
-    if request.devices_per_node is not None:
-        per_node = Value(request.devices_per_node, Origin.WRITTEN, note="stated by the caller")
-    elif launch is not None and launch.per_node is not None:
-        per_node = _count(launch.per_node)
-    return Cluster(device, count, per_node, said=said, named=named)
-
-
-def _stated(request: Request, launch: Launch | None) -> int | None:
-    """The number of devices as the caller says it; what the caller leaves out of nodes x devices, the launcher says."""
-    if request.devices is not None or launch is None:
-        return request.devices
-    nodes = request.nodes if request.nodes is not None else launch.nodes.value if launch.nodes is not None else None
-    each = (
-        request.devices_per_node
-        if request.devices_per_node is not None
-        else launch.per_node.value
-        if launch.per_node is not None
-        else None
-    )
-    said = request.nodes is not None or request.devices_per_node is not None
-    return nodes * each if said and isinstance(nodes, int) and isinstance(each, int) else None
-
-
-def _count(count: Count) -> Value:
-    setting = Setting((), count.value, count.span, count.span, editable=False) if count.span is not None else None
-    if isinstance(count.value, Unknown):
-        return Value(count.value, Origin.UNKNOWN, setting, count.value.because)
-    return Value(count.value, Origin.WRITTEN, setting, count.source)

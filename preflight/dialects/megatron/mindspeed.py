@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.mindspeed_switches import CHANGES, CORE, LLM, Change, before, general_mask
+from preflight.dialects.megatron.mindspeed_switches import CHANGES, CORE, Change, general_mask
 from preflight.dialects.megatron.namespace import Run, Step, derives
+from preflight.dialects.megatron.older_names import before, older_names
 from preflight.run.versions import matches
 
 
@@ -11,34 +12,6 @@ def inflates(run: Run) -> bool:
     """Whether MindSpeed-LLM counts as many ranks as one copy of the model needs: disaggregated training,
     since 26.1 (vtp_feature.py:39)."""
     return bool(run.layerwise_disaggregated_training) and not before(run, "26.1")
-
-
-RENAMED = {
-    "deprecated_use_deter_comp": ("npu_deterministic", 60),
-    "deprecated_use_mc2": ("use_ascend_mc2", 65),
-    "deprecated_cp_attention_mask_type": ("attention_mask_type", 70),
-    "deprecated_moe_intermediate_size": ("moe_ffn_hidden_size", 75),
-    "deprecated_n_group": ("moe_router_num_groups", 80),
-    "deprecated_topk_group": ("moe_router_group_topk", 85),
-    "deprecated_routed_scaling_factor": ("moe_router_topk_scaling_factor", 92),
-    "deprecated_qk_rope_head_dim": ("qk_pos_emb_head_dim", 97),
-    "deprecated_qk_nope_head_dim": ("qk_head_dim", 102),
-    "deprecated_multi_head_latent_attention": ("multi_latent_attention", 107),
-    "deprecated_rope_scaling_beta_fast": ("beta_fast", 112),
-    "deprecated_rope_scaling_beta_slow": ("beta_slow", 117),
-}
-"""Older names of MindSpeed-LLM's arguments, and where it copies them."""
-
-
-@derives(*(name for name, _ in RENAMED.values()))
-def older_names(run: Run) -> None:
-    """An argument given by its older name only has the value of that one."""
-    for old, (name, line) in RENAMED.items():
-        if run.written.get(old) is not None and run.written.get(name) is None:
-            source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old
-            run.derive(
-                name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
-            )
 
 
 @derives("attention_mask_type")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.dialects.megatron.namespace import Run
-from preflight.run.versions import matches
 from preflight.source.record import NamedTuple
 
 CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"
@@ -33,11 +32,6 @@ def _context(run: Run, *algorithms: str) -> bool:
     return run.context_parallel_size > 1 and run.context_parallel_algo in algorithms
 
 
-def before(run: Run, release: str) -> bool:
-    """Whether it is a run of MindSpeed-LLM before a release."""
-    return "mindspeed-llm" in run.versions and matches(run.versions["mindspeed-llm"], f"<{release}")
-
-
 def general_mask(run: Run) -> bool:
     """Whether attention needs a mask that is no plain causal one."""
     general = run.attention_mask_type == "general" and not run.reset_attention_mask
@@ -45,7 +39,6 @@ def general_mask(run: Run) -> bool:
     return bool(general or alibi or run.tokenizer_padding_side == "left")
 
 
-# fmt: off
 CHANGES = (
     Change(
         "use_flash_attn",
@@ -54,8 +47,13 @@ CHANGES = (
         "context parallelism needs it",
         CORE + "context_parallel/context_parallel_feature.py:51",
     ),
-    Change("use_flash_attn", True, lambda r: _context(r, ULYSSES), "context parallelism needs it",
-        CORE + "context_parallel/ulysses_context_parallel.py:34"),
+    Change(
+        "use_flash_attn",
+        True,
+        lambda r: _context(r, ULYSSES),
+        "context parallelism needs it",
+        CORE + "context_parallel/ulysses_context_parallel.py:34",
+    ),
     Change(
         "context_parallel_algo",
         ULYSSES,
@@ -81,12 +79,20 @@ CHANGES = (
         versions=OWN,
     ),
     Change(
-        "moe_permute_fusion", True, lambda r: r.use_fused_moe_token_permute_and_unpermute, "its older name is given",
-        CORE + "fusions/fused_moe_permute.py:41", versions=OWN
+        "moe_permute_fusion",
+        True,
+        lambda r: r.use_fused_moe_token_permute_and_unpermute,
+        "its older name is given",
+        CORE + "fusions/fused_moe_permute.py:41",
+        versions=OWN,
     ),
     Change(
-        "use_fused_moe_token_permute_and_unpermute", True, lambda r: r.moe_permute_fusion, "the newer name is given",
-        CORE + "fusions/fused_moe_permute.py:43", versions=OWN
+        "use_fused_moe_token_permute_and_unpermute",
+        True,
+        lambda r: r.moe_permute_fusion,
+        "the newer name is given",
+        CORE + "fusions/fused_moe_permute.py:43",
+        versions=OWN,
     ),
     Change(
         "recompute_granularity",
@@ -118,11 +124,22 @@ CHANGES = (
         CORE + "transformer/flash_attention/generate_mask_feature.py:31",
     ),
     Change(
-        "create_attention_mask_in_dataloader", True, general_mask, "the mask is general",
-        LLM + "megatron_basic/training_basic.py:33", "mindspeed-llm", ">=26"
+        "create_attention_mask_in_dataloader",
+        True,
+        general_mask,
+        "the mask is general",
+        LLM + "megatron_basic/training_basic.py:33",
+        "mindspeed-llm",
+        ">=26",
     ),
-    Change("log_throughput", False, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths",
-        LLM + "finetune/finetune.py:34", "mindspeed-llm"),
+    Change(
+        "log_throughput",
+        False,
+        lambda r: r.no_pad_to_seq_lengths,
+        "--no-pad-to-seq-lengths",
+        LLM + "finetune/finetune.py:34",
+        "mindspeed-llm",
+    ),
     Change(
         "kv_head_repeat_before_uly_alltoall",
         False,
@@ -131,16 +148,41 @@ CHANGES = (
         LLM + "context_parallel/ulysses_context_parallel.py:24",
         "mindspeed-llm",
     ),
-    Change("output_layer_slice_num", 1, lambda r: True, "MindSpeed-LLM does not support it",
-        "mindspeed_llm/training/arguments.py:175", "mindspeed-llm", ">=2.2"),
     Change(
-        "shape_order", "TND", lambda r: r.reset_attention_mask, "--reset-attention-mask",
-        LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", ">=2.3"
+        "output_layer_slice_num",
+        1,
+        lambda r: True,
+        "MindSpeed-LLM does not support it",
+        "mindspeed_llm/training/arguments.py:175",
+        "mindspeed-llm",
+        ">=2.2",
     ),
-    Change("shape_order", "TND", lambda r: r.reset_position_ids, "--reset-position-ids",
-        LLM + "megatron_basic/training_basic.py:20", "mindspeed-llm", "<2.3"),
-    Change("variable_seq_lengths", True, lambda r: r.no_pad_to_seq_lengths, "--no-pad-to-seq-lengths",
-        LLM + "finetune/finetune.py:43", "mindspeed-llm"),
+    Change(
+        "shape_order",
+        "TND",
+        lambda r: r.reset_attention_mask,
+        "--reset-attention-mask",
+        LLM + "megatron_basic/training_basic.py:20",
+        "mindspeed-llm",
+        ">=2.3",
+    ),
+    Change(
+        "shape_order",
+        "TND",
+        lambda r: r.reset_position_ids,
+        "--reset-position-ids",
+        LLM + "megatron_basic/training_basic.py:20",
+        "mindspeed-llm",
+        "<2.3",
+    ),
+    Change(
+        "variable_seq_lengths",
+        True,
+        lambda r: r.no_pad_to_seq_lengths,
+        "--no-pad-to-seq-lengths",
+        LLM + "finetune/finetune.py:43",
+        "mindspeed-llm",
+    ),
     Change(
         "variable_seq_lengths",
         True,
@@ -151,4 +193,3 @@ CHANGES = (
         ">=2.3",
     ),
 )
-# fmt: on

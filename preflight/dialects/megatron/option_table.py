@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from preflight.run.value import Value, default
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
+FRACTION = lazy_pattern(r"[-+]?\d*\.\d*(e[-+]?\d+)?|[-+]?\d+e[-+]?\d+")
 SWITCHES = ("true", "false", "pair", "help")
 
 
@@ -86,6 +88,12 @@ class Table:
         """The options that write a destination."""
         return tuple(self._dests.get(dest, ()))
 
+    def with_flags(self, flags: Iterable[Flag]) -> Table:
+        """A table in which some options are added, or read in another way."""
+        changed = {flag.option: flag for flag in flags}
+        kept = {flag.option: flag for flag in self.options.values()}
+        return Table(self.framework, self.version, {**kept, **changed}.values())
+
     @property
     def label(self) -> str:
         return f"{self.framework} {self.version}"
@@ -113,6 +121,9 @@ ASKED = (
     *(("mindspeed", version) for version in (*MINDSPEED[1:], *MINDSPEED_BRANCHES)),
 )
 """Releases that a run is read as only where somebody says so, or where its options tell."""
+
+ON_THE_TAG = {("mindspeed-llm", "2.3.0"): {"--mg-cache-dir": ["mg_cache_dir", "str"]}}
+"""Options that the tag of a release has, and the branch that is described under its name has renamed since."""
 
 
 @cache
@@ -166,9 +177,13 @@ def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) 
 
 
 def _takes(row: list[Any], value: str | None) -> bool:
-    """Whether an option takes a value, as far as its choices tell."""
+    """Whether an option takes a value, as far as its choices tell, and whether it counts."""
     choices = row[4] if len(row) > 4 else None
-    return value is None or choices is None or any(str(choice) == value for choice in choices)
+    if value is None:
+        return True
+    if choices is not None:
+        return any(str(choice) == value for choice in choices)
+    return row[1] != "int" or FRACTION.fullmatch(value) is None
 
 
 @cache
@@ -180,7 +195,11 @@ def _rows(framework: str, version: str) -> dict[str, Any]:
     own = {
         option: row for option, rows in data["options"].items() for first, last, row in rows if first <= number <= last
     }
-    return {option: row for option, row in {**below, **own}.items() if row is not None}
+    return {
+        option: row
+        for option, row in {**below, **own, **ON_THE_TAG.get((framework, version), {})}.items()
+        if row is not None
+    }
 
 
 @cache

@@ -10,7 +10,7 @@ from preflight.dialects.megatron.retired_options import choice_before, option_be
 from preflight.loaders.document import Problem, Word
 from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
-from preflight.source.spelling import nearest
+from preflight.source.spelling import nearest, slips
 from preflight.source.text import Span
 
 UNKNOWN_FLAG, BAD_VALUE, BAD_CHOICE, MISSING_VALUE, STRAY_WORD = (
@@ -166,8 +166,8 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
         return Problem(BAD_VALUE, message, word.span, word.uses, fix, crash=fault.crash)
     names = [str(choice) for choice in fault.choices]
     shown = tuple(names) if len(names) <= 12 else (*names[:12], "…")
-    lower = {choice.lower(): choice for choice in names}
-    near = lower.get((word.text or "").lower()) or nearest(word.text or "", names, 0.78) or ""
+    meant = slips(word.text or "", names)
+    near = meant[0] if len(meant) == 1 else ""
     before, in_use = choice_before(flag.option, word.text or "")
     hint = (
         Message("; {before} took it", before=before)

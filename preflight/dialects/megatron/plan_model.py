@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.mindspeed_switches import before
 from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.older_names import before
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.vocabulary import rows
 from preflight.run.plan import Model

@@ -68,7 +68,8 @@ EARLY = (
     Row(
         "accumulate_allreduce_grads_in_fp32",
         True,
-        lambda r: r.bf16 and not r.grad_reduce_in_bf16 and r.main_grads_dtype == "fp32",
+        # before 0.11 there is no such option
+        lambda r: r.bf16 and not r.grad_reduce_in_bf16 and r.main_grads_dtype in ("fp32", None),
         "bf16 gradients add up in fp32",
         "",
         "a7a9bfcbc3",
@@ -86,6 +87,7 @@ EARLY = (
         "f863e58113",
     ),
     Row("dataloader_type", "single", lambda r: r.dataloader_type is None, "the usual loader", "", "9d3f2655b5"),
+    # always: no site
     Row("variable_seq_lengths", False, lambda r: True, "sequence lengths are constant in training", "", ""),
     Row("create_attention_mask_in_dataloader", False, lambda r: r.dataloader_inter_document_masking,
         "documents are masked otherwise", ">=0.19", "c6e3dadd18"),
@@ -175,8 +177,8 @@ def layer_wise_optimizer(run: Run) -> None:
     if run.is_core(">=0.18") and run.optimizer not in ("sgd", "adam"):
         layer_wise = bool(run.use_distributed_optimizer) or run.optimizer == "dist_muon"
         if run.optimizer == "dist_muon":
-            run.switch("optimizer", "muon", "dist_muon is its older name", f"{ARGUMENTS}:1732")
-        run.switch("use_distributed_optimizer", False, "states are sharded layer by layer", f"{ARGUMENTS}:1737")
+            run.switch("optimizer", "muon", "dist_muon is its older name", ARGUMENTS, "20e08ab808")
+        run.switch("use_distributed_optimizer", False, "states are sharded layer by layer", ARGUMENTS, "dff0ab3107")
     run.derive("use_layer_wise_distributed_optimizer", layer_wise, of="optimizer")
 
 

@@ -1,13 +1,19 @@
-"""Which framework and version a run is for, and whether a document is one of this family at all."""
+"""Which framework and version a run is for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from preflight.dialects.megatron.command_words import MODEL_ARGS
-from preflight.dialects.megatron.option_table import ASKED, RELEASES, Table, built_on, releases_that_take, table
-from preflight.loaders.document import Document, Launch, Node
+from preflight.dialects.megatron.option_table import (
+    ASKED,
+    RELEASES,
+    Table,
+    built_on,
+    releases_that_take,
+    releases_with,
+    table,
+)
 from preflight.run.request import Request, Target
 from preflight.run.versions import matches, numbers
 from preflight.source.pattern import lazy_pattern
@@ -36,116 +42,65 @@ ENTRIES = {
 }
 """Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
 
-TELLING = frozenset(
-    [
-        "--num-layers",
-        "--hidden-size",
-        "--num-attention-heads",
-        "--micro-batch-size",
-        "--global-batch-size",
-        "--tensor-model-parallel-size",
-        "--pipeline-model-parallel-size",
-        "--seq-length",
-        "--train-iters",
-        "--max-position-embeddings",
-        "--lr-decay-style",
-        "--use-distributed-optimizer",
-        "--num-experts",
-        "--expert-model-parallel-size",
-    ]
+ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
+"""Words of a script for Ascend devices."""
+
+ANYBODYS = frozenset(
+    (
+        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets --dpo-beta"
+        " --evaluation-batch-size --greedy --help --history-turns --json-keys --keep-newlines --lora-alpha --lora-r"
+        " --lora-target-modules --map-keys --master-addr --master-port --max-batch-size --max-eval-samples --max-length"
+        " --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle --node-rank --nproc-per-node"
+        " --original-max-position-embeddings --output-prefix --pack --post-norm --prompt-type --ref-model --rope-theta"
+        " --sliding-window --sliding-window-size --split-sentences --stage --streaming --task --task-data-path"
+        " --temperature --tokenizer-name-or-path --top-k --top-p --use-kv-cache --use-wandb --workers"
+    ).split()
 )
-"""Options that tell a launch of this family from any other."""
-
-UNKNOWN_ENTRY = "$"
-"""How the name of an entry begins that only the caller knows."""
-
-OTHER_PARSERS = lazy_pattern(
-    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|"
-    r"\w*estimat\w*|report_\w+)\.py$"
-)
+"""Options of MindSpeed-LLM that text generation, evaluation and fine-tuning scripts of others have as well."""
 
 
-def claims(document: Document, request: Request) -> bool:
-    """Whether a document is a launch or config of the Megatron family; what other tools own is left to them."""
-    if request.target is not None and request.target.framework not in FRAMEWORKS:
-        return False
-    if document.launch is not None:
-        if request.target is None and (is_deepspeed(document.launch) or is_underscored(document.launch)):
-            return False
-        return claims_entry(
-            document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None
-        )
-    return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
-
-
-def is_deepspeed(launch: Launch) -> bool:
-    """Whether a launch is one of Megatron-DeepSpeed,
-    a fork whose scripts and options are called like Megatron's and mean other things."""
-    return launch.launcher == "deepspeed" or any((word.text or "").startswith("--deepspeed") for word in launch.words)
-
-
-def is_underscored(launch: Launch) -> bool:
-    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does;
-    one is a slip, all are a parser of its own."""
-    options = {(word.text or "").partition("=")[0] for word in launch.words}
-    return (
-        not options & TELLING
-        and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
-    )
-
-
-def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
-    """Judge a launch by the name of its entry script and by options that tell."""
-    name = (UNKNOWN_ENTRY if entry is None else entry).rpartition("/")[2]
-    if OTHER_PARSERS.search(name):
-        return False
-    if name in ENTRIES:
-        return True
-    told = sum((word or "").partition("=")[0] in TELLING for word in words)
-    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (
-        1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4
-    )
-
-
-def is_model_args(tree: Node) -> bool:
-    """A functional-test model_config.yaml: MODEL_ARGS maps options to values."""
-    node = tree.get(MODEL_ARGS)
-    return node is not None and any(isinstance(e.key.value, str) and e.key.value.startswith("--") for e in node.entries)
-
-
-def is_core_config(tree: Node) -> bool:
-    """The shape that --yaml-cfg reads: language_model and model_parallel maps with Megatron's own names."""
-    model, parallel = tree.get("language_model"), tree.get("model_parallel")
-    if model is None or parallel is None or model.kind != "mapping" or parallel.kind != "mapping":
-        return False
-    return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
-
-
-def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None) -> Target:
+def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, text: str = "") -> Target:
     """The target that was asked for, else the newest whose parser knows the most of the options.
 
-    typed: options with the first word of their value. A version that is not known is read as the nearest one; between
-    two, as the one that knows more of the options.
+    typed: options with the first word of their value. text: what else the file says. A version that is not known is
+    read as the nearest one; between two, as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "")
     framework = wanted.framework if wanted is not None else named
     if wanted is not None and not wanted.version and framework in BUILT_ON_MEGATRON:
         return Target(framework, RELEASES[framework][0])
-    found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework)
-    tried = []
+    found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework, entry, text)
+    tried: list[tuple[int, bool, Target]] = []
     for target in found:
-        tried.append((target, len(typed.keys() - options_of(target).options.keys())))
-        if not tried[-1][1]:
+        lacking = len(typed.keys() - options_of(target).options.keys())
+        if not lacking and (target.framework == "megatron" or not _superseded(target)):
             return target
-    return min(tried, key=lambda one: one[1])[0]
+        tried.append((lacking, _superseded(target), target))
+    return min(tried, key=lambda one: one[:2])[2]
 
 
-def _unasked(typed: Mapping[str, str | None], framework: str) -> Iterator[Target]:
-    """The newest release of each framework that has the options, or of the one that is known."""
+def _superseded(target: Target) -> bool:
+    """Whether its framework has a newer release."""
+    return target.version != RELEASES[target.framework][0]
+
+
+def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
+    """The newest release of each framework that has the options;
+    of what is built on Megatron-LM where something tells that."""
+    plain = framework in ("", "megatron") and entry not in ENTRIES
+    on_top = not plain or any(map(is_telling, typed)) or ASCEND.search(text) is not None
     for name in ("megatron", "mindspeed-llm", "mindspeed"):
-        if framework in ("", name):
+        if framework in ("", name) and (name == "megatron" or on_top):
             possible = releases_that_take(name, typed.items())
             yield Target(name, possible[-1] if possible else RELEASES[name][0])
+
+
+def is_telling(option: str) -> bool:
+    """Whether an option is one of MindSpeed or MindSpeed-LLM that no release of Megatron-LM has,
+    and no other program is likely to."""
+    if option in ANYBODYS or releases_with("megatron", option):
+        return False
+    return any(releases_with(name, option) for name in BUILT_ON_MEGATRON)
 
 
 def _asked(wanted: Target) -> list[Target]:

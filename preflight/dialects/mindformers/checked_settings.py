@@ -10,7 +10,7 @@ from preflight.dialects.mindformers.checked_setting import Checked
 from preflight.run.versions import matches
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def checked_in(version: str, *, core: bool) -> tuple[Checked, ...]:
     """The settings that a release checks ("": any release). core: those of an mcore network by its own names, too."""
     rows: tuple[Checked, ...] = (*RUN_SETTINGS, *NETWORK_SETTINGS)

@@ -38,6 +38,8 @@ _WEAK = (
 )
 # fmt: on
 
+_FRAGMENT = frozenset(("model", "processor", "context", "seed"))
+"""Sections that say no run: what a file with these alone describes, another one includes."""
 _FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
 """Keys of configs with sections of the same names that the framework does not read: Hydra's,
 and a schema of MindFormers that no release reads."""
@@ -52,6 +54,8 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
         return False
     if hinted and keys.intersection((*_STRONG, *_WEAK, *_PYNATIVE)):
         return True
+    if keys <= _FRAGMENT:
+        return False
     if len(keys.intersection(_PYNATIVE)) >= 2 or (
         keys.intersection(_PYNATIVE) and tree.get("model", "model_type") is not None
     ):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of, known_version, looks_like
+from preflight.dialects.mindformers.identified import certainty, identified, set_beside
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
+from preflight.source.record import replace
 
 ENTRY = "run_mindformer.py"
 _NO_MAPPING = "mindformers/tools/register/config.py:185"
@@ -47,15 +49,22 @@ class MindFormersDialect:
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
         """Translate; the kind of config decides how."""
+        around = identified(document, surroundings)
+        reading = self._read(document, around)
+        arguments = replace(reading.arguments, certainty=certainty(document, surroundings, reading.arguments.certainty))
+        return reading._replace(arguments=arguments)
+
+    def _read(self, document: Document, surroundings: Surroundings) -> Reading:
         if document.launch is not None:
             from preflight.dialects.mindformers.launch import read_launch
 
             return read_launch(document, surroundings)
-        assert document.tree is not None
-        if kind_of(document.tree) == "pynative":
+        tree = document.tree
+        assert tree is not None
+        if kind_of(tree) == "pynative":
             from preflight.dialects.mindformers.pynative import read_pynative
 
-            return read_pynative(document, document.tree, surroundings)
+            return read_pynative(document, tree, surroundings)
         from preflight.dialects.mindformers.graph import read_graph
 
-        return read_graph(document, surroundings)
+        return read_graph(document, surroundings, set_beside(document, tree, surroundings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from preflight.dialects import Reading, Surroundings
@@ -21,6 +21,7 @@ from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
+from preflight.dialects.mindformers.training_sizes import decides
 from preflight.dialects.mindformers.typed import written
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
@@ -52,7 +53,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     laid = derive_layering(run, layers)
     if laid is not None:
         run.derive("layering", laid, of="model.model_config.offset")
-    put = partial(_edits, typed)
+    put = partial(_put, typed)
     arguments = Arguments(
         target,
         typed,
@@ -63,29 +64,42 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
         open=bool(run.open),
         versions={"mindformers": version},
         keeps=keeps,
+        names=partial(_names, run),
         variant=run.kind,
         tree=loaded.tree,
         certainty=_certainty(loaded.tree, kind, version, request),
         places_of=read_at(version) if read_at(version) != version else "",
     )
-    arguments = replace(arguments, relayout=relayout(arguments))
+    arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
 
 
-def _edits(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
-    """What writes a setting: where it is typed, at its place."""
+def _put(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
+    """The edits that write a setting: over what is typed, or as a new one."""
     if name in typed:
         return typed[name].becomes(value)
     return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
+
+
+def _names(run: Run) -> Iterator[str]:
+    """Every setting of the release that a config of this kind may have."""
+    t = run.table
+    yield from (*t.general, *(f"{section}.{key}" for section, keys in t.sections.items() for key in keys))
+    if run.kind == "mcore":
+        yield from (f"mcore.{key}" for key in t.mcore)
+    else:
+        yield from (f"model.model_config.{key}" for key in t.models.get(run.model, ()))
 
 
 def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:
     """A release that somebody states is certain; else the config may be of each that knows as many of its keys."""
     if request.target is not None and request.target.version:
         return Certainty()
-    return Certainty(stated=False, releases=possible_releases(tree, kind, version))
+    return Certainty(
+        stated=False, releases=possible_releases(tree, kind, version), stack=lambda release: {"mindformers": release}
+    )
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:

@@ -41,7 +41,7 @@ class Names(NamedTuple):
     given: dict[str, Any]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _tables(version: str) -> dict[str, Any]:
     known = "2.1.0" if version.startswith("2") else version if version in ("1.6.0", "1.8.0") else "1.7.0"
     data: dict[str, Any] = json.loads((folder() / "mcore" / f"{known}.json").read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ those that know as many of its keys as the one that it is read as."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.release_tables import VERSIONS, Table, table
@@ -16,11 +17,20 @@ FIRST_CORE = (1, 6)
 
 def possible_releases(tree: Node, kind: str, read_as: str) -> tuple[str, ...]:
     """The releases, oldest first, that a config fits as well as the one that it is read as, that one among them."""
-    keys = frozenset(_keys(tree))
-    candidates = [table(version) for version in VERSIONS if kind == "legacy" or numbers(version) >= FIRST_CORE]
-    told = {key for key in keys if any(_knows(t, kind, *key) for t in candidates)}
-    misfits = {t.version: sum(not _knows(t, kind, *key) for key in told) for t in candidates}
+    candidates = tuple(version for version in VERSIONS if kind == "legacy" or numbers(version) >= FIRST_CORE)
+    known = [takers for key in frozenset(_keys(tree)) if (takers := _takers(kind, *key))]
+    misfits = {version: sum(version not in takers for takers in known) for version in candidates}
     return tuple(version for version, count in misfits.items() if count <= misfits[read_as])
+
+
+@lru_cache(maxsize=4096)
+def _takers(kind: str, section: str, key: str) -> frozenset[str]:
+    """The releases that know a key of a section."""
+    return frozenset(
+        version
+        for version in VERSIONS
+        if (kind == "legacy" or numbers(version) >= FIRST_CORE) and _knows(table(version), kind, section, key)
+    )
 
 
 def _keys(tree: Node) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from preflight.dialects.mindformers.pynative_derive import Derived, derive
 from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import attention_variant, make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
+from preflight.dialects.mindformers.training_sizes import decides
 from preflight.dialects.mindformers.typed import written
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Switch
@@ -53,7 +54,7 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
         keeps=keeps,
     )
     variant = attention_variant(arguments)
-    arguments = replace(arguments, relayout=relayout(arguments, pynative=True), variant=variant)
+    arguments = replace(arguments, relayout=relayout(arguments, pynative=True), variant=variant, decides=decides)
     plan = make_plan(target, arguments, found)
     device = surroundings.device(request.device) if request.device else None
     per_node = (

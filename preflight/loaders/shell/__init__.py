@@ -17,6 +17,7 @@ from preflight.loaders.shell.quotes import refuse_unclosed
 from preflight.loaders.shell.syntax import parse
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import Source, Span
+from preflight.source.word import Piece
 
 __all__ = ["Spent", "load_script"]
 
@@ -40,6 +41,9 @@ def load_script(
     refuse_unclosed(tree)
     asked, _ = sbatch(source)
     commands = Commands(source, environment, asked, variables(asked))
+    if source.arguments:
+        end = source.span(len(source.text))
+        commands.expander.arguments = [(Piece(word, end),) for word in source.arguments]
     commands.expander.work = spent.work if spent is not None else 0
     commands.run(tree)
     if spent is not None:
@@ -53,19 +57,9 @@ def load_script(
     if not found:
         return (Document(source, "script", comments=said, problems=problems, also=also, looked=looked),)
     return tuple(
-        Document(
-            source,
-            "script",
-            None,
-            f.taken.launch,
-            said,
-            _problems(f, commands, problems),
-            run,
-            len(found),
-            also,
-            looked,
-        )
+        Document(source, "script", None, f.taken.launch, said, told, run, len(found), also, looked)
         for run, f in enumerate(found)
+        for told in [_problems(f, commands, problems)]
     )
 
 

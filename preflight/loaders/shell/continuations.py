@@ -68,8 +68,9 @@ def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Abov
         return None
     if not _follows(place, below):
         return None
-    # `\ ` is a blank as a word
-    kept = words[:-1] if len(words) > 1 and (text_of(words[-1].pieces) or "x").isspace() else words
+    kept = (
+        words[:-1] if len(words) > 1 and (text_of(words[-1].pieces) or "x").isspace() else words
+    )  # `\ ` is a blank as a word
     above = Above(kept, place.column, started)
     return above if started or above.starts_nothing else None
 

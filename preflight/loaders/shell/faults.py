@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.commands import Commands
@@ -19,6 +20,10 @@ from preflight.source.text import Source, Span
 _TRAILING = lazy_pattern(r"\\([ \t]+)(#[^\n]*)?(?=\r?\n)")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
+_GROUP_LINE = lazy_pattern(
+    r"(?m)^([ \t]*)(\"?\$\{?)(\w+(?:ARGS?|OPTS?|PARAMS?|FLAGS?|OPTIONS?))((?:\[@\])?\}?\"?)([ \t]*\\?)$"
+)
+"""A line of a command that is a group of options and nothing else."""
 LOST = "lost-continuation"
 MOST_BROKEN = 200
 MOST_LINES = 10
@@ -72,7 +77,7 @@ def _carriage_returns(tree: Tree) -> Iterator[Problem]:
         count = text.count("\r\n")
         message = Message.plural(
             count,
-            "{count} line end in CRLF; bash takes the carriage return for a part of the last word",
+            "{count} line ends in CRLF; bash takes the carriage return for a part of the last word",
             "{count} lines end in CRLF; bash takes the carriage return for a part of the last word",
             count=count,
         )
@@ -88,7 +93,7 @@ def _carriage_returns(tree: Tree) -> Iterator[Problem]:
 def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
     for match in islice(_TRAILING.finditer(tree.source.text), 100):
         node = tree.root.descendant_for_byte_range(match.start(), match.start() + 1)
-        if node is not None and any(a.type in _INERT for a in ancestors(node)):
+        if node is not None and any(a.type in _INERT or _splits_away(a, tree) for a in ancestors(node)):
             continue
         below = tree.source.text[match.end() : match.end() + _BELOW].lstrip("\r\n").lstrip(" \t")
         if below.startswith(("-", "$", '"', "'", "|")):
@@ -112,6 +117,15 @@ def _lost_pipes(tree: Tree, trailing: Sequence[Problem]) -> Iterator[Problem]:
         if goes_on or span.line - 1 in told or any(a.type in _INERT for a in ancestors(node)):
             continue
         yield _lost(tree, Span(tree.source, span.start, span.end), True)
+
+
+def _splits_away(node: Any, tree: Tree) -> bool:
+    """Whether a node is an array that is only taken without quotes, where a blank element falls away."""
+    if node.type != "array" or node.parent is None or node.parent.type != "variable_assignment":
+        return False
+    name = (node.parent.text or b"").decode().partition("=")[0].rstrip("+")
+    uses = re.findall(r"(.?)\$\{" + re.escape(name) + r"\[[@*]\]\}", tree.source.text)
+    return bool(uses) and not any(before == '"' for before in uses)
 
 
 def _continued(text: str) -> str:
@@ -169,6 +183,9 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
     if commands.state.foreign or "${!" in tree.source.text:
         return
     used = referenced(commands)
+    from preflight.loaders.shell.variable_slips import unused_sizes
+
+    yield from (problem for problem in unused_sizes(commands, used) if problem.span.source is tree.source)
     for name, variable in groups(commands):
         if name in used or variable.place.source is not tree.source:
             continue
@@ -180,7 +197,19 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
             name=name,
             flags=first_three(flags),
         )
-        yield Problem("unused-group", message, variable.place)
+        yield Problem("unused-group", message, variable.place, (), _passed(name, variable, tree), tuple(flags))
+
+
+def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] | None:
+    """Passes a group beside another one that a launch takes on a line of its own; None where no line is like that."""
+    text = tree.source.text
+    lines = [line for line in _GROUP_LINE.finditer(text) if line[3] != name and line.start() > variable.place.start]
+    last = next((line for line in reversed(lines) if line[5].endswith("\\")), None)
+    if last is None or variable.array != ("[@]" in last[4]):
+        return None
+    after = next((start for start in tree.source.starts if start > last.end()), len(text))
+    new = f"{last[1]}{last[2]}{name}{last[4]}{last[5]}\n"
+    return f"pass ${name} to the launch", Span(tree.source, after, after), new
 
 
 def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:

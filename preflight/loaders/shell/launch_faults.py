@@ -10,6 +10,7 @@ from preflight.loaders.document import Problem, Word
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.faults import MOST_BROKEN, first_three, groups, referenced
 from preflight.loaders.shell.launches import Found
+from preflight.loaders.shell.variable_slips import meant_variable, misspelt_variable
 from preflight.source.message import Message
 from preflight.source.spelling import nearest
 from preflight.source.text import Span
@@ -46,7 +47,11 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         yield Problem("undefined-group", Message(template, name=name, hint=hint, stops=stops), span)
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         if not _GIVEN.fullmatch(name):
-            template = _SET_LATER if commands.state.late(name, span) else _NEVER_SET
+            late = commands.state.late(name, span)
+            if not late and (meant := meant_variable(name, commands, used)):
+                yield misspelt_variable(name, meant, flag, span)
+                continue
+            template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
     yield from _on_one_node(found, commands)

@@ -16,7 +16,7 @@ from preflight.loaders.shell.word_splitting import Field, word
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
-MAX_LAUNCHES = 64
+MAX_LAUNCHES, MAX_LINES, MAX_BROKEN = 64, 60, 1000
 Follow = Callable[[Taken, list[Word]], bool]
 
 
@@ -32,7 +32,7 @@ class Met(NamedTuple):
     """A command as it was met: its place, its words, what is set in front of it.
 
     launch: the number of its launch, -1 where it is none. reached: how many of the words are its own, where further
-    ones were meant to be.
+    ones were meant to be. lines: how many lines of these are joined to it.
     """
 
     place: Span
@@ -40,6 +40,7 @@ class Met(NamedTuple):
     own: Mapping[str, Variable | None]
     launch: int = -1
     reached: int = 0
+    lines: int = 0
 
 
 class Front(NamedTuple):
@@ -115,17 +116,19 @@ class Launches:
         """Whether a command is none, but words that were meant for the one above: then they are read as part of it."""
         last = self.last
         started = last is not None and last.launch == len(self.found) - 1 >= 0
-        above = cut_off(last.place, last.words, place, started) if last is not None else None
+        joins = last is not None and last.lines < MAX_LINES
+        above = cut_off(last.place, last.words, place, started) if last is not None and joins else None
         if not goes_on(words, place, above):
             return False
-        self.broken.append(Broken(place, above is not None))
+        if len(self.broken) < MAX_BROKEN:
+            self.broken.append(Broken(place, above is not None))
         if above is None or last is None:
             return True
         if started:
             self.found.pop()
         whole = Span(last.place.source, last.place.start, place.end)
         reached = last.reached or len(above.words)
-        self.note(Met(whole, [*above.words, *words], last.own, reached=reached), front, follow)
+        self.note(Met(whole, [*above.words, *words], last.own, reached=reached, lines=last.lines + 1), front, follow)
         return True
 
 

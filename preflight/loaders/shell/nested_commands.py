@@ -143,6 +143,8 @@ def nested(words: list[Field]) -> Nested | None:
 def string_at(words: Sequence[Field]) -> tuple[int, int] | None:
     """How many words of a command stand in front of a command string and count,
     and where the string stands: `srun bash -c "…"`, `ssh host "…"`."""
+    if len(words) < 3:
+        return None
     names = [command_name(word(field, field.pieces[0].span)) for field in words]
     away = next((at for at, name in enumerate(names[:4]) if name in _ELSEWHERE), None)
     for at, name in enumerate(names[:-2]):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from preflight.loaders.shell.syntax import Node, Tree
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError
 
+_BEGUN = lazy_pattern(r"#[^\n]*|\\.|\\\Z|'|\"", re.DOTALL)
+_IN_QUOTES = lazy_pattern(r"\\.|\"", re.DOTALL)
 _QUOTES = ('"', "'")
-_LONGEST = 200_000
-"""Characters of a script that is read a second time."""
 
 
 def refuse_unclosed(tree: Tree) -> None:
     """Raises InputError where a quote is open at the end: the grammar and a plain lexer have to agree, as each alone is
     at times wrong. Between backticks an open quote spoils that command alone."""
     text = tree.source.text
-    if not tree.root.has_error or tree.cut or "`" in text or len(text) > _LONGEST:
+    if not tree.root.has_error or tree.cut or "`" in text:
         return
     opened = min((node.start_byte for node in _open(tree.root)), default=None)
     if opened is not None and _never_closed(text):
@@ -49,12 +51,16 @@ def _open(root: Node) -> Iterator[Node]:
 
 
 def _never_closed(text: str) -> bool:
-    import shlex
-
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    try:
-        while lexer.get_token() is not None:
-            pass
-    except ValueError:
-        return True
+    """As a plain lexer has it that knows comments, escapes and quotes, and nothing else."""
+    at = 0
+    while (begun := _BEGUN.search(text, at)) is not None:
+        at = begun.end()
+        if begun[0] == "\\":
+            return True
+        if begun[0] == "'":
+            at = text.find("'", at) + 1
+        elif begun[0] == '"':
+            at = next((found.end() for found in _IN_QUOTES.finditer(text, at) if found[0] == '"'), 0)
+        if not at:
+            return True
     return False

@@ -1,0 +1,25 @@
+"""What lies beside a document, as far as it may be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from preflight.loaders.document import Document
+from preflight.source.record import NamedTuple
+
+if TYPE_CHECKING:  # most files lie in no checkout
+    from preflight.dialects.checkout.around import Checkout, Checkouts
+
+
+class Beside(NamedTuple):
+    """read: another file that a document names; checkout: the one around it; around: scripts beside it. None where they
+    must not be opened.
+    """
+
+    read: Callable[[Document, str], Document | None] = lambda document, name: None
+    checkout: Callable[[Document], Checkout | None] = lambda document: None
+    around: Checkouts | None = None
+
+
+NOTHING = Beside()

@@ -1,0 +1,93 @@
+"""Findings that only follow from another one: they are left out, for who mends the cause mends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from preflight.job import Job
+from preflight.lint.rule import Checkable
+from preflight.run.value import known
+from preflight.source.finding import Finding, Related, Severity
+from preflight.source.message import Message
+from preflight.source.record import replace
+
+_DEVICES = "device-count"
+_GROUP = "unused-group"
+
+
+def fold(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
+    """The findings of a run without those that follow from others. rules: those that made them, by id."""
+    said = _said_by_others(found, rules)
+    return _of_lost_groups(_of_misfit_sizes(_of_one_value(said), job), job, rules) if len(said) > 1 else said
+
+
+def _said_by_others(found: Sequence[Finding], rules: Mapping[str, Checkable]) -> list[Finding]:
+    """What no error of a rule says that its own rule names."""
+    errors = [f for f in found if f.severity is Severity.ERROR]
+    fired, there = {f.rule for f in errors}, {(f.rule, f.path, f.span.start) for f in errors}
+    return [
+        f
+        for f in found
+        if not fired.intersection(rules[f.rule].after)
+        and not any((id, f.path, f.span.start) in there for id in rules[f.rule].beside)
+    ]
+
+
+def _of_one_value(found: Sequence[Finding]) -> list[Finding]:
+    """A value that several options take and none can read is one mistake."""
+    kept: dict[tuple[object, ...], Finding] = {}
+    for finding in found:
+        same = (
+            (finding.rule, finding.span.start)
+            if finding.kind.parses and finding.severity is Severity.ERROR
+            else (id(finding),)
+        )
+        kept.setdefault((finding.path, *same), finding)
+    return list(kept.values())
+
+
+def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
+    """Where a degree does not fit the devices, what else does not fit that degree follows from it."""
+    cause = next((f for f in found if f.rule == _DEVICES and f.severity is Severity.ERROR), None)
+    world = known(job.plan.layout.world)
+    if cause is None or world is None:
+        return list(found)
+    layout = job.plan.layout
+    degrees = (layout.tensor, layout.pipeline, layout.context)
+    bad = [v for v in degrees if v.known and v.setting and isinstance(v.raw, int) and v.raw > 1 and world[0] % v.raw]
+    places = {(v.setting.span.path, v.setting.span.start) for v in bad if v.setting is not None}
+    return [f for f in found if f is cause or not (f.layout and _points_at(f, places))]
+
+
+def _points_at(finding: Finding, places: set[tuple[str, int]]) -> bool:
+    spans = (finding.span, *(related.span for related in finding.related))
+    return any((span.path, span.start) in places for span in spans)
+
+
+def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
+    """What misses an option that stands in a group which no launch takes: the first says so, the others follow."""
+    lost = [f for f in found if f.rule == _GROUP]
+    if not lost:
+        return list(found)
+    groups = {p.span.start: p.keys for d in job.documents for p in d.problems if p.kind == _GROUP}
+    for cause in lost:
+        names = {flag.strip("-").replace("-", "_") for flag in groups.get(cause.span.start, ())}
+        missing = {name for name in names if job.arguments.given(name) is None}
+        follow = [f for f in found if f.severity is Severity.ERROR and _misses(f, rules, missing)]
+        if follow:
+            found = [
+                _with_cause(f, cause) if f is follow[0] else f for f in found if f is not cause and f not in follow[1:]
+            ]
+    return list(found)
+
+
+def _misses(finding: Finding, rules: Mapping[str, Checkable], missing: set[str]) -> bool:
+    reads = rules[finding.rule].triggers if finding.rule in rules else None
+    return reads is not None and not reads.isdisjoint(missing)
+
+
+def _with_cause(finding: Finding, cause: Finding) -> Finding:
+    ways = tuple(fix for fix in (cause.fix, finding.fix, *finding.alternatives) if fix is not None)
+    message = Message("{message}; {cause}", message=finding.message, cause=cause.message)
+    related = (*finding.related, Related(cause.span, "never used"))
+    return replace(finding, message=message, related=related, fix=next(iter(ways), None), alternatives=ways[1:])

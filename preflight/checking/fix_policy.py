@@ -1,0 +1,165 @@
+"""Which of the ways out of a finding is written, and which are only offered:
+what keeps most of what was typed comes first.
+
+A correction of a slip comes before a completion of what is missing, then a change of a number, then of a choice, then a
+removal. What was typed is never taken away unasked unless that has no effect; sizes of the training are never invented;
+where nothing tells between two ways, both are offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from preflight.checking.support import support
+from preflight.job import Job
+from preflight.run.value import Value
+from preflight.source.finding import Change, Edit, Finding, Fix, Key, Safety, Severity
+from preflight.source.record import NamedTuple, replace
+from preflight.source.spelling import slips
+
+LAYOUT = "change the layout: "
+"""How the title of a fix begins that comes from the search of layouts, which keeps the global batch."""
+
+
+class Policy(NamedTuple):
+    """The policy over one run: what was typed, by key."""
+
+    job: Job
+    typed: Mapping[Key, tuple[str, Value]]
+
+    @classmethod
+    def of(cls, job: Job) -> Policy:
+        """The policy over a run."""
+        written = job.arguments.written.items()
+        return cls(job, {value.key: (name, value) for name, value in written if value.key})
+
+    def ranked(self, finding: Finding) -> Finding:
+        """The finding with its fixes in the order of the policy,
+        each with what it does and whether it is only offered."""
+        every = tuple(fix for fix in (finding.fix, *finding.alternatives) if fix is not None)
+        if not every:
+            return finding
+        judged = [self._judged(fix, finding) for i, fix in enumerate(every) if fix not in every[:i]]
+        judged.sort(key=self._order)
+        if len(judged) > 1 and self._alike(*judged[:2]):
+            judged = [fix._replace(offered=True) for fix in judged]
+        return replace(finding, fix=judged[0], alternatives=tuple(judged[1:]))
+
+    def step(self, edits: Sequence[Edit], key: Key) -> float | None:
+        """How far edits that change one number only move it; None for all others."""
+        value = self._value(key)
+        if len(edits) != 1 or edits[0].key != key or value is None or not _is_number(value.raw):
+            return None
+        return abs(edits[0].value - value.raw) if _is_number(edits[0].value) else None
+
+    def _judged(self, fix: Fix, finding: Finding) -> Fix:
+        change = max((self._change(edit) for edit in fix.edits), key=lambda change: change.rank)
+        offered = fix.offered or self._invents(fix)
+        if fix.title.startswith(LAYOUT) and change is not Change.REMOVAL:
+            ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
+            gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
+            change = Change.REMOVAL if gone else Change.NUMBER
+        if change is Change.REMOVAL:
+            offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
+        same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
+        return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
+
+    def _order(self, fix: Fix) -> tuple[bool, int, int, int]:
+        """Removals of what the rest of the file supports come last, and those of what was typed first."""
+        gone = [self._name(edit.key) for edit in fix.edits if edit.action == "remove" and edit.key]
+        same = fix.title.startswith(LAYOUT) and fix.change is Change.NUMBER  # the search has ranked them
+        typed = [value.span.start for name in gone if (value := self.job.arguments.given(name)) and value.span]
+        backed = max((support(name, self.job) for name in gone), default=0)
+        return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)
+
+    def _alike(self, one: Fix, other: Fix) -> bool:
+        """Whether two fixes are two words that were equally likely meant."""
+        both = one.change is other.change is Change.CORRECTION
+        return (
+            both
+            and {edit.key for edit in one.edits} == {edit.key for edit in other.edits}
+            and self._slip(one)
+            and self._slip(other)
+        )
+
+    def _slip(self, fix: Fix) -> bool:
+        return all(edit.action in ("set", "rename") for edit in fix.edits)
+
+    def _change(self, edit: Edit) -> Change:
+        """What an edit does to what was typed."""
+        if edit.action == "remove":
+            return Change.REMOVAL if edit.span is None else Change.CORRECTION
+        if edit.action in ("rename", "splice"):
+            return Change.CORRECTION
+        value = self._value(edit.key)
+        if value is None:
+            return Change.COMPLETION
+        return _between(value.raw, value.setting.span.text if value.setting else "", edit.value)
+
+    def _value(self, key: Key) -> Value | None:
+        found = self.typed.get(key)
+        return found[1] if found is not None else None
+
+    def _name(self, key: Key) -> str:
+        """The name of the argument that a setting writes."""
+        if (found := self.typed.get(key)) is not None:
+            return found[0]
+        last = str(key[-1]) if key else ""
+        return last.strip("-").replace("-", "_") if last.startswith("--") else ".".join(map(str, key))
+
+    def _invents(self, fix: Fix) -> bool:
+        """Whether it gives a size of the training a number that nobody typed the like of."""
+        return any(
+            self.job.arguments.decides(self._name(edit.key)) and not _is_size(self._value(edit.key))
+            for edit in fix.edits
+            if edit.action == "set" and _is_number(edit.value) and not self._respelled(edit)
+        )
+
+    def _respelled(self, edit: Edit) -> bool:
+        value = self._value(edit.key)
+        return (
+            value is not None
+            and _between(value.raw, value.setting.span.text if value.setting else "", edit.value) is Change.CORRECTION
+        )
+
+    def _titled(self, fix: Fix) -> str:
+        """The title, with what of the training the fix changes."""
+        changes = [
+            said
+            for edit in fix.edits
+            if edit.action in ("set", "remove", "rename") and (said := self.job.arguments.decides(self._name(edit.key)))
+        ]
+        if not changes or ", which " in fix.title or fix.title.startswith(LAYOUT):
+            return fix.title
+        return f"{fix.title}, which changes {' and '.join(dict.fromkeys(changes))}"
+
+
+def ranked(findings: Iterable[Finding], job: Job) -> list[Finding]:
+    """Findings of one run with their fixes as the policy wants them."""
+    policy = Policy.of(job)
+    return [policy.ranked(finding) for finding in findings]
+
+
+def _between(raw: object, text: str, wanted: object) -> Change:
+    """What writing a value over another one does."""
+    if _is_number(raw) and _is_number(wanted):
+        return Change.NUMBER
+    bare = text.strip("\"'")
+    if isinstance(wanted, str) and wanted in slips(bare, (wanted,)):
+        return Change.CORRECTION
+    if isinstance(raw, (list, tuple)):
+        return Change.NUMBER if isinstance(wanted, (list, tuple)) else Change.REMOVAL
+    return Change.CORRECTION if _spells(bare.lower(), str(wanted).lower()) else Change.SWITCH
+
+
+def _spells(text: str, wanted: str) -> bool:
+    """Whether a text is a value with something more or less: "58" for "58GB", "8.0" for 8."""
+    return text != wanted and bool(text) and wanted not in ("none", "") and (text in wanted or wanted in text)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_size(value: Value | None) -> bool:
+    return value is not None and _is_number(value.raw) and value.raw > 0

@@ -1,0 +1,53 @@
+"""What `preflight fix` tells: a line for each change that the text has in the end, and in one line what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from preflight.fix.fixer import Outcome, State
+from preflight.report.escapes import counted, plain
+from preflight.report.style import Look
+from preflight.source.finding import Severity
+
+_WAYS: dict[State, str] = {
+    "needs --unsafe": "with --unsafe",
+    "needs a choice": "with --interactive",
+    "needs --follow": "with --follow",
+    "advice only": "by hand, as `preflight check` says",
+    "not proven": "with a fix that cannot be proven",
+    "no mechanical fix": "without a fix",
+}
+
+
+def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> Iterator[str]:
+    """The lines about a call. would: nothing is written."""
+    done = [outcome for outcome in outcomes if outcome.state == "fixed"]
+    left = [outcome for outcome in outcomes if outcome.state != "fixed"]
+    yield from (_line(outcome, style, would=would) for outcome in done)
+    if style.quiet:
+        return
+    if done:
+        yield f"{len(done)} would be fixed." if would else f"{len(done)} fixed."
+    elif not left:
+        yield "Nothing to fix."
+    if left:
+        yield _left(left)
+
+
+def _left(left: Sequence[Outcome]) -> str:
+    """How much is left, and what can be done about it."""
+    severities = Counter(outcome.finding.severity for outcome in left)
+    much = ", ".join(counted(severities[severity], str(severity)) for severity in Severity if severities[severity])
+    states = Counter(outcome.state for outcome in left)
+    ways = ", ".join(f"{states[state]} {words}" for state, words in _WAYS.items() if states[state])
+    return f"Left: {much} ({ways}); `preflight check` lists them."
+
+
+def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
+    finding = outcome.finding
+    at = outcome.place or finding.span.source.position(finding.span.start)
+    place = style.paint(plain(f"{finding.path}:{at.line}:{at.column}"), "bold")
+    state = style.paint("would be fixed" if would else "fixed", "green")
+    detail = f" ({plain(outcome.detail)})" if outcome.detail else ""
+    return f"{place}: {state}: {plain(finding.message)} {style.paint(f'[{plain(finding.rule)}]', 'cyan')}{detail}"

@@ -1,0 +1,235 @@
+"""Finds the checkout around a file, each once in a call: the nearest folder above it in which a framework lies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from preflight.dialects.checkout.files import Files, listed
+from preflight.dialects.checkout.neighbours import HIGHEST_RUNNER, Neighbours, folders_above
+from preflight.dialects.checkout.packages import OTHER_READERS, Layout, declared_in, found_in
+
+if TYPE_CHECKING:  # it loads when a framework lies there
+    from preflight.dialects.checkout.package import Package
+    from preflight.dialects.checkout.parser_options import OwnOption
+
+HIGHEST = 16
+"""Folders above a file that are looked into."""
+MOST_FOLDERS = 100
+"""Folders beside each other that are looked into for a framework."""
+MOST_CODE = 2500
+"""Files of a checkout in which an option is looked for that its parser does not have."""
+BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
+PATCHES, PATCH = ("arguments.py", "patch_arguments.py", "megatron_arguments.py"), 4
+INSTALLS = (".gitmodules", "pyproject.toml", "setup.py", "install.sh", "setup.sh", "environment.yml")
+REPOSITORY = ".git"
+
+
+class Checkout:
+    """A folder with what it holds and installs. packages: the frameworks in it; readers: other programs that read
+    configs."""
+
+    def __init__(self, root: str, places: Mapping[Layout, str]) -> None:
+        self.root, self.files = root, Files(root)
+        self._places = places
+        self._packages: dict[str, Package] = {}
+        self._entries: dict[str, Mapping[str, OwnOption]] = {}
+
+    def package(self, framework: str) -> Package | None:
+        """A framework that lies in it."""
+        if framework not in self._packages:
+            found = next(((layout, at) for layout, at in self._places.items() if layout.framework == framework), None)
+            if found is None:
+                return None
+            from preflight.dialects.checkout.package import Package
+
+            layout, at = found
+            self._packages[framework] = Package(layout, self.files if at == self.root else Files(at))
+        return self._packages[framework]
+
+    @property
+    def frameworks(self) -> frozenset[str]:
+        """The frameworks whose packages lie in it."""
+        return frozenset(layout.framework for layout in self._places)
+
+    @cached_property
+    def reader(self) -> str:
+        """Another program in it that reads configs of a framework in its own way, "" for none."""
+        return next((name for name in OTHER_READERS if self.files.text(f"{name}/__init__.py") is not None), "")
+
+    def entry(self, name: str) -> Mapping[str, OwnOption]:
+        """The options that an entry script adds, by name."""
+        if name not in self._entries:
+            from preflight.dialects.checkout.package import entry_options
+
+            self._entries[name] = entry_options(self.files, name)
+        return self._entries[name]
+
+    @cached_property
+    def patches(self) -> tuple[str, ...]:
+        """Parsers that change a framework which is installed apart."""
+        if self._places:
+            return ()
+        named = (name for name in self.files.names(deepest=PATCH) if name.rpartition("/")[2] in PATCHES)
+        found = ((name, self.files.text(name) or "") for name in islice(named, MOST_FOLDERS))
+        return tuple(name for name, text in found if "add_argument" in text and "megatron" in text)
+
+    @cached_property
+    def patched_options(self) -> tuple[OwnOption, ...]:
+        """The options of these parsers."""
+        from preflight.dialects.checkout.parser_options import own_options
+
+        texts = (self.files.code(name) for name in self.patches)
+        return tuple(one for text in texts if text is not None for one in own_options(text))
+
+    @cached_property
+    def declared(self) -> Mapping[str, tuple[str, str]]:
+        """Framework → the release that the checkout installs, "" where it names none, and the file that says so."""
+        found: dict[str, tuple[str, str]] = {}
+        for name in self._installing():
+            text = self.files.text(name)
+            for framework, release in declared_in(text).items() if text else ():
+                if framework not in found or (release and not found[framework][0]):
+                    found[framework] = (release, name)
+        return found
+
+    @cached_property
+    def mentioned(self) -> frozenset[str]:
+        """Every option that some code of the checkout names: a script may bring options of its own."""
+        from preflight.dialects.checkout.parser_options import mentioned
+
+        places = {at: self.files if at == self.root else Files(at) for at in (self.root, *self._places.values())}
+        texts = (files.text(name) for files in places.values() for name in list(files.names())[:MOST_CODE])
+        return mentioned(text for text in texts if text is not None)
+
+    def _installing(self) -> list[str]:
+        entries = [entry.name for entry in listed(self.root)[:MOST_FOLDERS]]
+        told = [
+            name for name in entries if name.startswith(("requirements", "Dockerfile")) or name.endswith("ockerfile")
+        ]
+        return [name for name in (*INSTALLS, *told) if name in entries]
+
+    @property
+    def looked(self) -> Iterable[str]:
+        """What was opened or looked for, so far."""
+        places = [package.files.looked for package in self._packages.values()]
+        return dict.fromkeys(path for looked in (self.files.looked, *places) for path in looked)
+
+
+class Checkouts:
+    """The checkouts of one call.
+
+    named: the folders that the call names. isolated: nothing outside of these is opened.
+    """
+
+    def __init__(self, named: Iterable[str] = (), *, isolated: bool = False) -> None:
+        self._named = tuple(os.path.abspath(path) for path in named if os.path.isdir(path))
+        self._isolated = isolated
+        self._found: dict[str, Checkout | None] = {}
+        self._made: dict[str, Checkout | None] = {}
+        self._neighbours: dict[str, Neighbours] = {}
+
+    def around(self, path: Path | None) -> Checkout | None:
+        """The checkout in which a file lies; None where there is none, or nothing tells."""
+        if path is None:
+            return None
+        start = os.path.dirname(os.path.abspath(path))
+        if start not in self._found:
+            self._found[start] = self._above(start) if os.path.lexists(path) else None
+        return self._found[start]
+
+    def program(self, path: Path | None) -> str:
+        """The Python program beside a config, or in the folder above it, that names it."""
+        return self._told(path, 1, lambda one, name: one.programs.get(name, ""))
+
+    def launches(self, path: Path | None) -> tuple[str, ...]:
+        """The scripts beside a config that launch it."""
+        return tuple(self._told(path, 0, lambda one, name: "\n".join(one.launches.get(name, ()))).split())
+
+    def runner(self, path: Path | None) -> str:
+        """The script above a functional test that takes its options in its own way."""
+        return self._told(path, HIGHEST_RUNNER, lambda one, name: one.runner)
+
+    def _told(self, path: Path | None, above: int, tell: Callable[[Neighbours, str], str]) -> str:
+        """What the nearest of the folders around a file tells, "" where none does."""
+        start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
+        for folder in folders_above(start, above) if start else ():
+            if self._closed(folder, start):
+                return ""
+            if folder not in self._neighbours:
+                self._neighbours[folder] = Neighbours(folder)
+            if found := tell(self._neighbours[folder], os.path.basename(str(path))):
+                return found
+        return ""
+
+    def looked(self, path: Path | None) -> Iterable[str]:
+        """What was opened or looked for around a file, so far."""
+        checkout = self.around(path)
+        start = os.path.dirname(os.path.abspath(path)) if path is not None else ""
+        beside = [one for at in folders_above(start, HIGHEST_RUNNER) if (one := self._neighbours.get(at)) is not None]
+        looked = [*(one.files.looked for one in beside), dict.fromkeys(checkout.looked) if checkout is not None else {}]
+        return dict.fromkeys(name for names in (*looked, dict.fromkeys(one.folder for one in beside)) for name in names)
+
+    def _above(self, start: str) -> Checkout | None:
+        folders = [start, *map(str, Path(start).parents)][:HIGHEST]
+        for folder in folders:
+            if self._closed(folder, start):
+                return None
+            found = self._in(folder)
+            if found is not None or os.path.lexists(os.path.join(folder, REPOSITORY)):
+                return found
+        return None
+
+    def _in(self, folder: str) -> Checkout | None:
+        """The checkout of which a folder is the root."""
+        if folder not in self._made:
+            places = dict.fromkeys(found_in(folder), folder)
+            top = folder in self._named or os.path.lexists(os.path.join(folder, REPOSITORY))
+            if not places and top:
+                places = _below(folder)
+            made = Checkout(folder, places)
+            told = places or made.reader or (top and (made.declared or made.patches))
+            self._made[folder] = made if told else None
+        return self._made[folder]
+
+    def _closed(self, folder: str, start: str) -> bool:
+        """Whether a folder is not looked into: not named, or others than the owner of the file may write to it."""
+        if any(os.path.commonpath((folder, one)) == one for one in self._named):
+            return False
+        if self._isolated:
+            return True
+        try:
+            status, own = os.stat(folder), os.stat(start)
+        except OSError:
+            return True
+        return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)
+
+
+def _below(folder: str) -> dict[Layout, str]:
+    """The frameworks in the folders of a repository, those that lie there once."""
+    places: dict[Layout, list[str]] = {}
+    for one in _folders(folder):
+        for layout in found_in(one):
+            places.setdefault(layout, []).append(one)
+    return {layout: at[0] for layout, at in places.items() if len(at) == 1}
+
+
+def _folders(folder: str) -> list[str]:
+    """The folders in a folder, and those in one for the code of others."""
+    own = [
+        entry.path for entry in listed(folder)[:MOST_FOLDERS] if not entry.name.startswith(".") and _is_folder(entry)
+    ]
+    deeper = [one for place in own if os.path.basename(place) in BESIDE for one in _folders(place)]
+    return [*own, *deeper][: MOST_FOLDERS * 2]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

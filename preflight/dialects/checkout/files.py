@@ -1,0 +1,106 @@
+"""Files of a checkout, opened within bounds: regular ones inside of it, not too large, not too many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from preflight.source.text import InputError, Source
+
+MAX_BYTES = 1_000_000
+"""Of one file: the largest parser of a framework has 300,000."""
+MOST_FILES = 4_000
+MOST_BYTES = 40_000_000
+"""Of all files that are opened in one checkout."""
+MOST_ENTRIES = 20_000
+MOST_BESIDE = 5_000
+"""Entries of one folder; of a larger one none is looked at."""
+MAX_CODE, MOST_CODE = 300_000, 2_000_000
+"""Characters of a file, and of a checkout, that are parsed as Python: the largest parser of a framework has 250,000."""
+DEEPEST = 10
+NEVER = ("node_modules", "__pycache__", "site-packages", "build")
+
+
+class Files:
+    """The files below a folder, each read once. looked: what was opened or looked for."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.looked: dict[str, None] = {}
+        self._real = os.path.realpath(root)
+        self._left = [MOST_FILES, MOST_BYTES]
+        self._code = MOST_CODE
+        self._parsed: set[str] = set()
+        self._texts: dict[str, str | None] = {}
+
+    def text(self, name: str) -> str | None:
+        """The text of a file; None where there is none, it lies outside, or the bounds are reached."""
+        if name not in self._texts:
+            self._texts[name] = self._read(name)
+        return self._texts[name]
+
+    def code(self, name: str) -> str | None:
+        """The text of a file to parse as Python; None also where enough was parsed."""
+        text = self.text(name)
+        if text is None or name in self._parsed:
+            return text
+        if len(text) > min(MAX_CODE, self._code):
+            return None
+        self._code -= len(text)
+        self._parsed.add(name)
+        return text
+
+    def _read(self, name: str) -> str | None:
+        path = os.path.join(self.root, name)
+        self.looked[path] = None
+        if min(self._left) <= 0 or not self._inside(path):
+            return None
+        try:
+            source = Source.read(Path(path), limit=MAX_BYTES)
+        except InputError:
+            return None
+        self._left[0] -= 1
+        self._left[1] -= len(source.text)
+        return source.text
+
+    def _inside(self, path: str) -> bool:
+        """Whether a path leads to a file below the folder, links resolved."""
+        try:
+            real = os.path.realpath(path)
+        except (OSError, ValueError):
+            return False
+        return real.startswith(os.path.join(self._real, "")) and os.path.isfile(real)
+
+    def names(self, folder: str = "", suffixes: tuple[str, ...] = (".py",), deepest: int = DEEPEST) -> Iterator[str]:
+        """The files below a folder of the checkout that end so, sorted, without links and hidden folders."""
+        waiting = [(folder, 0)]
+        seen = 0
+        while waiting and seen < MOST_ENTRIES:
+            at, depth = waiting.pop()
+            inner = []
+            for entry in listed(os.path.join(self.root, at)):
+                seen += 1
+                name = f"{at}/{entry.name}" if at else entry.name
+                if entry.is_symlink() or seen > MOST_ENTRIES:
+                    continue
+                if entry.is_dir():
+                    inner += [(name, depth + 1)] if depth < deepest and _entered(entry.name) else []
+                elif entry.name.endswith(suffixes):
+                    yield name
+            waiting += reversed(inner)
+
+
+def _entered(name: str) -> bool:
+    return not name.startswith(".") and name not in NEVER
+
+
+def listed(folder: str) -> list[os.DirEntry[str]]:
+    """What lies in a folder, sorted by name; nothing where it cannot be listed, or has more than any folder of code."""
+    try:
+        with os.scandir(folder) as entries:
+            found = list(islice(entries, MOST_BESIDE + 1))
+        return sorted(found, key=lambda entry: entry.name) if len(found) <= MOST_BESIDE else []
+    except (OSError, ValueError):
+        return []

@@ -1,0 +1,107 @@
+"""Which frameworks lie in a folder: the packages by which one tells them, and where their version stands."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+
+
+class Layout(NamedTuple):
+    """How a framework lies in a checkout.
+
+    marks: files of which one shows that it is there. version: the file that names the release, and the pattern that
+    finds it.
+    parser: folders and files, below the package, in which options are added. calls: names of functions that check.
+    """
+
+    framework: str
+    package: str
+    marks: tuple[str, ...]
+    version: tuple[str, str]
+    parser: tuple[str, ...]
+    calls: str
+
+
+_MEGATRON_VERSION = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
+_QUOTED_VERSION = r"^__version__\s*=\s*['\"](\d+)\.(\d+)\.(\w+)"
+_NONE = ("", "$^")
+MINDSPEED_CALLS = r"(^|\.)(incompatible_check|dependency_check|check_\w+|_check_\w+|_?validate_\w+)$"
+LAYOUTS = (
+    Layout(
+        "megatron",
+        "megatron",
+        ("megatron/core/package_info.py", "megatron/training/arguments.py", "megatron/arguments.py"),
+        ("megatron/core/package_info.py", _MEGATRON_VERSION),
+        ("training/arguments.py", "arguments.py", "post_training/arguments.py", "training/config"),
+        r"^_check_arg_is_not_none$",
+    ),
+    Layout(
+        "mindspeed-llm",
+        "mindspeed_llm",
+        ("mindspeed_llm/__init__.py", "mindspeed_llm/training/arguments.py"),
+        _NONE,
+        ("training/arguments.py", "features_manager", "tasks/finetune/lora"),
+        MINDSPEED_CALLS,
+    ),
+    Layout(
+        "mindspeed-llm",
+        "modellink",
+        ("modellink/__init__.py", "modellink/training/arguments.py", "modellink/arguments.py"),
+        _NONE,
+        ("training/arguments.py", "arguments.py", "features_manager", "tasks/finetune/lora"),
+        MINDSPEED_CALLS,
+    ),
+    Layout(
+        "mindspeed",
+        "mindspeed",
+        ("mindspeed/arguments.py", "mindspeed/megatron_adaptor.py"),
+        _NONE,
+        ("arguments.py", "features_manager"),
+        MINDSPEED_CALLS,
+    ),
+    Layout(
+        "mindformers",
+        "mindformers",
+        ("mindformers/__init__.py", "mindformers/version_info.txt"),
+        ("mindformers/__init__.py", _QUOTED_VERSION),
+        (),
+        r"(^|\.)_?(check|validate|verify)_\w+$|^(Validator|validator)\.",
+    ),
+)
+OTHER_READERS: Mapping[str, str] = {"mindrlhf": "MindRLHF"}
+"""Packages of programs that read configs of a framework in their own way."""
+
+_TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[\w+\])?\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
+_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
+_MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
+_CLONED = lazy_pattern(r"(?i)/(megatron-lm|mindspeed-llm|modellink|mindspeed|mindformers)(?=\.git|[\s/\"']|$)")
+_NAMES = {"megatron-lm": "megatron", "modellink": "mindspeed-llm"}
+
+
+def found_in(folder: str) -> tuple[Layout, ...]:
+    """The frameworks whose packages lie in a folder."""
+    return tuple(one for one in LAYOUTS if any(os.path.isfile(os.path.join(folder, mark)) for mark in one.marks))
+
+
+def said_version(text: str, pattern: str) -> str:
+    """The release that a version file names, "" where it names none."""
+    found = re.search(pattern, text, re.MULTILINE)
+    return ".".join(found.groups()) if found else ""
+
+
+def declared_in(text: str) -> dict[str, str]:
+    """Frameworks that a text installs or clones, with the release where it says one and no other beside it."""
+    text = _COMMENT.sub("", text)
+    said: dict[str, set[str]] = {}
+    for match in _CLONED.finditer(text):
+        name = match[1].lower()
+        said.setdefault(_NAMES.get(name, name), set())
+    for match in _TAG.finditer(text):
+        said.setdefault("megatron", set()).add(match[1] or match[2])
+    for match in _MINDFORMERS.finditer(text):
+        said.setdefault("mindformers", set()).add(match[1])
+    return {framework: next(iter(releases)) if len(releases) == 1 else "" for framework, releases in said.items()}

@@ -1,0 +1,139 @@
+"""The options that Python code adds to a parser, read off its syntax tree: nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from preflight.source import cache
+from preflight.source.record import NamedTuple
+
+ADDS = "add_argument"
+GENERATES = "ArgumentGroupFactory"
+"""By which Megatron-LM makes options of the fields of its configuration classes, since 0.16."""
+WIDENS = "argument_choices_value"
+"""How MindSpeed's function ends that adds a choice to an option of Megatron-LM."""
+FOLDER = "parsers"
+_KINDS = {"int": "int", "float": "float", "str": "str"}
+_SWITCHES = {"store_true": "true", "store_false": "false"}
+_OPTION = re.compile(r"""["'](--[A-Za-z][\w-]*)["']""")
+
+
+class OwnOption(NamedTuple):
+    """An option as code adds it. kind: "" where only a function of the code knows how its text is read."""
+
+    option: str
+    dest: str
+    kind: str
+    default: Any = None
+    nargs: str | int | None = None
+    choices: tuple[Any, ...] | None = None
+    also: tuple[str, ...] = ()
+
+
+def own_options(text: str) -> tuple[OwnOption, ...]:
+    """The options that a file adds; kept between calls by its content."""
+    if not adds_options(text):
+        return ()
+    name = f"{FOLDER}/{cache.digest(text)}.json"
+    try:
+        rows = json.loads(cache.read(name) or "")
+        return tuple(_kept(*row) for row in rows)
+    except (ValueError, TypeError, IndexError):
+        found = _all_added(text)
+        cache.write(name, json.dumps(found, default=str))
+        return found
+
+
+def adds_options(text: str) -> bool:
+    """Whether code may add options, or has the classes that options are made of."""
+    return ADDS in text or WIDENS in text or "@dataclass" in text
+
+
+def _kept(option: str, dest: str, kind: str, default: Any, nargs: Any, choices: Any, also: Iterable[str]) -> OwnOption:
+    return OwnOption(option, dest, kind, default, nargs, tuple(choices) if choices is not None else None, tuple(also))
+
+
+def mentioned(texts: Iterable[str]) -> frozenset[str]:
+    """Every text in quotes that is written like an option."""
+    return frozenset(option for text in texts for option in _OPTION.findall(text))
+
+
+def _all_added(text: str) -> tuple[OwnOption, ...]:
+    try:
+        return tuple(_added(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+
+
+def _added(tree: ast.Module) -> Iterator[OwnOption]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith(ADDS):
+            if (found := _option(node)) is not None:
+                yield found
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith(WIDENS):
+            yield from _widened(node)
+        elif isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(one) for one in node.decorator_list):
+            yield from _fields(node)
+
+
+def _widened(call: ast.Call) -> Iterator[OwnOption]:
+    """A choice that is added to an option which other code has."""
+    said = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    if len(said) == 2 and isinstance(said[0], str) and said[0].startswith("--"):
+        yield OwnOption(said[0], said[0][2:].replace("-", "_"), "", choices=(said[1],))
+
+
+def _option(call: ast.Call) -> OwnOption | None:
+    spellings = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    long = [one for one in spellings if one.startswith("--")]
+    if not long:
+        return None
+    said = {one.arg: one.value for one in call.keywords if one.arg}
+    dest = _literal(said.get("dest")) or long[0][2:].replace("-", "_")
+    kind = _kind(said)
+    nargs, choices, default = (_literal(said.get(name)) for name in ("nargs", "choices", "default"))
+    if "nargs" in said and nargs is None:
+        nargs = "*"
+    listed = tuple(choices) if isinstance(choices, (list, tuple)) else None
+    also = tuple(one for one in spellings if one != long[0])
+    return OwnOption(long[0], str(dest), kind, default, nargs if nargs != "?" else "*", listed, also)
+
+
+def _kind(said: dict[str, ast.expr]) -> str:
+    """How the text of an option is read, "" where a function of the code does it."""
+    action = said.get("action")
+    if action is not None:
+        named = _literal(action)
+        if named is None:
+            return "pair" if ast.unparse(action).endswith("BooleanOptionalAction") else ""
+        return _SWITCHES.get(named, "" if named != "store" else "str")
+    reader = said.get("type")
+    return "str" if reader is None else _KINDS.get(ast.unparse(reader), "")
+
+
+def _fields(node: ast.ClassDef) -> Iterator[OwnOption]:
+    """The options that a factory makes of the fields of a class."""
+    for field in node.body:
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        name, of = field.target.id, ast.unparse(field.annotation)
+        option = f"--{name.replace('_', '-')}"
+        default = _literal(field.value)
+        if of == "bool":
+            kind = "false" if default is True else "true"
+            yield OwnOption(f"--no-{option[2:]}" if default is True else option, name, kind, default)
+        else:
+            parts = {part.strip() for part in of.removeprefix("Optional[").rstrip("]").split("|")} - {"None"}
+            kind = _KINDS.get(next(iter(parts)), "") if len(parts) == 1 else ""
+            yield OwnOption(option, name, kind, default, None if kind else "*")
+
+
+def _literal(node: ast.expr | None) -> Any:
+    try:
+        return ast.literal_eval(node) if node is not None else None
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None

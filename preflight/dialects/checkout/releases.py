@@ -1,0 +1,79 @@
+"""Which described release a checkout is, by the content of its files,
+as schemas/<framework>/releases.json lists them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha1
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from preflight.dialects.checkout.files import Files
+from preflight.run.versions import numbers
+from preflight.source.record import NamedTuple
+
+DIGITS = 12
+
+
+class Likeness(NamedTuple):
+    """same: how many of the files that are known are those of each release, oldest first. whole: releases that it has
+    all files of."""
+
+    same: Mapping[str, int]
+    whole: tuple[str, ...]
+
+
+@cache
+def _listed(framework: str) -> dict[str, Any]:
+    folder = Path(str(import_module("preflight.schemas").__file__)).parent / framework
+    data: dict[str, Any] = json.loads((folder / "releases.json").read_text(encoding="utf-8"))
+    return data
+
+
+def known_releases(framework: str) -> tuple[str, ...]:
+    """The releases of a framework that have numbers, oldest first."""
+    return tuple(name for name in _listed(framework)["releases"] if numbers(name))
+
+
+def built_on(framework: str, release: str) -> Mapping[str, str]:
+    """The releases of other frameworks that one is built on."""
+    on: Mapping[str, str] = _listed(framework)["releases"].get(release, {}).get("on", {})
+    return on
+
+
+def likeness(framework: str, files: Files) -> Likeness:
+    """How like each release the files of a checkout are."""
+    names = tuple(_listed(framework)["releases"])
+    same, of = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for path, objects in _listed(framework)["files"].items():
+        text = files.text(path)
+        here = object_of(text) if text is not None else None
+        for name, there in zip(names, objects, strict=True):
+            of[name] += there is not None
+            same[name] += there is not None and there == here
+    return Likeness(same, tuple(name for name in names if 0 < of[name] == same[name]))
+
+
+def object_of(text: str) -> str:
+    """The first digits of the name that git gives a text."""
+    data = text.encode("utf-8")
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS]
+
+
+def nearest(framework: str, said: str, like: Likeness) -> str:
+    """The described release that a checkout is most like; "" where nothing tells.
+
+    The one that it names, else the one with most of its files, else the newest before the one that it names.
+    """
+    releases, wanted = known_releases(framework), numbers(said)
+    same = [name for name in releases if wanted and numbers(name)[:2] == wanted[:2]]
+    if same:
+        return same[0]
+    best = max(like.same[name] for name in releases)
+    if best:
+        return next(name for name in reversed(releases) if like.same[name] == best)
+    older = [name for name in releases if wanted and numbers(name) <= wanted]
+    return older[-1] if older else releases[0] if wanted else ""

@@ -1,0 +1,98 @@
+"""Whether a document is a launch or a config of the Megatron family."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from preflight.dialects.megatron.command_words import MODEL_ARGS
+from preflight.dialects.megatron.targets import ENTRIES, FRAMEWORKS
+from preflight.loaders.document import Document, Launch, Node
+from preflight.run.request import Request
+from preflight.source.pattern import lazy_pattern
+
+TELLING = frozenset(
+    [
+        "--num-layers",
+        "--hidden-size",
+        "--num-attention-heads",
+        "--micro-batch-size",
+        "--global-batch-size",
+        "--tensor-model-parallel-size",
+        "--pipeline-model-parallel-size",
+        "--seq-length",
+        "--train-iters",
+        "--max-position-embeddings",
+        "--lr-decay-style",
+        "--use-distributed-optimizer",
+        "--num-experts",
+        "--expert-model-parallel-size",
+    ]
+)
+"""Options that tell a launch of this family from any other."""
+
+UNKNOWN_ENTRY = "$"
+"""How the name of an entry begins that only the caller knows."""
+
+OTHER_PARSERS = lazy_pattern(
+    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|"
+    r"\w*estimat\w*|report_\w+)\.py$"
+)
+
+
+def claims(document: Document, request: Request) -> bool:
+    """Whether a document is a launch or config of the Megatron family; what other tools own is left to them."""
+    if request.target is not None and request.target.framework not in FRAMEWORKS:
+        return False
+    if document.launch is not None:
+        if request.target is None and (is_deepspeed(document.launch) or is_underscored(document.launch)):
+            return False
+        return claims_entry(
+            document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None
+        )
+    return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
+
+
+def is_deepspeed(launch: Launch) -> bool:
+    """Whether a launch is one of Megatron-DeepSpeed,
+    a fork whose scripts and options are called like Megatron's and mean other things."""
+    return launch.launcher == "deepspeed" or any((word.text or "").startswith("--deepspeed") for word in launch.words)
+
+
+def is_underscored(launch: Launch) -> bool:
+    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does;
+    one is a slip, all are a parser of its own."""
+    options = {(word.text or "").partition("=")[0] for word in launch.words}
+    return (
+        not options & TELLING
+        and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
+    )
+
+
+def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
+    """Judge a launch by the name of its entry script and by options that tell."""
+    name = (UNKNOWN_ENTRY if entry is None else entry).rpartition("/")[2]
+    if OTHER_PARSERS.search(name):
+        return False
+    if name in ENTRIES:
+        return True
+    told = sum((word or "").partition("=")[0] in TELLING for word in words)
+    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (
+        1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4
+    )
+
+
+def is_model_args(tree: Node) -> bool:
+    """A functional-test model_config.yaml: MODEL_ARGS maps options to values."""
+    node = tree.get(MODEL_ARGS)
+    return node is not None and any(isinstance(e.key.value, str) and e.key.value.startswith("--") for e in node.entries)
+
+
+def is_core_config(tree: Node) -> bool:
+    """The shape that --yaml-cfg reads: language_model and model_parallel maps with Megatron's own names."""
+    model, parallel = tree.get("language_model"), tree.get("model_parallel")
+    if model is None or parallel is None or model.kind != "mapping" or parallel.kind != "mapping":
+        return False
+    return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
+
+

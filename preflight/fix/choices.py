@@ -1,0 +1,108 @@
+"""Fixes that a person chooses, finding by finding: every way out is tried first,
+and shown as the change that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from preflight.checking.checker import Suggest
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
+from preflight.fix.allowed import Inside
+from preflight.fix.apply import apply
+from preflight.fix.consequences import consequences
+from preflight.fix.fixer import Fixed, Outcome
+from preflight.fix.net_change import original, survives
+from preflight.fix.prove_better import prove_better
+from preflight.loaders.yaml_edit import CannotEdit
+from preflight.source.finding import Finding, Fix, Safety
+from preflight.source.record import NamedTuple, replace
+from preflight.source.refusal import NotProven
+from preflight.source.text import InputError, Source
+
+MOST = 200
+"""Findings that are asked about in one file."""
+
+
+class Way(NamedTuple):
+    """A way out that is proven: what it makes of which files, the report after it, what is trained otherwise."""
+
+    fix: Fix
+    edited: dict[str, Source]
+    report: Report
+    changes: str
+
+
+Ask = Callable[[Finding, Sequence[Way], dict[str, Source]], int | None]
+"""Asks which way to take: its index, None for none. Raises StopIteration where no more is to be asked."""
+
+
+def fix_by_choice(
+    workspace: Workspace, ask: Ask, *, inside: Inside | None = None, suggest: Suggest | None = None
+) -> Fixed:
+    """Ask about every finding that has a way out. Nothing is written; raises InputError where a file cannot be read."""
+    result = Fixed(_suggested(workspace, workspace.check(), suggest))
+    seen: set[tuple[str, str, str]] = set()
+    for _ in range(MOST):
+        finding = next((f for f in result.report.findings if _name(f) not in seen and f.fix is not None), None)
+        if finding is None:
+            break
+        seen.add(_name(finding))
+        ways = list(_ways(workspace, result, finding, inside))
+        try:
+            chosen = ask(finding, ways, _now(workspace, result)) if ways else None
+        except StopIteration:
+            break
+        if chosen is not None:
+            _take(workspace, result, finding, ways[chosen], suggest)
+    result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
+    return result
+
+
+def _name(finding: Finding) -> tuple[str, str, str]:
+    return finding.rule, finding.path, finding.message
+
+
+def _now(workspace: Workspace, result: Fixed) -> dict[str, Source]:
+    return {source.name: source for source in workspace.sources} | result.edited
+
+
+def _suggested(workspace: Workspace, report: Report, suggest: Suggest | None) -> Report:
+    return report if suggest is None else suggest(workspace, report)
+
+
+def _ways(workspace: Workspace, result: Fixed, finding: Finding, inside: Inside | None) -> list[Way]:
+    """The ways out that can be proven, in the order of the policy."""
+    found = []
+    for fix in (finding.fix, *finding.alternatives):
+        if fix is None or fix.safety is Safety.SHOW:
+            continue
+        try:
+            edited, taken = apply([replace(finding, fix=fix)], result.report, _now(workspace, result))
+            if inside is not None and not all(map(inside, edited.values())):
+                continue
+            report = workspace.check({**result.edited, **edited})
+            prove_better(result.report, report, taken)
+        except (CannotEdit, NotProven, InputError):
+            continue
+        pairs = zip(result.report.jobs, report.jobs, strict=False)
+        changes = next(filter(None, (consequences(*pair) for pair in pairs)), "")
+        found.append(Way(fix, edited, report, changes))
+    return found
+
+
+def _take(workspace: Workspace, result: Fixed, finding: Finding, way: Way, suggest: Suggest | None) -> None:
+    """Make a way out the state of things."""
+    for name in way.edited:
+        checked = (s for job in result.report.jobs for d in job.documents for s in (d.source, *d.also))
+        old = next((s for s in checked if s.name == name), None)
+        if old is not None:
+            result.before.setdefault(name, old)
+    place = finding.span.source.position(finding.span.start)
+    detail = way.fix.title + (f"; {way.changes}" if way.changes else "")
+    at = original(place, finding.span.source, result.before)
+    result.outcomes.append(Outcome(replace(finding, fix=way.fix), "fixed", detail, at))
+    result.edited.update(way.edited)
+    sources = [result.edited.get(source.name, source) for source in workspace.sources]
+    edited = Workspace(sources, workspace.plugins, workspace.request, workspace.policy)
+    result.report = _suggested(edited, way.report, suggest)

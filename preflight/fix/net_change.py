@@ -1,0 +1,43 @@
+"""What a call has changed in the end, in the places of the text as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from preflight.checking.engine import Report
+from preflight.source.finding import Edit, Fix
+from preflight.source.text import Position, Source
+
+
+def survives(fix: Fix, report: Report) -> bool:
+    """Whether anything of a fix is left in the report's texts: a later fix may have undone it."""
+    return any(_survives(edit, report) for edit in fix.edits)
+
+
+def _survives(edit: Edit, report: Report) -> bool:
+    if edit.action not in ("set", "remove") or not edit.key or edit.span is not None:
+        return True
+    written = {
+        value.key: value.raw
+        for job in report.jobs
+        if job.documents[0].run == edit.run
+        for value in job.arguments.written.values()
+    }
+    if edit.action == "remove":
+        return edit.key not in written
+    return edit.key not in written or edit.value is None or str(written[edit.key]) == str(edit.value)
+
+
+def original(place: Position, now: Source, before: Mapping[str, Source]) -> Position:
+    """Where a place of an edited text stood in the text that the call began with."""
+    old = before.get(now.name)
+    if old is None or old.text == now.text:
+        return place
+    from difflib import SequenceMatcher
+
+    ours, theirs = old.text.splitlines(), now.text.splitlines()
+    line = place.line - 1
+    for tag, i, _, j, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if j <= line < end:
+            return Position(i + line - j + 1, place.column) if tag == "equal" else Position(min(i + 1, len(ours)), 1)
+    return place

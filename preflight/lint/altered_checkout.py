@@ -1,0 +1,59 @@
+"""Errors of a run in a checkout that is not as its framework was published:
+what its own code does not refuse is a warning."""
+
+from __future__ import annotations
+
+from preflight.job import Job
+from preflight.lint.certainty import lowered
+from preflight.lint.refusing_releases import without_safe_fixes
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.message import Message
+
+
+def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe."""
+    certainty = job.arguments.certainty
+    has = certainty.has
+    if has is None:
+        return found
+    template = "so it is in {target}, but the check is not in this checkout ({evidence})"
+    because = Message(template, target=str(job.target), evidence=certainty.evidence)
+
+    def judged(finding: Finding) -> Finding:
+        if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
+            return finding
+        own = without_safe_fixes(finding)
+        if finding.severity is Severity.ERROR and finding.kind.of_release and has(finding.rule) is False:
+            return lowered(own, because)
+        return own
+
+    return [judged(finding) for finding in found]
+
+
+def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with warnings in place of errors where a program reads the file and may set other values first.
+
+    Of a program that takes some sections only as the framework does, the findings in these.
+    """
+    certainty = job.arguments.certainty
+    program, parts, apart = certainty.completed, certainty.parts, certainty.apart
+    if not program:
+        return found
+    if parts:
+        own = [finding for finding in found if _section(finding, job) in parts]
+        return [finding for finding in own if not (finding.upstream or "").startswith(apart)]
+    because = Message("{program} reads this file and may set other values first", program=program)
+    return [without_safe_fixes(lowered(f, because)) if f.severity is Severity.ERROR else f for f in found]
+
+
+def _section(finding: Finding, job: Job) -> str:
+    """The section of a config that a finding points into, "" for none."""
+    tree = job.documents[0].tree
+    entries = tree.entries if tree is not None and finding.path == job.documents[0].source.name else ()
+    before = [entry for entry in entries if entry.key.span.start <= finding.span.start]
+    return str(before[-1].key.value) if before and finding.span.start > tree_start(job) else ""
+
+
+def tree_start(job: Job) -> int:
+    """Where a config begins: what points there is about the whole file."""
+    return job.documents[0].start.start

@@ -1,0 +1,62 @@
+"""Variables that are set under one name and used under another, or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from preflight.loaders.document import Problem
+from preflight.loaders.shell.commands import Commands
+from preflight.source.message import Message
+from preflight.source.spelling import slips
+from preflight.source.text import Span
+
+_SIZE = re.compile(
+    r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL)(?:_(?:MODEL_)?(?:PARALLEL|SIZE|PARALLEL_SIZE|NUM|"
+    r"DEGREE))?"
+    r"|(?:GLOBAL|MICRO)_BATCH(?:_SIZE)?|[GM]BS|SEQ_LEN(?:GTH)?"
+)
+"""Names of variables that hold a size of the layout or of the batch."""
+_LAYOUT = re.compile(r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL).*")
+_NAME = re.compile(r"\$\{?(\w+)")
+_MOST = 20
+
+
+def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
+    """The variable of the script that another name is a slip of; "" where none is, or several are."""
+    known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
+    found = slips(name, known, 0.8)
+    if len(found) != 1 or commands.state.foreign:
+        return ""
+    close = name.lower() == found[0].lower() or abs(len(name) - len(found[0])) <= 1
+    return found[0] if found[0] not in used or (close and len(name) > 4) else ""
+
+
+def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
+    """A name that nothing sets beside one that is set. span: the place of its use."""
+    message = Message(
+        "${name} is not set, so {flag} gets no value; did you mean ${meant}", name=name, flag=flag, meant=meant
+    )
+    at = _NAME.search(span.text)
+    fix = None
+    if at is not None and at[1] == name:
+        place = span._replace(start=span.start + at.start(1), end=span.start + at.end(1))
+        fix = (f"write ${meant}", place, meant)
+    return Problem("misspelt-variable", message, span, (), fix, (flag,))
+
+
+def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
+    """Sizes of the layout or the batch that a script sets and nothing reads. A degree of 1 changes nothing."""
+    if commands.state.foreign:
+        return
+    found = (item for item in commands.state.variables.items() if _SIZE.fullmatch(item[0]) and item[0] not in used)
+    for name, variable in islice(found, _MOST):
+        texts = [piece.text or "" for value in variable.items for piece in value]
+        value = "".join(texts)
+        layout = _LAYOUT.fullmatch(name) is not None
+        if variable.exported or variable.sometimes or variable.array or not value.isdecimal():
+            continue
+        if int(value) > 1 or not layout:
+            message = Message("{name}={value} is never used: no option takes it", name=name, value=value)
+            yield Problem("unused-size", message, variable.place)

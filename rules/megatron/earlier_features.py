@@ -1,0 +1,114 @@
+"""What only some releases of Megatron refuse of rollouts, encoders, data and flash decoding."""
+
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.rules.megatron.training_names import REFUSED
+from preflight.source.finding import Safety
+
+MEGATRON = ConstraintSet("megatron")
+GENERATIONS, TASKS = a.rl_num_parallel_generations, a.rl_parallel_generation_tasks
+BATCHES = a.rl_num_parallel_generation_batches
+MAMBA = env("MAMBA_DETERMINISTIC")
+
+MEGATRON.add(
+    refuse(
+        "rollouts-counted-twice",
+        all_of(a.perform_rl_step, GENERATIONS.is_set, any_of(TASKS.is_set, BATCHES.is_set)),
+        message=(
+            "--rl-num-parallel-generations excludes --rl-parallel-generation-tasks and "
+            "--rl-num-parallel-generation-batches"
+        ),
+        why="all three say how many rollouts are under way; " + REFUSED,
+        at=(GENERATIONS, TASKS, BATCHES),
+        fixes=(drop(TASKS, also=(BATCHES,)),),
+    ),
+    refuse(
+        "parallel-rollouts-without-partial-ones",
+        all_of(a.perform_rl_step, any_of(GENERATIONS.is_set, TASKS.is_set, BATCHES.is_set), ~a.rl_partial_rollouts),
+        message="a number of parallel rollouts needs --rl-partial-rollouts",
+        why="without it rollouts run batch by batch; " + REFUSED,
+        at=(GENERATIONS, TASKS, BATCHES),
+    ),
+    refuse(
+        "rollouts-over-group",
+        all_of(a.perform_rl_step, GENERATIONS.is_set, TASKS.is_none, GENERATIONS % a.grpo_group_size != 0),
+        message="{rl_num_parallel_generations} parallel rollouts are no multiple of the group size {grpo_group_size}",
+        why=REFUSED,
+        at=(GENERATIONS, a.grpo_group_size),
+    ),
+    refuse(
+        "sequence-over-packing-bin",
+        all_of(a.perform_rl_step, a.rl_use_sequence_packing, a.seq_length > a.rl_sequence_packing_bin_size),
+        message="sequences of {seq_length} tokens do not fit into bins of {rl_sequence_packing_bin_size}",
+        why=REFUSED,
+        at=(a.rl_sequence_packing_bin_size, a.seq_length),
+    ),
+    conflicts(
+        "fill-in-the-middle-with-legacy-tokenizer",
+        a.fim_data,
+        a.legacy_tokenizer,
+        message="--fim-data excludes --legacy-tokenizer",
+        why="the old tokenizers lack the tokens that mark the middle; " + REFUSED,
+        at=(a.legacy_tokenizer, a.fim_data),
+        fixes=(drop(a.legacy_tokenizer),),
+    ),
+    refuse(
+        "encoder-tensor-without-stages",
+        all_of(a.encoder_tensor_model_parallel_size > 0, a.encoder_pipeline_model_parallel_size == 0),
+        message=(
+            "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} needs "
+            "--encoder-pipeline-model-parallel-size"
+        ),
+        why="only an encoder with pipeline stages of its own has ranks of its own; " + REFUSED,
+        at=(a.encoder_tensor_model_parallel_size,),
+        fixes=(drop(a.encoder_tensor_model_parallel_size),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "pipeline-last-order-with-context-or-experts",
+        all_of(a.use_tp_pp_dp_mapping, a.context_parallel_size * a.expert_model_parallel_size > 1),
+        message="--use-tp-pp-dp-mapping takes no context parallelism and no expert parallelism",
+        why=REFUSED,
+        at=(a.use_tp_pp_dp_mapping, a.context_parallel_size, a.expert_model_parallel_size),
+        fixes=(drop(a.use_tp_pp_dp_mapping, safety=Safety.SAFE),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "flash-decode-in-fp8",
+        all_of(a.flash_decode, a.fp8.is_set),
+        message="--flash-decode does not run in fp8",
+        why="the model configuration is refused at start-up",
+        at=(a.flash_decode, a.fp8),
+        fixes=(drop(a.flash_decode),),
+    ),
+    refuse(
+        "l2-norm-with-latent-attention",
+        all_of(
+            a.multi_latent_attention,
+            a.qk_l2_norm,
+            a.spec.is_none,
+            a.heterogeneous_layers_config_path.is_none,
+            a.experimental_attention_variant.is_none,
+        ),
+        message="--multi-latent-attention takes no --qk-l2-norm",
+        why="the layers cannot be put together; the run is refused while the model is built",
+        at=(a.qk_l2_norm, a.multi_latent_attention),
+        fixes=(drop(a.qk_l2_norm),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "layer-config-with-latent-attention",
+        all_of(a.heterogeneous_layers_config_path.is_set, a.multi_latent_attention),
+        message="--heterogeneous-layers-config-path takes no --multi-latent-attention",
+        why="the model configuration is refused at start-up",
+        at=(a.multi_latent_attention, a.heterogeneous_layers_config_path),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "mamba-kernels-not-deterministic",
+        all_of(a.deterministic_mode, MAMBA == "0"),
+        message="--deterministic-mode excludes MAMBA_DETERMINISTIC=0",
+        why=REFUSED,
+        at=(a.deterministic_mode,),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Options whose companion is missing: the run starts, and does something else than the options say together."""
+
+from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.source.finding import Severity
+
+MEGATRON = ConstraintSet("megatron")
+TRAINS = ~a.skip_train
+TRIAL = 100
+"""Fewer iterations are a trial, not a training."""
+LATENT = any_of(a.q_lora_rank.given, a.qk_head_dim.given, a.qk_pos_emb_head_dim.given, a.v_head_dim.given)
+
+ONE_P = any_of(a.layernorm_zero_centered_gamma, a.apply_layernorm_1p)
+
+MEGATRON.add(
+    refuse(
+        "global-batch-left-out",
+        all_of(
+            TRAINS,
+            a.pipeline_model_parallel_size > 2,
+            ~a.global_batch_size.given,
+            ~a.rampup_batch_size.given,
+            ~a.step_batch_size_schedule.given,
+            a.train_iters.given,
+        ),
+        message="without --global-batch-size a step is one micro-batch per data-parallel rank: "
+        "only one of {pipeline_model_parallel_size} pipeline stages works at a time",
+        why=(
+            "the global batch is then micro batch x data parallel; the pipeline is never filled, "
+            "and the step is far smaller than usual"
+        ),
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_size,),
+    ),
+    refuse(
+        "training-within-warmup",
+        all_of(
+            TRAINS,
+            a.train_iters > 0,
+            a.lr_warmup_iters.given,
+            a.lr_decay_iters.given,
+            a.lr_warmup_iters >= a.train_iters,
+            a.train_iters >= TRIAL,
+        ),
+        message=(
+            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}: "
+            "--lr is never reached"
+        ),
+        why="the learning rate still grows when the run stops",
+        severity=Severity.WARNING,
+        at=(a.train_iters, a.lr_warmup_iters),
+        after=("megatron/warmup-over-decay",),
+    ),
+    refuse(
+        "training-within-sample-warmup",
+        all_of(
+            TRAINS,
+            a.train_samples > 0,
+            a.lr_warmup_samples > 0,
+            a.lr_decay_samples.given,
+            a.lr_warmup_samples >= a.train_samples,
+        ),
+        message=(
+            "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples}: "
+            "--lr is never reached"
+        ),
+        why="the learning rate still grows when the run stops",
+        severity=Severity.NOTE,
+        at=(a.train_samples, a.lr_warmup_samples),
+        after=("megatron/warmup-over-decay",),
+    ),
+    refuse(
+        "quantized-over-float32",
+        all_of(TRAINS, a.fp8.is_set, ~a.bf16, ~a.fp16),
+        message="FP8 {fp8} without --bf16 or --fp16: weights, gradients and everything outside of FP8 are float32",
+        why="twice the memory, and the speed of FP8 is lost outside of the matrix products",
+        severity=Severity.WARNING,
+        at=(a.fp8,),
+        fixes=(put(a.bf16),),
+    ),
+    refuse(
+        "quantized-without-transformer-engine",
+        all_of(a.fp8.is_set, a.transformer_impl == "local"),
+        message="--transformer-impl local has no FP8: {fp8} is silently off",
+        why="only the layers of Transformer Engine compute in FP8",
+        severity=Severity.WARNING,
+        at=(a.transformer_impl, a.fp8),
+        fixes=(put(a.transformer_impl, "transformer_engine"),),
+        after=("megatron/plain-norm-with-1p",),
+    ),
+    refuse(
+        "plain-norm-with-1p",
+        all_of(a.transformer_impl == "local", a.normalization == "RMSNorm", ONE_P, a.spec.is_none),
+        message=(
+            "--apply-layernorm-1p needs Transformer Engine: with --transformer-impl local RMSNorm is PyTorch's, "
+            "which has no such form"
+        ),
+        why="an assertion fails when the model is built",
+        upstream="megatron/core/transformer/torch_norm.py:47",
+        at=(a.transformer_impl, a.layernorm_zero_centered_gamma, a.apply_layernorm_1p),
+        fixes=(put(a.transformer_impl, "transformer_engine"),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "save-interval-without-save",
+        all_of(TRAINS, a.save_interval.given, ~a.save.given, a.save_interval <= a.train_iters),
+        message="--save-interval {save_interval} without --save: no checkpoint is written",
+        why="all that was trained is lost when the job ends",
+        severity=Severity.WARNING,
+        at=(a.save_interval,),
+    ),
+    refuse(
+        "latent-rank-left-out",
+        all_of(a.multi_latent_attention, LATENT, ~a.kv_lora_rank.given),
+        message="multi-latent attention without --kv-lora-rank: keys and values are compressed to {kv_lora_rank}",
+        why="the default is far below what published models use (512), and another model is trained",
+        severity=Severity.WARNING,
+        at=(a.multi_latent_attention,),
+    ),
+    refuse(
+        "spec-without-function",
+        all_of(a.spec.length == 1, ~a.spec.has("local")),
+        message="--spec {spec} has one word; it takes a module and the name of a function in it",
+        why="the two are unpacked when the model is built; dies at launch",
+        upstream="megatron/core/transformer/spec_utils.py:47",
+        at=(a.spec,),
+    ),
+)

@@ -1,0 +1,45 @@
+"""A checkpoint callback saves never, or every 0 steps.
+
+## What it does
+Finds a `CheckpointMonitor` of a training run whose `save_checkpoint_steps` is 0 or less, with no
+`save_checkpoint_seconds`.
+
+## Why is this bad?
+No checkpoint is written between the start and the end of the run: a failure loses all of it.
+
+## Example
+    callbacks:
+      - type: CheckpointMonitor
+        save_checkpoint_steps: 0
+
+Use instead:
+
+    callbacks:
+      - type: CheckpointMonitor
+        save_checkpoint_steps: 500
+
+## References
+MindSpore 2.7.1, mindspore/train/callback/_checkpoint.py, CheckpointConfig
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, rule
+
+
+@rule(severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    tree = job.arguments.tree
+    callbacks = tree.get("callbacks") if tree is not None else None
+    if callbacks is None or job.arguments.get("training").raw is not True:
+        return
+    for index, item in enumerate(callbacks.items):
+        kind, steps, seconds = item.get("type"), item.get("save_checkpoint_steps"), item.get("save_checkpoint_seconds")
+        if kind is None or str(kind.value) not in ("CheckpointMonitor", "CheckpointMointor") or steps is None:
+            continue
+        often = seconds is not None and isinstance(seconds.value, int) and seconds.value > 0
+        if isinstance(steps.value, int) and not isinstance(steps.value, bool) and steps.value <= 0 and not often:
+            message = Message(
+                "save_checkpoint_steps is {steps}: no checkpoint is saved while the run goes on", steps=steps.value
+            )
+            yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))

@@ -1,0 +1,53 @@
+"""MindSpeed-LLM: options whose companion is missing, so that they do something else than they say, or die."""
+
+from __future__ import annotations
+
+from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.rules.mindspeed.shorthand import a
+from preflight.source.finding import Severity
+
+ROTARY = "mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py"
+YARN = a.rope_scaling_type == "yarn"
+
+MINDSPEED = ConstraintSet("mindspeed")
+MINDSPEED.add(
+    refuse(
+        "fused-swiglu-without-swiglu",
+        a.use_fused_swiglu & ~a.swiglu,
+        severity=Severity.WARNING,
+        at=(a.use_fused_swiglu,),
+        message="--use-fused-swiglu without --swiglu: the activation stays GELU",
+        why="the fused kernel only takes the place of SwiGLU; another model is trained",
+        fixes=(put(a.swiglu),),
+    ),
+    refuse(
+        "fused-rmsnorm-with-layernorm",
+        a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
+        severity=Severity.WARNING,
+        at=(a.use_fused_rmsnorm, a.normalization),
+        message="--use-fused-rmsnorm with --normalization {normalization}: the norm stays LayerNorm",
+        why="the fused kernel only takes the place of RMSNorm; another model is trained",
+        fixes=(put(a.normalization, "RMSNorm"),),
+        after=("mindspeed/fused-rmsnorm",),
+    ),
+)
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "yarn-without-original-positions",
+        YARN & a.rope_scaling_original_max_position_embeddings.is_none,
+        upstream=f"{ROTARY}:56",
+        at=(a.rope_scaling_type,),
+        message="yarn needs --rope-scaling-original-max-position-embeddings",
+        why="the correction is computed from it; dies when the model is built",
+    ),
+    refuse(
+        "lora-without-targets",
+        (a.lora_r.given | a.lora_alpha.given) & (a.lora_target_modules.is_none | (a.lora_target_modules.length == 0)),
+        severity=Severity.WARNING,
+        at=(a.lora_r, a.lora_alpha),
+        message="a LoRA rank without --lora-target-modules: no adapter is made, and all weights are trained",
+        why="adapters are only made where modules are named",
+    ),
+)

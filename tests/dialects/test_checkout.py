@@ -1,0 +1,171 @@
+"""The checkout around a file tells its release, its options and its checks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from checkouts import INFO, PARSER, fork, launch, severities, write
+
+import preflight
+from preflight.report import json, text
+from preflight.report.style import Look
+from preflight.source.finding import Severity
+
+
+def test_a_package_in_the_checkout_tells_the_release(tmp_path: Path) -> None:
+    report = fork(tmp_path, launch())
+    assert str(report.jobs[0].target) == "megatron@0.14.0"
+    assert "read as megatron@0.14.0 (megatron/core/package_info.py, altered)" in text.render(report, Look())
+    run = json.as_dict(report)["runs"][0]
+    assert (run["standing"], run["evidence"]) == ("altered", "megatron/core/package_info.py")
+
+
+def test_what_somebody_states_outweighs_the_checkout(tmp_path: Path) -> None:
+    fork(tmp_path, launch())
+    report = preflight.check(tmp_path / "examples/run.sh", target="megatron@0.19.0")
+    assert str(report.jobs[0].target) == "megatron@0.19.0"
+    assert report.jobs[0].arguments.certainty.evidence == ""
+
+
+def test_the_options_are_those_of_the_checkouts_own_parser(tmp_path: Path) -> None:
+    assert "bad-value" in severities(
+        preflight.check_text(launch("--rotary-base 1000000.0"), name="run.sh", target="megatron@0.14.0")
+    )
+    report = fork(tmp_path, launch("--rotary-base 1000000.0 --own-size 4"))
+    assert not {"bad-value", "unknown-flag"} & set(severities(report))
+
+
+def test_a_type_of_the_checkouts_own_parser_is_checked(tmp_path: Path) -> None:
+    report = fork(tmp_path, launch("--own-size big"))
+    assert [f.message for f in report.findings if f.rule == "bad-value"] == [
+        "--own-size takes a whole number, not 'big'"
+    ]
+
+
+def test_an_option_that_no_code_of_the_checkout_has_is_an_error(tmp_path: Path) -> None:
+    assert severities(fork(tmp_path, launch("--nowhere-at-all 4")))["unknown-flag"] is Severity.ERROR
+
+
+def test_an_option_that_other_code_of_the_checkout_names_is_known(tmp_path: Path) -> None:
+    tool = 'def more(parser):\n    parser.add_argument("--elsewhere", nargs=2)\n'
+    assert "unknown-flag" not in severities(
+        fork(tmp_path, launch("--elsewhere 4 5"), **{"megatron/tools/more.py": tool})
+    )
+
+
+def test_the_options_of_the_entry_script_are_known(tmp_path: Path) -> None:
+    entry = 'def extra(parser):\n    parser.add_argument("--images", type=int)\n    return parser\n'
+    report = fork(tmp_path, launch("--images many", "train_images.py"), **{"train_images.py": entry})
+    found = severities(report)
+    assert "unknown-flag" not in found and "bad-value" in found
+
+
+OVERLAP = "--use-distributed-optimizer --overlap-param-gather"
+"""What 0.14 refuses without --overlap-grad-reduce."""
+
+
+def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) -> None:
+    stated = severities(preflight.check_text(launch(OVERLAP), name="run.sh", target="megatron@0.14.0"))
+    report = fork(tmp_path, launch(OVERLAP))
+    refused = [id for id, severity in stated.items() if severity is Severity.ERROR]
+    assert refused and all(severities(report)[id] is Severity.WARNING for id in refused)
+    reason = "so it is in megatron@0.14.0, but the check is not in this checkout (megatron/core/package_info.py)"
+    assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
+
+
+def test_a_check_that_the_checkout_has_is_an_error(tmp_path: Path) -> None:
+    body = (
+        "\ndef validate(args):\n    if args.overlap_param_gather:\n        assert args.overlap_grad_reduce, 'needed'\n"
+    )
+    report = fork(tmp_path, launch(OVERLAP), **{"megatron/training/arguments.py": PARSER + body})
+    assert Severity.ERROR in severities(report).values()
+
+
+def test_arithmetic_that_all_releases_have_in_common_stays_an_error(tmp_path: Path) -> None:
+    assert severities(fork(tmp_path, launch("--tensor-model-parallel-size 3")))["device-count"] is Severity.ERROR
+
+
+def test_no_fix_is_safe_in_an_altered_checkout(tmp_path: Path) -> None:
+    report = fork(tmp_path, launch("--nowhere-at-al 4 --global-batch-size 12 --tensor-model-parallel-size 3"))
+    assert not [
+        f
+        for f in report.findings
+        if f.fix is not None and f.fix.safety is preflight.Safety.SAFE and f.severity is not Severity.NOTE
+    ]
+
+
+def test_a_submodule_tells_the_framework(tmp_path: Path) -> None:
+    modules = '[submodule "a"]\n\tpath = a\n\turl = https://github.com/NVIDIA/Megatron-LM.git\n'
+    write(tmp_path, {".gitmodules": modules, ".git/config": "", "run.sh": launch("--use-fused-rmsnorm")})
+    report = preflight.check(tmp_path / "run.sh")
+    assert report.jobs[0].target.framework == "mindspeed-llm"  # an option that no code of the checkout brings
+    write(tmp_path, {"own/patch.py": 'parser.add_argument("--use-fused-rmsnorm")\n'})
+    assert preflight.check(tmp_path / "run.sh").jobs[0].target.framework == "megatron"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN git clone -b core_v0.13.0 https://github.com/NVIDIA/Megatron-LM.git",
+        "RUN pip install megatron-core==0.13.0",
+    ],
+)
+def test_an_install_line_tells_the_release(line: str, tmp_path: Path) -> None:
+    write(
+        tmp_path, {"Dockerfile": f"FROM x\n# see core_v0.9.0\n{line}\n", ".git/config": "", "scripts/run.sh": launch()}
+    )
+    report = preflight.check(tmp_path / "scripts/run.sh")
+    assert str(report.jobs[0].target) == "megatron@0.13.0"
+    assert json.as_dict(report)["runs"][0]["standing"] == "installed"
+
+
+def test_a_parser_that_patches_an_installed_framework_makes_its_checks_uncertain(tmp_path: Path) -> None:
+    patch = 'from megatron.training import arguments\nparser.add_argument("--mine")\n'
+    write(tmp_path, {"patches/arguments.py": patch, ".git/config": "", "run.sh": launch(OVERLAP)})
+    report = preflight.check(tmp_path / "run.sh")
+    assert report.jobs[0].arguments.certainty.evidence == "patches/arguments.py"
+    assert Severity.ERROR not in severities(report).values()
+
+
+def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from preflight.checking.checker import Checker
+    from preflight.checking.discovery import Named
+    from preflight.dialects.checkout import package
+    from preflight.plugins.manager import load
+    from preflight.run.settings import Settings
+
+    write(tmp_path, {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER})
+    write(tmp_path, {f"examples/{number}.sh": launch() for number in range(3)})
+    seen: list[str] = []
+    real = package.likeness
+    monkeypatch.setattr(package, "likeness", lambda framework, files: seen.append(framework) or real(framework, files))
+    checker = Checker(Settings(root=tmp_path), load())
+    for number in range(3):
+        path = tmp_path / f"examples/{number}.sh"
+        assert str(checker.check_file(Named(path, str(path), True)).jobs[0].target) == "megatron@0.14.0"
+    assert seen == ["megatron"]
+
+
+def test_a_copy_of_a_release_proves_it(tmp_path: Path) -> None:
+    library = next(
+        (
+            up / ".mirror/NVIDIA+Megatron-LM/repo"
+            for up in Path(__file__).resolve().parents
+            if (up / ".mirror").is_dir()
+        ),
+        None,
+    )
+    if library is None or not library.is_dir():
+        pytest.skip("no repository of Megatron-LM is at hand")
+    import subprocess
+
+    archive = subprocess.run(
+        ["git", "-C", str(library), "archive", "core_v0.14.0", "megatron"], capture_output=True, check=True
+    ).stdout
+    subprocess.run(["tar", "-x", "-C", str(tmp_path)], input=archive, check=True)
+    write(tmp_path, {"examples/run.sh": launch()})
+    report = preflight.check(tmp_path / "examples/run.sh")
+    assert json.as_dict(report)["runs"][0]["standing"] == "proven"
+    assert os.path.exists(tmp_path / "megatron/core/package_info.py")
