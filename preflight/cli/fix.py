@@ -67,9 +67,8 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    told = "".join(f"{line}\n" for line in outcome_lines([o for result in results for o in result.outcomes], style, would=diff))
-    if not report.checked:
-        told = ""
+    outcomes = [o for result in results for o in result.outcomes]
+    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff)) if report.checked else ""
     if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)
     else:
