@@ -61,5 +61,3 @@ def fork(folder: Path, script: str, **more: str) -> Report:
 
 def severities(report: Report) -> dict[str, Severity | None]:
     return {finding.rule: finding.severity for finding in report.findings}
-
-

@@ -85,5 +85,3 @@ def test_a_runner_of_others_leaves_out_what_is_false(tmp_path: Path) -> None:
     assert "stray-word" in severities(preflight.check(tmp_path / "configs/small/model.yaml"))
     write(tmp_path, {"bench.sh": RUNNER})
     assert not {"stray-word", "bad-value"} & set(severities(preflight.check(tmp_path / "configs/small/model.yaml")))
-
-

@@ -90,9 +90,8 @@ class MegatronDialect:
             names=lambda: table.defaults,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
-        arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, arguments, plan(run, target, writer), cluster)
+        return Reading(files, target, _writable(arguments), plan(run, target, writer), cluster)
 
     def read_yaml(
         self,
@@ -141,6 +140,11 @@ def _parsed(
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
     return read(wider) if wider is not None else found
+
+
+def _writable(arguments: Arguments) -> Arguments:
+    """Arguments with the edits of their layout, and what of the training each decides."""
+    return replace(arguments, relayout=relayout(arguments), decides=decides)
 
 
 def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:

@@ -94,5 +94,3 @@ def is_core_config(tree: Node) -> bool:
     if model is None or parallel is None or model.kind != "mapping" or parallel.kind != "mapping":
         return False
     return parallel.get("tensor_model_parallel_size") is not None and model.get("hidden_size") is not None
-
-
