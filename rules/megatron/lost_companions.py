@@ -96,7 +96,6 @@ MEGATRON.add(
             "which has no such form"
         ),
         why="an assertion fails when the model is built",
-        upstream="megatron/core/transformer/torch_norm.py:47",
         at=(a.transformer_impl, a.layernorm_zero_centered_gamma, a.apply_layernorm_1p),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
         unless_framework="mindspeed",
@@ -122,7 +121,6 @@ MEGATRON.add(
         all_of(a.spec.length == 1, ~a.spec.has("local")),
         message="--spec {spec} has one word; it takes a module and the name of a function in it",
         why="the two are unpacked when the model is built; dies at launch",
-        upstream="megatron/core/transformer/spec_utils.py:47",
         at=(a.spec,),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import a, flag, needs
+from preflight.rules.mindspeed.shorthand import a, beside, needs
 
 FUNCTION, NORM, ADVANCE = a.recompute_activation_function, a.recompute_norm, a.recompute_in_advance.given
 VPP, SLICES = a.num_layers_per_virtual_pipeline_stage, a.output_layer_slice_num
@@ -20,7 +20,7 @@ def _beside(id: str, what: Handle, where: Handle, value: str) -> Constraint:
         id,
         what & (where == value),
         at=(what, where),
-        message=f"{flag(what)} does not work with {flag(where)} {value}",
+        message=beside(what, where, value),
         why="before 2.2 both choose what is recomputed; dies at launch",
         fixes=(drop(what),),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
-from preflight.rules.mindspeed.shorthand import a, flag
+from preflight.rules.mindspeed.shorthand import a, lacks
 
 MLA = a.multi_head_latent_attention
 OVERLAP = a.mla_up_proj_tp_overlap
@@ -19,7 +19,7 @@ def _size(number: int, size: Handle) -> Constraint:
         f"latent-{size.name.replace('_', '-')}",
         before & size.is_none,
         at=(MLA,),
-        message=f"--multi-head-latent-attention needs {flag(size)}",
+        message=lacks(MLA, size),
         why="the projections are made of it; dies at launch",
         fixes=(drop(MLA),),
     )

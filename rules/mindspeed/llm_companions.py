@@ -19,6 +19,7 @@ MINDSPEED.add(
         message="--use-fused-swiglu without --swiglu: the activation stays GELU",
         why="the fused kernel only takes the place of SwiGLU; another model is trained",
         fixes=(put(a.swiglu),),
+        after=("mindspeed-llm/fused-swiglu-kind",),
     ),
     refuse(
         "fused-rmsnorm-with-layernorm",
@@ -28,7 +29,7 @@ MINDSPEED.add(
         message="--use-fused-rmsnorm with --normalization {normalization}: the norm stays LayerNorm",
         why="the fused kernel only takes the place of RMSNorm; another model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
-        after=("mindspeed/fused-rmsnorm",),
+        after=("mindspeed/fused-rmsnorm", "mindspeed-llm/fused-rmsnorm-kind"),
     ),
 )
 
@@ -41,6 +42,7 @@ MINDSPEED_LLM.add(
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
         why="the correction is computed from it; dies when the model is built",
+        after=("mindspeed-llm/yarn-positions",),
     ),
     refuse(
         "lora-without-targets",

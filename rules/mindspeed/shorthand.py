@@ -1,4 +1,4 @@
-"""Two sentences that MindSpeed's checks say again and again: "not together with" and "only together with"."""
+"""Sentences that MindSpeed's checks say again and again: "not together with", "only together with" and the like."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def flag(handle: Expression) -> str:
     if not isinstance(handle, Handle):
         return "--schedules-method dualpipev" if handle is DUALPIPEV else ""
     return _SPELT.get(handle.name) or "--" + handle.name.replace("_", "-")
+
+
+def beside(one: Handle, other: Handle, value: str) -> str:
+    """What is said of an option that is refused beside one value of another."""
+    return f"{flag(one)} does not work with {flag(other)} {value}"
+
+
+def lacks(given: Handle, needed: Handle) -> str:
+    """What is said of an option that is only accepted beside another."""
+    return f"{flag(given)} needs {flag(needed)}"
 
 
 def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
