@@ -16,11 +16,13 @@ import pytest
 
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
-from preflight.fix.fixer import fix
+from preflight.fix.choices import fix_by_choice
+from preflight.fix.fixer import Fixed, fix
 from preflight.fix.prove_yaml import _comments
 from preflight.layouts.suggest import suggest
 from preflight.loaders import load
 from preflight.run.request import Request, Target
+from preflight.source.finding import Finding
 from preflight.source.text import Source
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
@@ -41,12 +43,16 @@ class Config(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """How a fault is put into a text (None: not possible there), the rules that see it, the keys a fix may touch."""
+    """How a fault is put into a text (None: not possible there), the rules that see it, the keys a fix may touch.
+
+    chosen: the file does not tell what was meant, so the fix is offered; the first way out is taken.
+    """
 
     name: str
     inject: Callable[[str], str | None]
     rules: tuple[str, ...]
     keys: str
+    chosen: bool = False
 
 
 def swap(pattern: str, replacement: str, *, unless: str = "") -> Callable[[str], str | None]:
@@ -82,9 +88,10 @@ MINDFORMERS = (
         ("too-few-micro-batches",), "micro_batch_num",
     ),
     Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]\n]*\]) *(#.*)?$", r"\g<1>[7, 5] \3",
-        unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"), "offset"),
+        unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"),
+        "offset|pp_interleave_num|pipeline_config", chosen=True),
     Fault("tensor parallel that does not divide heads", swap(r"^( +model_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>7"),
-        ("heads-not-divisible", "device-count"), ".*"),
+        ("heads-not-divisible", "device-count"), ".*", chosen=True),
     Fault(
         "unescaped dot in a pattern", swap(r"^( +select_recompute: *)(True|False)\b", r"\1['feed_forward.mul']",
             unless=OTHERS), ("select-recompute-no-match",),
@@ -101,7 +108,7 @@ TWO_D = r"  --tp-2d: true\n  --tp-x: 2\n  --tp-y: 2\n"
 MEGATRON = (
     Fault("2-D tensor parallel beside sequence parallel", swap(LAST_FLAG,
         rf"\g<all>{TWO_D}  --sequence-parallel: true\n", unless="--sequence-parallel"), ("tp-2d-sequence-parallel",),
-        "--sequence-parallel|--tp-2d|--tp-x|--tp-y"),
+        "--sequence-parallel|--tp-2d|--tp-x|--tp-y", chosen=True),
     Fault("two exclusive overlaps", swap(LAST_FLAG,
         rf"\g<all>{TWO_D}  --enable-overlap-ag-with-matmul: true\n  --enable-overlap-matmul-with-rs: true\n",
         unless="--sequence-parallel"), ("overlap-flags-exclusive",), "--enable-overlap.*|--tp-2d|--tp-x|--tp-y"),
@@ -150,19 +157,20 @@ def check_fixed(config: Config, fault: Fault) -> str:
     seen = [f for f in before.findings if f.rule.rpartition("/")[2] in rules]
     if not seen:
         return "not found" if before.jobs and not silent(config, fault) else "-"
-    result = fix(
-        workspace(broken), unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest
-    )
+    result = mended(workspace(broken), seen, fault)
     if any(f.message in [s.message for s in seen] for f in result.report.findings):
         return f"not fixed: {[(o.finding.rule, o.state, o.detail) for o in result.outcomes]}"
     fixed = result.edited[config.path.name].text
-    return compare(broken, fixed, fault) or ("a second run changes it" if again(workspace(fixed), seen) else "")
+    again = mended(workspace(fixed), seen, fault).edited
+    return compare(broken, fixed, fault) or ("a second run changes it" if again else "")
 
 
-def again(workspace: Workspace, seen: list) -> bool:  # type: ignore[type-arg]
-    return bool(
-        fix(workspace, unsafe=True, wanted=lambda rule, path: rule in {f.rule for f in seen}, suggest=suggest).edited
-    )
+def mended(workspace: Workspace, seen: list[Finding], fault: Fault) -> Fixed:
+    """The fixes of what was seen, or the first way out of each where it is to be chosen."""
+    rules = {finding.rule for finding in seen}
+    if fault.chosen:
+        return fix_by_choice(workspace, lambda f, ways, now: 0 if f.rule in rules else None, suggest=suggest)
+    return fix(workspace, unsafe=True, wanted=lambda rule, path: rule in rules, suggest=suggest)
 
 
 def silent(config: Config, fault: Fault) -> bool:

@@ -69,7 +69,11 @@ def test_a_part_of_a_config_needs_no_run_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    "section", ["trainer:\n  type: CausalLanguageModelingTrainer\n", "model:\n  model_config:\n    type: LlamaConfig\n"]
+    "section",
+    [
+        "use_parallel: False\ntrainer:\n  type: CausalLanguageModelingTrainer\n",
+        "load_checkpoint: ''\nmodel:\n  model_config:\n    type: LlamaConfig\n",
+    ],
 )
 def test_a_whole_config_needs_one(section: str) -> None:
     found = [
