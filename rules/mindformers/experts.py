@@ -134,21 +134,4 @@ MINDFORMERS.add(
         at=(a["mcore.moe_token_dispatcher_type"], expert),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),
-    refuse(
-        "load-balancing-mcore",
-        all_of(
-            mcore,
-            training,
-            a["mcore.num_moe_experts"].is_set,
-            a["mcore.moe_router_load_balancing_type"].is_set,
-            ~a["mcore.moe_router_load_balancing_type"].is_in("seq_aux_loss", "sub_seq_aux_loss", "gbs_aux_loss"),
-        ),
-        message=(
-            "moe_router_load_balancing_type is {mcore.moe_router_load_balancing_type}, which the router does not know"
-        ),
-        why="the router refuses to be built",
-        after=("mindformers/capacity-balancing",),
-        beside=("wrong-type",),
-        at=(a["mcore.moe_router_load_balancing_type"],),
-    ),
 )
