@@ -79,6 +79,8 @@ def test_the_json_report_keeps_its_schema(cli: Cli, files: Path) -> None:
             "framework": "toy",
             "version": "1.0",
             "versions": {"toy": "1.0"},
+            "standing": None,
+            "evidence": None,
             "devices": 8,
             "device": "toy-card",
         }
