@@ -17,20 +17,34 @@ FIRST_CORE = (1, 6)
 
 def possible_releases(tree: Node, kind: str, read_as: str) -> tuple[str, ...]:
     """The releases, oldest first, that a config fits as well as the one that it is read as, that one among them."""
-    candidates = tuple(version for version in VERSIONS if kind == "legacy" or numbers(version) >= FIRST_CORE)
     known = [takers for key in frozenset(_keys(tree)) if (takers := _takers(kind, *key))]
-    misfits = {version: sum(version not in takers for takers in known) for version in candidates}
+    misfits = {version: sum(version not in takers for takers in known) for version in _candidates(kind)}
     return tuple(version for version, count in misfits.items() if count <= misfits[read_as])
 
 
 @lru_cache(maxsize=4096)
 def _takers(kind: str, section: str, key: str) -> frozenset[str]:
     """The releases that know a key of a section."""
-    return frozenset(
-        version
-        for version in VERSIONS
-        if (kind == "legacy" or numbers(version) >= FIRST_CORE) and _knows(table(version), kind, section, key)
-    )
+    if not section:
+        return _top_level(kind).get(key, frozenset())
+    return frozenset(version for version in _candidates(kind) if _knows(table(version), kind, section, key))
+
+
+@lru_cache(maxsize=2)
+def _top_level(kind: str) -> dict[str, frozenset[str]]:
+    """The releases that know each key outside of sections."""
+    first = table(FIRST_TEMPLATE)
+    known = {
+        version: {*(t if t.templated else first).general, *_sections(t)}
+        for version in _candidates(kind)
+        for t in (table(version),)
+    }
+    keys = frozenset[str]().union(*known.values())
+    return {key: frozenset(version for version, names in known.items() if key in names) for key in keys}
+
+
+def _candidates(kind: str) -> tuple[str, ...]:
+    return tuple(version for version in VERSIONS if kind == "legacy" or numbers(version) >= FIRST_CORE)
 
 
 def _keys(tree: Node) -> Iterator[tuple[str, str]]:
@@ -53,9 +67,6 @@ def _knows(t: Table, kind: str, section: str, key: str) -> bool:
             return not key or key in mcore.names(t.version, "", t.mcore).targets
         known = t.models.get(section.removeprefix("class "))
         return known is not None and (not key or key in known)
-    if not section:
-        general = t if t.templated else table(FIRST_TEMPLATE)
-        return key in general.general or key in _sections(t)
     return section not in t.strict or key in t.sections[section]
 
 
