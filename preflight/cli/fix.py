@@ -67,8 +67,8 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    outcomes = [outcome for result in results for outcome in result.outcomes] if report.checked else []
-    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff))
+    outcomes = [outcome for result in results for outcome in result.outcomes]
+    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff)) if report.checked else ""
     if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)
     else:

@@ -41,7 +41,8 @@ def _left(left: Sequence[Outcome]) -> str:
     much = ", ".join(counted(severities[severity], str(severity)) for severity in Severity if severities[severity])
     states = Counter(outcome.state for outcome in left)
     ways = ", ".join(f"{states[state]} {words}" for state, words in _WAYS.items() if states[state])
-    return f"Left: {much} ({ways}); `preflight check` lists them."
+    elsewhere = dict.fromkeys(f" {plain(outcome.detail)}." for outcome in left if outcome.state == "needs --follow")
+    return f"Left: {much} ({ways}); `preflight check` lists them.{''.join(elsewhere)}"
 
 
 def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
