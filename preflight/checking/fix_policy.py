@@ -53,6 +53,8 @@ class Policy(NamedTuple):
         return abs(edits[0].value - value.raw) if _is_number(edits[0].value) else None
 
     def _judged(self, fix: Fix, finding: Finding) -> Fix:
+        if not fix.edits:
+            return fix
         change = max((self._change(edit) for edit in fix.edits), key=lambda change: change.rank)
         offered = fix.offered or self._invents(fix)
         if fix.title.startswith(LAYOUT) and change is not Change.REMOVAL:
