@@ -98,7 +98,7 @@ def test_every_command_refuses(folder: Path, command: str) -> None:
 
 def test_a_command_behind_the_end_of_the_options_is_a_command(folder: Path) -> None:
     write("--num-layers")
-    assert "3 tensor" in preflight("check", "--", *f"{COMMAND} --tensor-model-parallel-size 3".split()).stdout
+    assert "tensor 3" in preflight("check", "--", *f"{COMMAND} --tensor-model-parallel-size 3".split()).stdout
 
 
 def hooks(**more: object) -> list[dict[str, object]]:

@@ -84,4 +84,4 @@ def test_a_variable_of_the_caller_is_not_the_jobs(tmp_path: Path) -> None:
     )
     assert (bare.returncode, bare.stdout) == (given.returncode, given.stdout)
     (tmp_path / "run.sh").write_text(script.replace("$TP", "3"))
-    assert "3 tensor parallel" in subprocess.run(run, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "tensor 3" in subprocess.run(run, cwd=tmp_path, capture_output=True, text=True).stdout

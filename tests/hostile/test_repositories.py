@@ -14,7 +14,7 @@ from bounded import GRAPH
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None or os.name == "nt", reason="needs git and a shell")
 
-BAD = GRAPH.replace("num_layers: 40", "num_layers: 42")
+BAD = GRAPH.replace("pipeline_stage: 4", "pipeline_stage: 42")
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com")
 CONFIG = "[core]\n\trepositoryformatversion = {version}\n\tbare = {bare}\n"
 

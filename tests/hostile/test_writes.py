@@ -45,7 +45,7 @@ def test_a_link_out_of_the_tree(project: Path, tmp_path: Path, named: str, fixed
     (project / "link.yaml").symlink_to("../private.yaml")
     ran = preflight("fix", named)
     assert outside.read_text(encoding="utf-8") == OLD
-    assert "needs --follow" in ran.stdout and "link.yaml lies elsewhere" in ran.stdout and ran.returncode == 1
+    assert "with --follow" in ran.stdout and "link.yaml lies elsewhere" in ran.stdout and ran.returncode == 1
     assert preflight("fix", named, "--diff").stdout == "", "there is nothing that it would change"
     preflight("fix", named, "--follow")
     assert outside.read_text(encoding="utf-8") == fixed and (project / "link.yaml").is_symlink()
@@ -75,7 +75,7 @@ def test_a_config_that_a_config_names(project: Path, tmp_path: Path, name: str, 
     (project / "run.yaml").write_text(f"base_config: {name.format(tmp=tmp_path)}\nrunner_config: {{epochs: 2}}\n")
     ran = preflight("fix", "run.yaml")
     assert (other.read_text(encoding="utf-8") == OLD) is not written, ran
-    assert ("needs --follow" in ran.stdout) is not written
+    assert ("with --follow" in ran.stdout) is not written
     preflight("fix", "run.yaml", "--follow")
     assert other.read_text(encoding="utf-8") != OLD
 
