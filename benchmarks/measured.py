@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import preflight
+from preflight.dialects.megatron.older_names import RENAMED
 from preflight.memory import Stage
 
 LEAST = 2e9
@@ -125,12 +126,18 @@ def ascend(data: Path) -> list[Unit]:
     return [unit for row in rows(data / "published.jsonl") if "memo_mib" in row for unit in _ascend_units(row)]
 
 
+def _older(argv: list[str]) -> list[str]:
+    """Words with the names that options had before 2.2: the scripts were spelled anew since."""
+    names = {f"--{new}".replace("_", "-"): old.removeprefix("deprecated_") for old, (new, _) in RENAMED.items()}
+    return [f"--{names[word]}".replace("_", "-") if word in names else word for word in argv]
+
+
 def _ascend_units(row: dict[str, Any]) -> Iterator[Unit]:
     environment = {name: str(value) for name, value in row["env"].items()}
-    target = f"mindspeed-llm@{RECORDED.get(row['case'], '26.1.0')}"
-    report = preflight.check_command(
-        ["pretrain_gpt.py", *words(row["config"])], world_size=row["world_size"], env=environment, target=target
-    )
+    recorded = RECORDED.get(row["case"])
+    command = ["pretrain_gpt.py", *(_older(words(row["config"])) if recorded else words(row["config"]))]
+    target = f"mindspeed-llm@{recorded or '26.1.0'}"
+    report = preflight.check_command(command, world_size=row["world_size"], env=environment, target=target)
     estimate = preflight.estimate_memory(report.plan, "910b") if report.plan is not None else None
     if estimate is None or not estimate.stages:
         yield Unit(

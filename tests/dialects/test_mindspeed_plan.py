@@ -34,6 +34,14 @@ def test_mindspeed_plan(options: str, expected: dict[str, object]) -> None:
     assert {name: values[name].raw for name in expected} == expected
 
 
+@pytest.mark.parametrize("release", ["2.0.0", "2.1.0", "2.3.0"])
+def test_a_release_has_its_own_names_for_what_megatron_has_now(release: str) -> None:
+    named = "--num-experts 8 --moe-intermediate-size 100 --multi-head-latent-attention --kv-lora-rank 512"
+    values = read(SIZES + named, target=f"mindspeed-llm@{release}").plan.values()
+    assert values["model.latent"].raw is True
+    assert values["model.expert_ffn"].raw == 100
+
+
 LATENT = "--multi-latent-attention --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128"
 WIDE = "--multi-latent-attention --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 192"
 

@@ -33,6 +33,9 @@ def older_names(run: Run) -> None:
             run.derive(
                 name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
             )
+        alone = old.removeprefix("deprecated_")
+        if run.written.get(alone) is not None and name not in run.table.defaults:
+            run.derive(name, getattr(run, alone), "by the name that the release has for it", of=alone)
 
 
 def before(run: Run, release: str) -> bool:
