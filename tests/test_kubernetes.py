@@ -15,7 +15,7 @@ import preflight
 from preflight.cli import run
 from preflight.source.text import Source
 
-FAULTS = {"megatron/positions-below-sequence": "2048", "megatron/recompute-full-without-layers": "full"}
+FAULTS = {"megatron/positions-below-sequence": "2048", "megatron/recompute-full-without-method": "full"}
 
 
 @pytest.fixture
@@ -47,10 +47,8 @@ def test_what_is_fixed_is_changed_in_its_place_and_nothing_else(kind: str, call,
     (tmp_path / "job.yaml").write_text(text)
     call("fix", "--unsafe", "job.yaml")
     after = (tmp_path / "job.yaml").read_text()
-    assert not {f.rule for f in preflight.check_text(after, name="job.yaml").findings} & {
-        *FAULTS,
-        "megatron/recompute-full-without-method",
-    }
+    left = {f.rule for f in preflight.check_text(after, name="job.yaml").findings}
+    assert not left & {*FAULTS, "megatron/recompute-full-without-layers"}
     was, now = (Counter(re.findall(r"[^\s,\"'\[\]]+", part)) for part in (text.replace("2048", "4096"), after))
     assert not was - now
     assert set(now - was) <= {"--recompute-num-layers", "1", "--recompute-method", "uniform", "-", "\\"}
@@ -61,10 +59,10 @@ def test_an_option_comes_in_as_items_of_the_list(call, tmp_path: Path) -> None:
     call("fix", "job.yaml")
     added = """\
             - --bf16
-            - --recompute-num-layers
-            - "1"
             - --recompute-method
             - "uniform"
+            - --recompute-num-layers
+            - "1"
           resources"""
     assert added in (tmp_path / "job.yaml").read_text()
 
@@ -73,8 +71,10 @@ def test_each_pod_gets_its_layout(call, tmp_path: Path) -> None:
     master = SCRIPT[SCRIPT.index("    Master:") :].replace("--lr 1e-4", "--lr 1e-4 --tensor-model-parallel-size 3")
     text = SCRIPT[: SCRIPT.index("    Master:")] + master + master.replace("Master", "Worker")
     (tmp_path / "job.yaml").write_text(text)
-    assert call("fix", "--unsafe", "job.yaml")[0] == 0
-    assert (tmp_path / "job.yaml").read_text().count("--tensor-model-parallel-size 3") == 0
+    # positions, recomputation and layout of the one pod, then those of the other
+    assert call("fix", "--interactive", "job.yaml", stdin="1\n1\n1\n1\n1\n3\n")[0] == 0
+    fixed = (tmp_path / "job.yaml").read_text()
+    assert re.findall(r"--tensor-model-parallel-size (\d)", fixed) == ["4", "8"]
 
 
 @pytest.mark.parametrize("kind", ["list", "folded", "literal"])
@@ -84,7 +84,7 @@ def test_a_finding_is_suppressed_by_a_comment(kind: str) -> None:
     indent = line[: len(line) - len(line.lstrip())]
     text = KINDS[kind].replace(line, f"{indent}{comment}\n{line}")
     rules = {finding.rule for finding in preflight.check_text(text, name="job.yaml").findings}
-    assert "megatron/recompute-full-without-layers" in rules
+    assert "megatron/recompute-full-without-method" in rules
     assert not rules & {"megatron/positions-below-sequence", "unused-suppression"}
 
 
@@ -127,14 +127,10 @@ def test_a_value_that_a_template_puts_in_is_unknown() -> None:
         "--num-attention-heads {{ .Values.heads }} --tensor-model-parallel-size {{ .Values.tensor }}",
     )
     report = preflight.check_text(text, name="job.yaml")
-    assert {finding.rule for finding in report.findings if finding.severity == "error"} == {
-        *FAULTS,
-        "megatron/recompute-full-without-method",
-    }
+    assert {finding.rule for finding in report.findings if finding.severity == "error"} == set(FAULTS)
     listed = LIST.replace('"32"', "${LAYERS}").replace('"4096"', "<tokens>")
     assert {finding.rule for finding in preflight.check_text(listed, name="job.yaml").findings} == {
-        "megatron/recompute-full-without-layers",
-        "megatron/recompute-full-without-method",
+        "megatron/recompute-full-without-method"
     }
 
 

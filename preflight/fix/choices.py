@@ -18,7 +18,7 @@ from preflight.loaders.yaml_edit import CannotEdit
 from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import NamedTuple, replace
 from preflight.source.refusal import NotProven
-from preflight.source.text import InputError, Source
+from preflight.source.text import InputError, Position, Source
 
 MOST = 200
 """Findings that are asked about in one file."""
@@ -42,12 +42,12 @@ def fix_by_choice(
 ) -> Fixed:
     """Ask about every finding that has a way out. Nothing is written; raises InputError where a file cannot be read."""
     result = Fixed(_suggested(workspace, workspace.check(), suggest))
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, str, str, int]] = set()
     for _ in range(MOST):
-        finding = next((f for f in result.report.findings if _name(f) not in seen and f.fix is not None), None)
+        finding = next((f for f in result.report.findings if f.fix is not None and _name(f, result) not in seen), None)
         if finding is None:
             break
-        seen.add(_name(finding))
+        seen.add(_name(finding, result))
         ways = list(_ways(workspace, result, finding, inside))
         try:
             chosen = ask(finding, ways, _now(workspace, result)) if ways else None
@@ -59,8 +59,13 @@ def fix_by_choice(
     return result
 
 
-def _name(finding: Finding) -> tuple[str, str, str]:
-    return finding.rule, finding.path, finding.message
+def _name(finding: Finding, result: Fixed) -> tuple[str, str, str, int]:
+    """What a person was asked about, at its line in the text as it was."""
+    return finding.rule, finding.path, finding.message, _place(finding, result).line
+
+
+def _place(finding: Finding, result: Fixed) -> Position:
+    return original(finding.span.source.position(finding.span.start), finding.span.source, result.before)
 
 
 def _now(workspace: Workspace, result: Fixed) -> dict[str, Source]:
@@ -98,9 +103,8 @@ def _take(workspace: Workspace, result: Fixed, finding: Finding, way: Way, sugge
         old = next((s for s in checked if s.name == name), None)
         if old is not None:
             result.before.setdefault(name, old)
-    place = finding.span.source.position(finding.span.start)
     detail = way.fix.title + (f"; {way.changes}" if way.changes else "")
-    at = original(place, finding.span.source, result.before)
+    at = _place(finding, result)
     result.outcomes.append(Outcome(replace(finding, fix=way.fix), "fixed", detail, at))
     result.edited.update(way.edited)
     sources = [result.edited.get(source.name, source) for source in workspace.sources]

@@ -37,7 +37,9 @@ def original(place: Position, now: Source, before: Mapping[str, Source]) -> Posi
 
     ours, theirs = old.text.splitlines(), now.text.splitlines()
     line = place.line - 1
-    for tag, i, _, j, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+    for tag, i, last, j, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if j <= line < end:
-            return Position(i + line - j + 1, place.column) if tag == "equal" else Position(min(i + 1, len(ours)), 1)
+            if tag == "equal":
+                return Position(i + line - j + 1, place.column)
+            return Position(min(i + line - j + 1, max(i + 1, last), len(ours)), 1)
     return place

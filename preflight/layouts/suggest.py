@@ -27,10 +27,14 @@ def suggest(workspace: Workspace, report: Report) -> Report:
     findings = list(report.findings)
     for job in report.jobs:
         _without(workspace, report, job, findings)
+        beside = [other for other in report.jobs if other.documents[0].source.name == job.documents[0].source.name]
         mine = [
             i
             for i, f in enumerate(findings)
-            if f.layout and f.severity is Severity.ERROR and f.path == job.documents[0].source.name
+            if f.layout
+            and f.severity is Severity.ERROR
+            and f.path == job.documents[0].source.name
+            and (_stands_in(f, job) or not any(_stands_in(f, other) for other in beside))
         ]
         if not mine or job.arguments.relayout is None:
             continue
@@ -44,6 +48,12 @@ def suggest(workspace: Workspace, report: Report) -> Report:
             ways = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
             findings[i] = policy.ranked(ways)
     return replace(report, findings=tuple(findings))
+
+
+def _stands_in(finding: Finding, job: Job) -> bool:
+    """Whether a finding points at a setting of a run: the runs of a file have settings of their own."""
+    spans = (value.setting.span for value in job.arguments.written.values() if value.setting is not None)
+    return any((span.path, span.start) == (finding.path, finding.span.start) for span in spans)
 
 
 def _without(workspace: Workspace, report: Report, job: Job, findings: list[Finding]) -> None:
