@@ -22,7 +22,7 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
         return found
     option, _ = strange(job)
     possible = known.checked if option else certainty.releases
-    described = [release for release in possible if "@" in release or known.described(release)]
+    described = [release for release in possible if _described(release, known.framework)]
     stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
 
@@ -35,6 +35,13 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
         return finding if because is None else without_safe_fixes(lowered(finding, because))
 
     return [judged(finding) for finding in found]
+
+
+def _described(release: str, framework: str) -> bool:
+    """Whether the checks of a release are described; of another framework's it is named as `name@release`."""
+    name, _, version = release.rpartition("@")
+    known = evidence(name or framework)
+    return known is not None and known.described(version)
 
 
 def without_safe_fixes(finding: Finding) -> Finding:
