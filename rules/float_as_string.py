@@ -37,7 +37,7 @@ _A_LINE = re.compile(rf"^{_NUMBER.pattern}$", re.MULTILINE)
 @rule(
     severity=Severity.WARNING,
     frameworks=("mindformers", "pynative", "megatron-yaml"),
-    beside=("wrong-type", "pynative-wrong-type", "class-argument"),
+    beside=("wrong-type", "pynative-wrong-type", "pynative-network-numbers", "class-argument"),
 )
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:

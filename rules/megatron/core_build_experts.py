@@ -78,6 +78,7 @@ MEGATRON.add(
             "parallel are 1"
         ),
         why=DIED,
+        after=("megatron/flex-on-one-rank",),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
         layout=True,

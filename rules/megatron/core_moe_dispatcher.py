@@ -34,6 +34,7 @@ MEGATRON.add(
         a.moe_pad_expert_input_to_capacity,
         message="the DeepEP back end cannot pad expert inputs to capacity",
         why="the model configuration is refused at start-up",
+        after=("megatron/flex-with-capacity-padding",),
         at=(a.moe_pad_expert_input_to_capacity, DISPATCHER),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
     ),

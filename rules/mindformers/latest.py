@@ -109,6 +109,7 @@ MINDFORMERS.add(
         all_of(a["use_legacy_format"].is_in(False), ~a["resume_training"].is_in(True, False)),
         message="resume_training is {resume_training}; without the legacy format it must be True or False",
         why="the new checkpoint format finds its file itself",
+        after=("mindformers/resume-name-new-format",),
         at=(a["resume_training"], a["use_legacy_format"]),
     ),
     refuse(

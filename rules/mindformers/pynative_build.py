@@ -70,6 +70,7 @@ PYNATIVE.add(
         ),
         message="hidden_act is {net.hidden_act}; pynative mode has gelu, silu and fusedswiglu",
         why=LAYER,
+        beside=("pynative-network-numbers",),
         fixes=(put(a["net.hidden_act"], "silu"),),
     ),
     refuse(

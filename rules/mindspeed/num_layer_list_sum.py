@@ -54,6 +54,7 @@ _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
     kind=Kind.RELEASE,
     severity=Severity.ERROR,
     frameworks=("mindspeed-llm",),
+    after=("mindspeed-llm/layer-list-pipeline",),
     upstream=(LENGTH, BLOCK, SUM, SPLIT),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
