@@ -16,6 +16,7 @@ from typing import Any
 from preflight import __version__
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
+from preflight.dialects.checkout.files import listed
 from preflight.lint import kept_rules
 from preflight.report.escapes import obeyed
 from preflight.report.style import Look
@@ -25,6 +26,7 @@ from preflight.source import cache
 VARIABLE = "PREFLIGHT_NO_CACHE"
 FOLDER = "told"
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_PARTS = ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev", "st_mode")
 FRESH = 100_000_000  # ns; a file that young may change again without its time changing
 
 
@@ -34,6 +36,7 @@ class Memo:
     def __init__(self, key: str) -> None:
         self._key = cache.digest(key)
         self._now = time.time_ns()
+        self._folders: dict[str, str] = {}
 
     @classmethod
     def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
@@ -51,7 +54,7 @@ class Memo:
         kept = cache.read(self._name(item))
         try:
             found = json.loads(kept or "")
-            if any(_state(path) != state for path, state in found["files"]):
+            if any(self._state(path) != state for path, state in found["files"]):
                 return None
             told = Told(*found["told"])
             told = told._replace(entries=tuple(Entry(*entry) for entry in told.entries))
@@ -64,9 +67,22 @@ class Memo:
         """Remember what was told of a file that was read after this memory was made."""
         if told.unreadable or told.crashed:
             return
-        files = [(path, _state(path)) for path in (os.path.abspath(item.path), *map(os.path.abspath, looked))]
-        if not any(state and not S_ISDIR(state[5]) and max(state[:2]) > self._now - FRESH for _, state in files):
+        files = [(path, self._state(path)) for path in (os.path.abspath(item.path), *map(os.path.abspath, looked))]
+        times = (state[:2] for _, state in files if state and len(state) == len(_PARTS))
+        if not any(max(changed) > self._now - FRESH for changed in times):
             cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
+
+    def _state(self, path: str) -> list[Any] | None:
+        """What changes when a file does, or when a folder gets or loses one; None where there is neither."""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        if not S_ISDIR(status.st_mode):
+            return [getattr(status, part) for part in _PARTS]
+        if path not in self._folders:
+            self._folders[path] = cache.digest("/".join(entry.name for entry in listed(path)))
+        return [self._folders[path]]
 
     def sweep(self) -> None:
         """Forget what was not told for long."""
@@ -80,12 +96,3 @@ class Memo:
 def _printable(text: str) -> bool:
     """Whether a text holds nothing that a terminal obeys but colours, as our own reports do."""
     return not obeyed(_COLOR.sub("", text).replace("\n", ""))
-
-
-def _state(path: str) -> list[Any] | None:
-    """What changes when a file does; None where there is none."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev, status.st_mode]
