@@ -15,10 +15,19 @@ _DEVICES = "device-count"
 _GROUP = "unused-group"
 
 
-def fold(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
-    """The findings of a run without those that follow from others. rules: those that made them, by id."""
+def fold(
+    found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable], kept: frozenset[str] = frozenset()
+) -> list[Finding]:
+    """The findings of a run without those that follow from others.
+
+    rules: those that made them, by id; kept: rules whose findings stay all the same.
+    """
     said = _said_by_others(found, rules)
-    return _of_lost_groups(_of_misfit_sizes(_of_one_value(said), job), job, rules) if len(said) > 1 else said
+    left = _of_lost_groups(_of_misfit_sizes(_of_one_value(said), job), job, rules) if len(said) > 1 else said
+    if not kept:
+        return left
+    there = {(f.rule, f.path, f.span.start) for f in left}
+    return [*left, *(f for f in found if f.rule in kept and (f.rule, f.path, f.span.start) not in there)]
 
 
 def _said_by_others(found: Sequence[Finding], rules: Mapping[str, Checkable]) -> list[Finding]:

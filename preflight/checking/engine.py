@@ -24,10 +24,11 @@ from preflight.source.record import NamedTuple, dataclass
 
 
 class Policy(NamedTuple):
-    """What the settings say about rules. chosen: whether a rule runs on a path; options: per rule."""
+    """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others."""
 
     chosen: Callable[[str, str], bool] = lambda rule, path: True
     options: Mapping[str, Mapping[str, Any]] = {}
+    kept: frozenset[str] = frozenset()
 
 
 class Crash(NamedTuple):
@@ -150,7 +151,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     from preflight.checking.consequences import fold
     from preflight.checking.fix_policy import ranked
 
-    return ranked(fold(findings, job, asked), job), unknown, crashes
+    return ranked(fold(findings, job, asked, policy.kept), job), unknown, crashes
 
 
 def check_documents(

@@ -100,7 +100,8 @@ def judge(
         with deadline(policies.seconds):
             if not submission.data:
                 raise InputError("is empty: there is no job to check", submission.name)
-            found = read(submission, plugins, policies.policy, follow=policies.follow, device=policies.device)
+            policy = policies.policy._replace(kept=policies.final)
+            found = read(submission, plugins, policy, follow=policies.follow, device=policies.device)
     except InputError as error:
         return without_verdict(submission, str(error), USAGE, policies, clock() - start)
     except OutOfTime:

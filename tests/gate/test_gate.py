@@ -108,6 +108,7 @@ def test_a_component_is_not_judged_by_its_own_lines(gate):
         (Policies(20), Override("ann", "debugging"), "pass", 0, ["device-count"]),
         (Policies(20), Override("ann", "  "), "refuse", 1, None),
         (Policies(20, final=frozenset({"device-count"})), Override("ann", "debugging"), "refuse", 1, None),
+        (Policies(20, final=frozenset({"heads-not-divisible"})), Override("ann", "debugging"), "refuse", 1, None),
         (
             Policies(20, final=frozenset({"another-rule"})),
             Override("ann", "debugging"),
@@ -117,7 +118,7 @@ def test_a_component_is_not_judged_by_its_own_lines(gate):
         ),
         (Policies(20, report_only=True), None, "refuse", 0, None),
     ],
-    ids=["overridden", "no reason", "final", "other final", "report only"],
+    ids=["overridden", "no reason", "final", "final behind another", "other final", "report only"],
 )
 def test_overrides(gate, policies, override, word, code, recorded):
     data = gate(BAD, policies, override=override).as_dict()
