@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 
@@ -11,6 +10,8 @@ from preflight.loaders.options import Options
 from preflight.source.message import Message
 
 RULE = "launcher-value"
+LONGEST_SWITCH = 100
+"""Characters of a value that may be True or False."""
 LAST_PORT = 65535
 _NUMBER = r"[+-]?\d+(?:_\d+)*"
 _MSRUN_NUMBERS = ("worker-num", "local-worker-num", "master-port", "node-rank", "cluster-time-out", "sim-rank-id")
@@ -100,6 +101,10 @@ def _is_range(text: str) -> bool:
 
 def _is_switch(text: str) -> bool:
     """As msrun reads it: a Python literal that equals True or False."""
+    if len(text) > LONGEST_SWITCH:
+        return False
+    import ast  # which no other launcher needs
+
     try:
         return ast.literal_eval(text) in (True, False)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
