@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -200,14 +201,20 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
         yield Problem("unused-group", message, variable.place, (), _passed(name, variable, tree), tuple(flags))
 
 
+@lru_cache(maxsize=4)
+def _group_lines(source: Source) -> tuple[re.Match[str], ...]:
+    """The lines of a command that are a group and go on below, the last one first."""
+    return tuple(reversed([line for line in _GROUP_LINE.finditer(source.text) if line[5].endswith("\\")]))
+
+
 def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] | None:
     """Passes a group beside another one that a launch takes on a line of its own; None where no line is like that."""
-    text = tree.source.text
-    lines = [line for line in _GROUP_LINE.finditer(text) if line[3] != name and line.start() > variable.place.start]
-    last = next((line for line in reversed(lines) if line[5].endswith("\\")), None)
-    if last is None or variable.array != ("[@]" in last[4]):
+    last = next((line for line in _group_lines(tree.source) if line[3] != name), None)
+    if last is None or last.start() <= variable.place.start or variable.array != ("[@]" in last[4]):
         return None
-    after = next((start for start in tree.source.starts if start > last.end()), len(text))
+    starts = tree.source.starts
+    below = bisect(starts, last.end())
+    after = starts[below] if below < len(starts) else len(tree.source.text)
     new = f"{last[1]}{last[2]}{name}{last[4]}{last[5]}\n"
     return f"pass ${name} to the launch", Span(tree.source, after, after), new
 

@@ -92,11 +92,11 @@ class Launches:
 
     def _certain(self, taken: Taken, settled: Settled) -> Taken:
         """A launch without the words that may be none: its options are open where those may be any."""
-        launch, loose = taken.launch, frozenset(settled.loose)
+        launch, loose, from_outside = taken.launch, frozenset(settled.loose), frozenset(settled.assumed)
         kept = tuple(w for w in launch.words if w not in loose)
         sure = {f"${name}" for name, _ in settled.groups}
-        assumed = tuple(w for w in launch.words if w in settled.assumed)
-        unsure = any(w in loose and w.because not in sure and w not in assumed for w in launch.words)
+        assumed = tuple(w for w in launch.words if w in from_outside)
+        unsure = any(w in loose and w.because not in sure and w not in from_outside for w in launch.words)
         all_from_outside = bool(sure or assumed) and self._is_given(kept)
         world = launch.world
         if self.state.foreign and launch.launcher == "python":
