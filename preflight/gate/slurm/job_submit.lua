@@ -9,7 +9,7 @@ local OPEN = @OPEN@                  -- without a verdict: true lets the job in 
 local MISSES, PAUSE = 2, 10          -- after so many answers that did not come it is not asked for so many seconds
 local STANDING, MOST = 3600, 1000    -- seconds for which a user is harmless after a verdict; users that are remembered
 local FINAL = "rules are final here: nothing passes without a verdict\n"
-local BURST = { strangers = 0.1, known = 0.4 } -- seconds of questions in a row: everybody waits for slurmctld meanwhile
+local BURST = { strangers = 0.1, known = 0.6 } -- seconds of questions in a row: everybody waits for slurmctld meanwhile
 local NEXT = 0.015                   -- seconds within which a submission that has waited for its turn is there
 
 local missed = 0
@@ -197,7 +197,9 @@ local function asked(what, uid)      -- the same, and what it costs is accounted
   local ok, text, reason = pcall(ask, what, uid)
   local code = ok and tonumber(string.match(text, "^(%d+)"))
   if code and learn(text, code, uid) then whom = "known" end
-  spent[whom] = math.min(spent[whom] + math.max(0, clock() - before), BURST[whom])
+  if ok then                         -- waits without an answer have their own bound: MISSES
+    spent[whom] = math.min(spent[whom] + math.max(0, clock() - before), BURST[whom])
+  end
   if not ok then error(text, 0) end
   if not code then error("this is not an answer: " .. text) end
   return text, reason, code
