@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flag_tables import tables
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import MegatronDialect
@@ -98,10 +97,3 @@ def test_every_published_config_reads() -> None:
         if dialect.claims(document, Request()):
             dialect.read(document, Surroundings(Request(), lambda document, name: None, lambda name: None))
     assert len(paths) > 300
-
-
-@needs_data
-def test_flag_tables_are_what_the_catalogue_makes() -> None:
-    folder = Path(__file__).parents[2] / "schemas" / "flags"
-    for name, text in tables(DATA / "catalog").items():
-        assert (folder / name).read_text() == text, name
