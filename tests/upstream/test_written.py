@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -83,6 +84,21 @@ def test_no_site_is_decided_that_a_rule_stands_for(framework: str) -> None:
     evidence, decisions = read(framework, "evidence"), read(framework, "decisions")
     owned = {id for sites in evidence["rules"].values() for id in sites[0]}
     assert not owned & set(decisions["sites"])
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_check_that_other_rules_repeat_is_repeated_in_each_of_its_releases(framework: str) -> None:
+    evidence, decisions, holds = (read(framework, name) for name in ("evidence", "decisions", "holds"))
+    described = min(first for spans in holds["holds"].values() for first, _ in spans)
+    left = {}
+    for id, why in decisions["sites"].items():
+        if match := re.fullmatch(r"the same is refused where (.*) stands?", why):
+            spans = [span for rule in re.split(", | and ", match[1]) for span in holds["holds"][rule]]
+            runs = evidence["sites"][id][1]
+            releases = {first + at for *_, first, lines in runs for at in range(len(lines))}
+            alone = {at for at in releases if at >= described and not any(a <= at <= b for a, b in spans)}
+            left |= {id: alone} if alone else {}
+    assert left == {}
 
 
 def test_every_rule_of_a_framework_has_evidence_or_a_decision() -> None:
