@@ -109,13 +109,21 @@ def _elsewhere(options: Table, text: str) -> list[str]:
 
 
 def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
-    """Releases of a framework as people say them: from one on, or from one to another."""
-    if not releases:
-        return []
-    first, last = releases[0], releases[-1]
-    if last == RELEASES[framework][0]:
-        return [f"{framework} {first} and later"] if first != last else [f"{framework} {first}"]
-    return [f"{framework} {first} to {last}" if first != last else f"{framework} {first}"]
+    """Releases of a framework as people say them: from one on, or from one to another, with the gaps between them."""
+    order = tuple(reversed(RELEASES[framework]))
+    runs: list[list[str]] = []
+    for release in releases:
+        if runs and order.index(release) == order.index(runs[-1][-1]) + 1:
+            runs[-1].append(release)
+        else:
+            runs.append([release])
+    return [f"{framework} {_said(run[0], run[-1], order[-1])}" for run in runs]
+
+
+def _said(first: str, last: str, newest: str) -> str:
+    if first == last:
+        return first
+    return f"{first} and later" if last == newest else f"{first} to {last}"
 
 
 def _close(typed: str, near: str) -> bool:
