@@ -21,8 +21,6 @@ Id = Annotated[
 ]
 Into = Annotated[Path, typer.Option("--into", metavar="FOLDER", help="Folder of the rules.")]
 Fixtures = Annotated[Path, typer.Option("--fixtures", metavar="FOLDER", help="Folder of their fixtures.")]
-EVIDENCE = {"pynative": "mindformers"}
-"""Where the evidence of a framework's releases lies, if not in a folder of its name."""
 NO_PLACE = "new: nobody has named its statement upstream yet"
 PAGES = "next: python tests/write_examples.py && preflight rules --write-docs docs/rules"
 
@@ -58,15 +56,15 @@ def _declared(framework: str, name: str, into: Path, tests: Path) -> None:
     with table.open("a", encoding="utf-8") as rows:
         rows.write(pair)
     typer.echo(f"added a pair to {table}")
-    _without_place(
-        into.parent / "schemas" / EVIDENCE.get(framework, framework) / "decisions.json", f"{framework}/{name}"
-    )
+    _without_place(into.parent / "schemas", (framework, place.folder), f"{framework}/{name}")
     typer.echo(PAGES)
 
 
-def _without_place(decisions: Path, id: str) -> None:
-    """Put a check among those of which nobody has named the statement upstream."""
-    if not decisions.is_file():
+def _without_place(schemas: Path, folders: tuple[str, ...], id: str) -> None:
+    """Put a check among those of which nobody has named the statement upstream, in the first folder that has such."""
+    files = (schemas / folder / "decisions.json" for folder in folders)
+    decisions = next((file for file in files if file.is_file()), None)
+    if decisions is None:
         return
     before, opening, after = decisions.read_text(encoding="utf-8").partition('"rules": {')
     end = "\n" if after.startswith("}") else ","
