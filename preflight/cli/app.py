@@ -35,6 +35,8 @@ COMMANDS = {
     "gate-install": "gate_install",
     "baseline": "baseline",
     "migrate": "migrate",
+    "diff": "diff",
+    "lsp": "lsp",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",
