@@ -34,7 +34,7 @@ def errors(more: str, target: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("framework", ["mindspeed", "mindspeed-llm"])
 def test_what_earlier_releases_have_is_what_their_tables_say(framework: str) -> None:
-    text = (Path(__file__).parents[2] / "schemas" / "flags" / "earlier.json").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "schemas" / "earlier_options.json").read_text(encoding="utf-8")
     said = json.loads(text)[framework]["options"]
     last = {option: at for at, release in enumerate(RELEASES) for option in table(framework, release).options}
     gone = {option: RELEASES[at + 1].rpartition(".")[0] for option, at in last.items() if at < len(RELEASES) - 1}
