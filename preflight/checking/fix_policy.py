@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from preflight.checking.support import support
 from preflight.job import Job
+from preflight.lint.support import support
 from preflight.run.value import Value
 from preflight.source.finding import Change, Edit, Finding, Fix, Key, Safety, Severity
 from preflight.source.record import NamedTuple, replace
@@ -40,6 +40,8 @@ class Policy(NamedTuple):
         if not every:
             return finding
         judged = [self._judged(fix, finding) for i, fix in enumerate(every) if fix not in every[:i]]
+        if self._trains_alike(finding, judged):
+            judged = [fix._replace(offered=True) for fix in judged]
         judged.sort(key=self._order)
         if len(judged) > 1 and self._alike(*judged[:2]):
             judged = [fix._replace(offered=True) for fix in judged]
@@ -57,6 +59,7 @@ class Policy(NamedTuple):
             return fix
         change = max((self._change(edit) for edit in fix.edits), key=lambda change: change.rank)
         offered = fix.offered or self._invents(fix)
+        offered = offered or (finding.severity is not Severity.ERROR and self._moves_degree(fix))
         if fix.title.startswith(LAYOUT) and change is not Change.REMOVAL:
             ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
             gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
@@ -65,6 +68,21 @@ class Policy(NamedTuple):
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
         same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
         return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
+
+    def _trains_alike(self, finding: Finding, fixes: Sequence[Fix]) -> bool:
+        """Whether a run that is not refused can keep training what it trains or train something else:
+        nothing tells which was meant."""
+        kept = any(fix.safety is Safety.SAFE for fix in fixes)
+        other = any(fix.safety is Safety.UNSAFE and fix.change is not Change.REMOVAL for fix in fixes)
+        slip = any(fix.change is Change.CORRECTION for fix in fixes)
+        return finding.severity is not Severity.ERROR and not slip and kept and other
+
+    def _moves_degree(self, fix: Fix) -> bool:
+        """Whether it changes a degree of parallelism that was typed."""
+        layout = self.job.plan.layout
+        degrees = (layout.data, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.expert_tensor)
+        typed = {degree.key for degree in degrees if degree.key}
+        return any(edit.key in typed for edit in fix.edits)
 
     def _order(self, fix: Fix) -> tuple[bool, int, int, int]:
         """Removals of what the rest of the file supports come last, and those of what was typed first."""
