@@ -9,10 +9,12 @@ from preflight.lint.rule import Checkable
 from preflight.run.value import known
 from preflight.source.finding import Finding, Related, Severity
 from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 _DEVICES = "device-count"
-_GROUP = "unused-group"
+_GROUPS = ("unused-group", "undefined-group")
+_FLAG = lazy_pattern(r"--[\w-]+")
 
 
 def fold(
@@ -74,25 +76,35 @@ def _points_at(finding: Finding, places: set[tuple[str, int]]) -> bool:
 
 
 def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
-    """What misses an option that stands in a group which no launch takes: the first says so, the others follow."""
-    lost = [f for f in found if f.rule == _GROUP]
-    if not lost:
-        return list(found)
-    groups = {p.span.start: p.keys for d in job.documents for p in d.problems if p.kind == _GROUP}
-    for cause in lost:
-        names = {flag.strip("-").replace("-", "_") for flag in groups.get(cause.span.start, ())}
-        missing = {name for name in names if job.arguments.given(name) is None}
-        follow = [f for f in found if f.severity is Severity.ERROR and _misses(f, rules, missing)]
-        if follow:
-            found = [
-                _with_cause(f, cause) if f is follow[0] else f for f in found if f is not cause and f not in follow[1:]
-            ]
+    """What misses an option that stands in a group which no launch takes, or behind a word that is none: the first
+    says so, the others follow."""
+    groups = {(p.kind, p.span.start): p.keys for d in job.documents for p in d.problems if p.kind in _GROUPS}
+    for cause in found:
+        flags = groups.get((cause.rule, cause.span.start), ()) or _brought_back(cause)
+        missing = {name for flag in flags if job.arguments.given(name := flag.strip("-").replace("-", "_")) is None}
+        follow = [f for f in found if f is not cause and f.severity is Severity.ERROR and _misses(f, rules, missing)]
+        if not missing or not follow:
+            continue
+        if cause.severity is Severity.ERROR:
+            found = [f for f in found if f not in follow]
+        else:
+            kept = [f for f in found if f is not cause and f not in follow[1:]]
+            found = [_with_cause(f, cause) if f is follow[0] else f for f in kept]
     return list(found)
+
+
+def _brought_back(cause: Finding) -> tuple[str, ...]:
+    """The options that a correction of the text brings back."""
+    edits = cause.fix.edits if cause.fix is not None and cause.severity is Severity.ERROR else ()
+    return tuple(str(edit.key[0]) for edit in edits if edit.action == "splice" and edit.key)
 
 
 def _misses(finding: Finding, rules: Mapping[str, Checkable], missing: set[str]) -> bool:
     reads = rules[finding.rule].triggers if finding.rule in rules else None
-    return reads is not None and not reads.isdisjoint(missing)
+    if reads is not None:
+        return not reads.isdisjoint(missing)
+    named = {flag.strip("-").replace("-", "_") for flag in _FLAG.findall(finding.message)}
+    return finding.kind.of_release and not named.isdisjoint(missing)
 
 
 def _with_cause(finding: Finding, cause: Finding) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from preflight.loaders.document import Problem
@@ -26,11 +26,20 @@ _MOST = 20
 def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
     """The variable of the script that another name is a slip of; "" where none is, or several are."""
     known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
-    found = slips(name, known, 0.8)
-    if len(found) != 1 or commands.state.foreign:
+    if commands.state.foreign:
         return ""
+    found = slips(name, known, 0.8)
+    if len(found) != 1:
+        return _unused_sibling(name, known, used)
     close = name.lower() == found[0].lower() or abs(len(name) - len(found[0])) <= 1
     return found[0] if found[0] not in used or (close and len(name) > 4) else ""
+
+
+def _unused_sibling(name: str, known: Sequence[str], used: set[str]) -> str:
+    """The only variable that is set, never read, and named for the same thing: TOKENIZER_MODEL for TOKENIZER_PATH."""
+    first, *more = name.split("_")
+    same = [other for other in known if other not in used and other.startswith(f"{first}_")]
+    return same[0] if len(same) == 1 and more and len(first) > 3 else ""
 
 
 def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
