@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.run.value import known
-from preflight.source.finding import Finding, Related, Severity
+from preflight.source.finding import Finding, Kind, Related, Severity
 from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
@@ -25,7 +25,8 @@ def fold(
     rules: those that made them, by id; kept: rules whose findings stay all the same.
     """
     said = _said_by_others(found, rules)
-    left = _of_lost_groups(_of_misfit_sizes(_of_one_value(said), job), job, rules) if len(said) > 1 else said
+    alone = len(said) < 2
+    left = said if alone else _of_lost_groups(_of_misfit_sizes(_of_sections(_of_one_value(said)), job), job, rules)
     if not kept:
         return left
     there = {(f.rule, f.path, f.span.start) for f in left}
@@ -55,6 +56,16 @@ def _of_one_value(found: Sequence[Finding]) -> list[Finding]:
         )
         kept.setdefault((finding.path, *same), finding)
     return list(kept.values())
+
+
+def _of_sections(found: Sequence[Finding]) -> list[Finding]:
+    """Where a key of the layout is misspelt and refused, the layout and its memory are not those that were meant."""
+    errors = [f for f in found if f.severity is Severity.ERROR and f.fix is not None and len(f.key) > 1]
+    sections = {f.key[:-1] for f in errors if f.fix is not None and any(e.action == "rename" for e in f.fix.edits)}
+    laid = {section for section in sections if "parallel" in str(section[-1])}
+    if not laid:
+        return list(found)
+    return [f for f in found if not (f.layout or f.kind is Kind.MEMORY or (f.key[:-1] in laid and f not in errors))]
 
 
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:

@@ -52,4 +52,13 @@ MINDSPEED_LLM.add(
         message="a LoRA rank without --lora-target-modules: no adapter is made, and all weights are trained",
         why="adapters are only made where modules are named",
     ),
+    refuse(
+        "stage-with-pretraining-entry",
+        (a.entry == "pretrain_gpt.py") & a.stage.is_set,
+        severity=Severity.WARNING,
+        at=(a.stage,),
+        message="--stage {stage} does nothing with pretrain_gpt.py: posttrain_gpt.py is the entry that reads it",
+        why="the data is read as plain text for pretraining, and the loss is taken over prompts as well",
+        versions=">=2.0",
+    ),
 )

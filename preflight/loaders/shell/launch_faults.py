@@ -47,11 +47,10 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         message = Message(template, name=name, hint=hint, stops=stops)
         yield Problem("undefined-group", message, span, (), *_meant_group(name, meant, span, commands))
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
-        if not _GIVEN.fullmatch(name):
-            late = commands.state.late(name, span)
-            if not late and (meant := meant_variable(name, commands, used)):
-                yield misspelt_variable(name, meant, flag, span)
-                continue
+        late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
+        if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
+            yield misspelt_variable(name, meant, flag, span)
+        elif not given:
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
