@@ -31,7 +31,7 @@ TRIAL = 100
 """Fewer iterations are a trial, which often saves nothing."""
 
 
-@rule(severity=Severity.WARNING, id="megatron/unused-path", frameworks=("megatron",), noticed=True)
+@rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",))
 def check(job: Job) -> Iterator[Finding]:
     """Folders that no option takes; those to save to only where the run is no trial."""
     iterations = job.arguments.get("train_iters").raw
@@ -40,6 +40,6 @@ def check(job: Job) -> Iterator[Finding]:
     every = interval.raw if interval is not None else None
     told = isinstance(every, int) and isinstance(iterations, int) and every <= iterations  # by the interval
     saves = job.arguments.given("save") is not None
-    for finding in job.noticed("megatron/unused-path"):
+    for finding in job.noticed("unused-path"):
         if "SAVE" not in str(finding.values["name"]) or not (trial or saves or told):
             yield finding

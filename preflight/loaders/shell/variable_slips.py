@@ -89,7 +89,7 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if variable.exported or variable.sometimes or variable.array or not variable.items:
             continue
         message = Message("{name} is never used: no option takes it, while ${other} is passed", name=name, other=other)
-        yield Problem("megatron/unused-path", message, variable.place)
+        yield Problem("unused-path", message, variable.place)
 
 
 def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator[Problem]:
