@@ -41,8 +41,9 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
         layouts, policy = nearest(workspace, report, job, others), Policy(job)
         for i in mine:
-            guess = _is_a_guess(layouts, findings[i], policy)
-            fixes = [_fix(layout, offered=guess, fastest=min(found.seconds for found in layouts)) for layout in layouts]
+            guess = _is_a_guess(layouts, findings[i], job, policy)
+            fastest = min((found.seconds for found in layouts), default=0)
+            fixes = [_fix(layout, offered=guess or layout is not layouts[0], fastest=fastest) for layout in layouts]
             own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
             every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
             ways = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
@@ -133,10 +134,14 @@ def current(job: Job) -> Sizes:
     )
 
 
-def _is_a_guess(layouts: list[Found], finding: Finding, policy: Policy) -> bool:
-    """Whether the nearest layout changes something else than what the finding points at, or another is as near."""
+def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy) -> bool:
+    """Whether the run may need more devices instead, the nearest layout changes something else than what the finding
+    points at, or another is as near."""
     if not finding.key or not layouts:
         return False
+    sizes = known(job.plan.layout.world, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.layout.context)
+    if sizes is not None and sizes[0] < sizes[1] * sizes[2] * sizes[3]:
+        return True
     first = layouts[0].edits
     if [edit.key for edit in first] != [finding.key]:
         return True
