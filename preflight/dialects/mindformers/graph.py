@@ -26,9 +26,9 @@ from preflight.dialects.mindformers.typed import written
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Model
+from preflight.run.plan import Model, Supposed
 from preflight.run.request import Request, Target
-from preflight.run.value import Value, derived, unknown
+from preflight.run.value import Value, assumed, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
 
@@ -73,7 +73,15 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
+    if plan.unmodelled and "use_parallel" not in overrides:
+        plan = replace(plan, supposed=partial(_switched_on, document, surroundings, overrides))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _switched_on(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value]) -> Supposed:
+    """The run whose layout the command line switches on."""
+    reading = read_graph(document, surroundings, {**overrides, "use_parallel": assumed(True)})
+    return Supposed(reading.plan, ("use_parallel is taken as on, as the layout for many devices needs it",))
 
 
 def _put(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
