@@ -32,7 +32,7 @@ class Workspace:
         policy: Policy = Policy(),
         checkouts: Checkouts | None = None,
     ) -> None:
-        self.sources = tuple(sources)
+        self.sources = tuple(_with_variables(source, request) for source in sources)
         self.checkouts = checkouts if checkouts is not None else Checkouts()
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
@@ -83,6 +83,14 @@ class Workspace:
             if (path := _file(folder / name)) is not None:
                 return path
         return None
+
+
+def _with_variables(source: Source, request: Request) -> Source:
+    """A source with what the caller says that its variables are."""
+    if not request.given:
+        return source
+    path, bom, given = source.path, source.bom, request.given
+    return Source(source.text, source.name, path=path, bom=bom, arguments=source.arguments, variables=given)
 
 
 def _file(path: Path) -> Path | None:

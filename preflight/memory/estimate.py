@@ -140,7 +140,12 @@ def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term
     freed = {f"activations: {name}" for name in beside.freed}
     terms = [term._replace(low=0.0 if term.name in freed else term.low * beside.least) for term in dynamic]
     more = ((beside.most or 1.0) - 1) * alive + (beside.whole - 1) * (alive + held)
-    return [*terms, Term(NOT_MODELLED, 0.0, more, "a stated gap", "device")] if more > 0 else terms
+    recorded = (beside.recorded - 1) * (alive + held)
+    beyond = (
+        Term(NOT_MODELLED, 0.0, recorded, "the most that recordings have beyond", "dynamic"),
+        Term(NOT_MODELLED, 0.0, more, "a stated gap", "device"),
+    )
+    return [*terms, *(term for term in beyond if term.high > 0)]
 
 
 def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:

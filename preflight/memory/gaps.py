@@ -17,7 +17,8 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 class Gap(NamedTuple):
     """least, most: factors of the activations. whole: of everything allocated, at the most. freed: outputs of which
-    none may be there. steady: factor of what stays between steps, at the least."""
+    none may be there. steady: factor of what stays between steps, at the least. recorded: factor of everything
+    allocated up to which recordings go."""
 
     least: float = 1.0
     most: float | None = 1.0
@@ -26,6 +27,7 @@ class Gap(NamedTuple):
     low: Mapping[str, object] = _NOTHING
     high: Mapping[str, object] = _NOTHING
     steady: float = 1.0
+    recorded: float = 1.0
 
 
 _ATTENTION = (
@@ -53,7 +55,7 @@ GAPS: dict[str, Gap] = {
     # whole weights of two units, and their gradients, as with Megatron's own
     "PyTorch's fully sharded data parallelism": Gap(most=1.3, whole=1.2),
     # recordings need 7 to 35 % more
-    "FP8 with fully sharded data parallelism": Gap(whole=1.4),
+    "FP8 with fully sharded data parallelism": Gap(recorded=1.35),
     # 4 bits where 8-bit training has 8, with scales; copies of weights beside them
     "FP4": Gap(least=0.5, most=1.25, whole=1.1),
     # states lie in memory that the host lends
@@ -99,5 +101,6 @@ def gap(features: Iterable[str]) -> Gap | None:
             {**found.low, **one.low},
             {**found.high, **one.high},
             found.steady * one.steady,
+            found.recorded * one.recorded,
         )
     return found

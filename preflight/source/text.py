@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from preflight.source.record import NamedTuple
 
@@ -79,15 +80,24 @@ class Position(NamedTuple):
 class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
-    arguments: the words that a script is started with, where somebody says them.
+    arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
+    it assigns to them, likewise.
     """
 
-    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text")
+    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text", "variables")
 
     def __init__(
-        self, text: str, name: str, *, path: Path | None = None, bom: bool = False, arguments: tuple[str, ...] = ()
+        self,
+        text: str,
+        name: str,
+        *,
+        path: Path | None = None,
+        bom: bool = False,
+        arguments: tuple[str, ...] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.text, self.name, self.path, self.bom, self.arguments = text, name, path, bom, arguments
+        self.text, self.name, self.path, self.bom = text, name, path, bom
+        self.arguments, self.variables = arguments, variables
         self._starts: list[int] | None = None
 
     @classmethod

@@ -123,7 +123,12 @@ def _parsed(
     found = read(own_table(base, identity, checkout, document))
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
-    return read(wider) if wider is not None else found
+    found = read(wider) if wider is not None else found
+    if surroundings.request.given:
+        from preflight.dialects.megatron.told import tell
+
+        tell(surroundings.request.given, found[0], found[1], document.start)
+    return found
 
 
 def _writable(arguments: Arguments) -> Arguments:

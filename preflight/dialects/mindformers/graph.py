@@ -22,7 +22,7 @@ from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
 from preflight.dialects.mindformers.training_sizes import decides
-from preflight.dialects.mindformers.typed import written
+from preflight.dialects.mindformers.typed import Typed, written
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
@@ -40,9 +40,9 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     """Read a config. overrides: values by dotted name that the launch puts over the file's."""
     request = surroundings.request
     loaded = trees.load(document, surroundings)
-    typed = written(loaded.tree, document).with_values(overrides)
     kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
     version = choose_version(loaded.tree, kind, request)
+    typed = _told(written(loaded.tree, document).with_values(overrides), version, request, document)
     run = Run(table(version), typed, kind)
     if loaded.missing:
         run.open = f"base_config {loaded.missing[0]} is not read"
@@ -76,6 +76,16 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     if plan.unmodelled and "use_parallel" not in overrides:
         plan = replace(plan, supposed=partial(_switched_on, document, surroundings, overrides))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _told(typed: Typed, version: str, request: Request, document: Document) -> Typed:
+    """What is typed, and over it what the caller says."""
+    if not request.given:
+        return typed
+    from preflight.dialects.mindformers.told import told
+
+    known = (*table(version).mcore, *(key for keys in table(version).models.values() for key in keys))
+    return typed.with_values(told(request.given, typed, known, document.start))
 
 
 def _switched_on(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value]) -> Supposed:

@@ -61,6 +61,8 @@ class State:
         """A variable may hold one of several commands."""
         self.foreign = False
         """A file was sourced that cannot be read here: it may set any variable."""
+        self.held: frozenset[str] = frozenset()
+        """Names whose value somebody says beside the script: it assigns them in vain."""
         self._frames: list[Changes] = []
 
     def get(self, name: str) -> Variable | None:
@@ -78,6 +80,8 @@ class State:
 
     def put(self, name: str, variable: Variable | None) -> None:
         """Set or unset a variable."""
+        if name in self.held:
+            return
         for frame in self._frames[-1:]:
             frame.setdefault(name, self.variables.get(name))
         self.ever.add(name)
