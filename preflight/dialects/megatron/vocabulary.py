@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.run.plan import Bound
 
 TIKTOKEN = 2**17
 """What TikTokenizer takes without --vocab-size (megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""
@@ -31,6 +32,27 @@ _PUBLISHED = (
     (r"phi-?_?3", 32064),
     (r"baichuan-?2", 125696),
 )
+
+
+SET = "say it with --set vocab_size=N"
+_KINDS = {
+    "BertWordPieceLowerCase": (21128, 119547),
+    "BertWordPieceCase": (21128, 119547),
+}
+"""Between what the vocabularies lie that such tokenizers are published with: BERT's from bert-base-chinese to
+bert-base-multilingual-cased."""
+_ANY = (1, 262_208)
+
+
+def bound(run: Run) -> tuple[Bound, ...]:
+    """Between what the rows of the embedding lie, where nobody says how many there are."""
+    try:
+        kind, tensor = run.value("tokenizer_type"), int(run.tensor_model_parallel_size)
+    except (NotKnown, TypeError, ValueError):
+        return ()
+    least, most = _KINDS.get(str(kind.raw), _ANY) if kind.known else _ANY
+    rounded = -(-most // (128 * tensor)) * 128 * tensor if tensor > 0 else most
+    return (Bound("model.vocab", least, rounded, SET),)
 
 
 def published(run: Run) -> int:
