@@ -89,8 +89,10 @@ def _with_variables(source: Source, request: Request) -> Source:
     """A source with what the caller says that its variables are."""
     if not request.given:
         return source
-    path, bom, given = source.path, source.bom, request.given
-    return Source(source.text, source.name, path=path, bom=bom, arguments=source.arguments, variables=given)
+    path, bom, words = source.path, source.bom, source.arguments
+    made = Source(source.text, source.name, path=path, bom=bom, arguments=words, variables=request.given)
+    made.beside = source.beside
+    return made
 
 
 def _file(path: Path) -> Path | None:

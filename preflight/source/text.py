@@ -81,10 +81,11 @@ class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
     arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
-    it assigns to them, likewise.
+    it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
+    is of another state than these.
     """
 
-    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text", "variables")
+    __slots__ = ("_starts", "arguments", "beside", "bom", "name", "path", "text", "variables")
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class Source:
         arguments: tuple[str, ...] = (),
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        self.beside: dict[Path, Source] = {}
         self.text, self.name, self.path, self.bom = text, name, path, bom
         self.arguments, self.variables = arguments, variables
         self._starts: list[int] | None = None
