@@ -99,6 +99,19 @@ def _open(numbers: Shape) -> tuple[str, ...]:
     return (f"{why} is not known",) if why else ()
 
 
+def counted_shape(plan: Plan, cluster: Cluster) -> Shape | None:
+    """The numbers that a plan is estimated with, at their most; None where it is not, or features have no formula."""
+    supposed = plan.supposed() if plan.supposed is not None else None
+    for one in (plan, *((supposed.plan,) if supposed is not None else ())):
+        try:
+            if not (one.unmodelled or one.doubted):
+                architecture = cluster.device.architecture if cluster.device else one.architecture
+                return shape(ranged(one).most or one, architecture)
+        except Missing:
+            continue
+    return None
+
+
 def _features(plan: Plan) -> tuple[str, ...]:
     return (
         *(f"not modelled: {feature}" for feature in plan.unmodelled),

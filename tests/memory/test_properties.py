@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_plans import make
 
@@ -127,6 +127,7 @@ def test_what_has_no_end_is_named_with_what_is_needed_at_the_least():
 UNKNOWN = ("batch__count", "layout__data", "optimizer__shards", "optimizer__zero", "recompute__mode", "optimizer__name")
 
 
+@settings(deadline=None)
 @given(lost=st.sets(st.sampled_from([*UNKNOWN, "model__tied", "layout__sequence_parallel", "precision__states"])))
 def test_a_range_contains_what_it_leaves_open(lost):
     whole = {"layout__tensor": 2, "layout__sequence_parallel": True, "layout__pipeline": 2, "recompute__mode": "none"}
