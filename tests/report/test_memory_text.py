@@ -27,9 +27,9 @@ def test_the_answer_comes_first() -> None:
 
 
 def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
-    risky = job(micro=3, device="a100-40").memory
-    assert answer(job(micro=3, device="a100-40")) == (
-        f"at-risk: {risky.low / 2**30:.1f} to {risky.worst.required / 2**30:.1f} of 39.5 GiB on stage 0, A100-40"
+    risky = job(micro=7).memory
+    assert answer(job(micro=7)) == (
+        f"at-risk: {risky.low / 2**30:.1f} to {risky.worst.required / 2**30:.1f} of 79.2 GiB on stage 0, H100"
     )
     large = answer(job(micro=16))
     assert large.startswith("does-not-fit: at least ") and large.endswith(" GiB too much")
