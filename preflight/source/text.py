@@ -41,7 +41,7 @@ def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
     return bounded(_pieces(read), name)
 
 
-def _bytes(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """The bytes of a file that is regular once it is open, too, or a little more than allowed."""
     with open(path, "rb", buffering=0, opener=_open) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -115,7 +115,7 @@ class Source:
                 raise InputError(f"is {found.st_size} bytes long; more than {limit} are not read", name)
             if not found.st_size and found.st_dev == _kernel():
                 raise InputError("cannot be read: it is no file, the kernel makes it up", name)
-            data = _bytes(path) if found.st_size else b""
+            data = bytes_of(path) if found.st_size else b""
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
             raise InputError("does not exist", name) from None
         except OSError as error:

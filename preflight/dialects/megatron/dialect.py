@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.identify import Identity
@@ -25,6 +26,7 @@ from preflight.dialects.megatron.targets import (
     options_of,
 )
 from preflight.dialects.megatron.training_sizes import decides
+from preflight.dialects.megatron.vocabulary import tokenizer
 from preflight.dialects.megatron.words import Words
 from preflight.dialects.rank_table import rank_table
 from preflight.loaders.document import Document, Word
@@ -60,7 +62,8 @@ class MegatronDialect:
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
         stated = request.target is not None or (identity is not None and identity.proven)
-        source = Words(table, parsed, spelled, cluster, target, wanted, stated)
+        tokens = tokenizer(parsed, partial(surroundings.data, document))
+        source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens)
         run = source.run()
         arguments = Arguments(
             target=target,

@@ -24,7 +24,8 @@ MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
 class Words(NamedTuple):
-    """What a run is made of. stated: whether the release is; wanted: the one that is asked for."""
+    """What a run is made of. stated: whether the release is; wanted: the one that is asked for. tokens: the size of
+    the tokenizer's vocabulary, and the file that says it."""
 
     table: Table
     parsed: Parsed
@@ -33,6 +34,7 @@ class Words(NamedTuple):
     target: Target
     wanted: Target | None
     stated: bool
+    tokens: tuple[int, str] | None = None
 
     def run(self) -> Run:
         """The run as it is written."""
@@ -57,6 +59,8 @@ class Words(NamedTuple):
     def _run(self, written: Mapping[str, Value], count: Value, lost: str | None) -> Run:
         run = Run(self.table, versions(self.target), written)
         seed(run, self.parsed, self.spelled, self.cluster, count, lost)
+        run.derive("tokenizer_size", self.tokens[0] if self.tokens else None)
+        run.derive("tokenizer_file", self.tokens[1] if self.tokens else "")
         release(run, self.target, self.wanted, stated=self.stated)
         _perform(run, self.target, checkpoint=lost is not None)
         return run
