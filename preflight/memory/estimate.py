@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from preflight.memory import device_need, inference, leftovers, parameters, peak, states
+from preflight.memory.assumed import with_published
 from preflight.memory.between import between
 from preflight.memory.gaps import Gap, gap
 from preflight.memory.ranges import Ranged, changed, ranged, without_assumed
@@ -31,6 +32,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 
 def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """A plan as it stands. Where it has values that are assumed, it does not fit only if it does not without them."""
+    plan = with_published(plan)
     try:
         found = _counted(plan, cluster)
     except Missing as missing:

@@ -130,15 +130,16 @@ def without_assumed(plan: Plan) -> Plan:
     lost: dict[str, Value] = {
         name: value.unassumed() for name, value in plan.values().items() if value.origin is Origin.ASSUMED
     }
-    return _with(plan, lost) if lost else plan
+    return with_values(plan, lost) if lost else plan
 
 
 def changed(plan: Plan, values: Mapping[str, object]) -> Plan:
     """A plan with other values, by their dotted names."""
-    return _with(plan, {name: default(raw) for name, raw in values.items()})
+    return with_values(plan, {name: default(raw) for name, raw in values.items()})
 
 
-def _with(plan: Plan, values: Mapping[str, Value]) -> Plan:
+def with_values(plan: Plan, values: Mapping[str, Value]) -> Plan:
+    """A plan with other values, by their dotted names, with where they come from."""
     parts: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         part, _, field = name.partition(".")

@@ -20,6 +20,7 @@ class Model:
     """The network's shape."""
 
     family: Value = _NOT_GIVEN  # "gpt", "llama", "glm", "deepseek", "hybrid", "bert", … as the dialect knows it
+    names: Value = _NOT_GIVEN  # tuple of paths and names that may say which published model it is
     layers: Value = _NOT_GIVEN  # decoder layers, without multi-token-prediction layers
     hidden: Value = _NOT_GIVEN
     heads: Value = _NOT_GIVEN

@@ -231,3 +231,15 @@ def test_more_parts_of_swapped_states_never_need_more(parts):
         for count in (parts, 2 * parts)
     )
     assert stage(many, 0, CLUSTER).allocated_peak <= stage(few, 0, CLUSTER).allocated_peak
+
+
+def test_a_named_model_fills_what_a_run_leaves_open_and_is_assumed():
+    from preflight.run.value import default
+
+    plan = make(**SHARDED)
+    named = replace(plan, model=replace(plan.model, names=default(("model_from_hf/llama-2-7b-hf",))))
+    lost = dict.fromkeys(("model__vocab", "model__heads", "model__ffn"), "$1")
+    result = estimate(without(named, **lost), CLUSTER)
+    assert result.worst.required == estimate(plan, CLUSTER).worst.required
+    assert result.assumed == ("Llama-2-7B is the model that a path names",)
+    assert estimate(without(plan, **lost), CLUSTER).unknown == ("the attention heads are not known ($1)",)

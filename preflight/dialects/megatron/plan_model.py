@@ -70,6 +70,7 @@ def _network(source: Source) -> Model:
     take, compute = source.take, source.compute
     return Model(
         family=compute(_family),
+        names=compute(_names),
         layers=take("num_layers"),
         hidden=take("hidden_size"),
         heads=take("num_attention_heads"),
@@ -104,6 +105,15 @@ def _network(source: Source) -> Model:
         v_dim=take("v_head_dim"),
         padded_dims=compute(_padded, "mla_fa_without_pad"),
     )
+
+
+NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load")
+
+
+def _names(run: Run) -> tuple[str, ...]:
+    """Paths of the run that may name a published model."""
+    typed = (run.written.get(name) for name in NAMING)
+    return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
 
 
 def _padded(run: Run) -> tuple[int, int] | None:

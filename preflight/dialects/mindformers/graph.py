@@ -78,6 +78,12 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
 
 
+def _paths(run: Run) -> tuple[str, ...]:
+    """Paths of the config that may name a published model."""
+    typed = (run.written.get(name) for name in ("pretrained_model_dir", "load_checkpoint"))
+    return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
+
+
 def _told(typed: Typed, version: str, request: Request, document: Document) -> Typed:
     """What is typed, and over it what the caller says."""
     if not request.given:
@@ -151,7 +157,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
     run.derive("clashes", clashes)
     for part in SHAPE:
         run.effective[f"shape.{part}"] = getattr(model, part)
-    return model, layers, config
+    return replace(model, names=derived(_paths(run))), layers, config
 
 
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
