@@ -65,7 +65,13 @@ class Checker:
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
         return Request(
-            facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target, measured=self.measured
+            facts.world_size,
+            facts.nodes,
+            facts.devices_per_node,
+            facts.device,
+            target,
+            measured=self.measured,
+            given=facts.set or {},
         )
 
     @cached_property

@@ -29,6 +29,7 @@ class Request(NamedTuple):
     measured: bytes that a measured run needed beyond what was estimated for it.
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
+    given: arguments and variables of scripts as the caller says them, whatever the files say.
     """
 
     world_size: int | None = None
@@ -39,6 +40,7 @@ class Request(NamedTuple):
     environment: Mapping[str, str] = {}
     follow: bool = True
     measured: float = 0.0
+    given: Mapping[str, str] = {}
 
     @property
     def devices(self) -> int | None:

@@ -19,17 +19,21 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
-    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0"."""
+    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0". set: arguments
+    and variables, as texts."""
 
     world_size: int | None = None
     nodes: int | None = None
     devices_per_node: int | None = None
     device: str | None = None
     target: str | None = None
+    set: Mapping[str, str] | None = None
 
     def over(self, weaker: Facts) -> Facts:
         """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
         merged = weaker._replace(**{name: value for name, value in self._asdict().items() if value is not None})
+        if self.set and weaker.set:
+            merged = merged._replace(set={**weaker.set, **self.set})
         if self.world_size is not None and self.nodes is None:
             return merged._replace(nodes=None)
         return merged._replace(world_size=self.world_size) if self.nodes is not None else merged
@@ -152,7 +156,13 @@ def _choice(data: Mapping[str, Any]) -> Choice:
 
 
 def _facts(data: Mapping[str, Any]) -> Facts:
-    return Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+    found = Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+    return found._replace(set={name: written(value) for name, value in found.set.items()}) if found.set else found
+
+
+def written(value: object) -> str:
+    """A value of a settings file as a command or a script has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _device(data: Mapping[str, Any], path: Path) -> Device:
