@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from preflight.checking.engine import Report
 from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
+from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
@@ -22,6 +24,9 @@ from preflight.run.request import Request, Target
 from preflight.run.settings import Facts
 from preflight.source.finding import Finding, Severity
 from preflight.source.text import InputError, Source
+
+if TYPE_CHECKING:
+    from preflight.steptime import StepTimeEstimate
 
 
 @lru_cache(maxsize=1)
@@ -117,3 +122,10 @@ def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEst
         verify_facts(Facts(device=device), installed())
         device = find_device(installed().devices, device)
     return estimate(plan, Cluster(device=device))
+
+
+def estimate_step_time(job: Job) -> StepTimeEstimate:
+    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` says why."""
+    from preflight.steptime import estimate
+
+    return estimate(job.plan, job.cluster)

@@ -1,0 +1,16 @@
+"""Model operations of one sample, forward and backward, by the convention that attention's causal half counts."""
+
+from __future__ import annotations
+
+from preflight.memory import flops
+from preflight.memory.shape import Shape
+from preflight.steptime.traits import Traits
+
+
+def model_operations(s: Shape, t: Traits) -> float:
+    """3 · (2 · weights + scores of the keys that are seen) · tokens; recomputation does not count."""
+    total = 2.0 * s.hidden * s.vocab * (1 + s.mtp)
+    for index in range(sum(map(sum, s.stages))):
+        linear, square = flops.layer_forward(s, s.routed(index))
+        total += linear + square * t.seen(s.sequence) / s.sequence
+    return 3 * total * s.sequence
