@@ -16,11 +16,12 @@ from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, grid, presen
 from preflight.layouts.proof import Proof, Try
 from preflight.layouts.result import Result
 from preflight.layouts.space import Limits, everywhere, space
-from preflight.layouts.step_time import PASSES, Time, step_time
+from preflight.layouts.step_time import Time, step_time
 from preflight.memory.device_need import budget
 from preflight.memory.shape import Missing
 from preflight.run.sizes import Sizes
 from preflight.source.finding import Edit
+from preflight.steptime.recompute import PASSES
 
 MOST_TRIED = 200
 MOST_RANKED = 1000

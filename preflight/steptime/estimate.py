@@ -11,10 +11,11 @@ from preflight.source.record import NamedTuple
 from preflight.steptime.assumptions import SAME_TIME, completed
 from preflight.steptime.machine import FP4, Machine, machine
 from preflight.steptime.operations import model_operations
+from preflight.steptime.recompute import full_layers, operators_again
 from preflight.steptime.result import StageTerms, StepTimeEstimate, Term
 from preflight.steptime.spread import Spread, spread
 from preflight.steptime.stage import Held
-from preflight.steptime.step import StageTime, Step, stage_time, step
+from preflight.steptime.step import StageTime, Step, stage_times, step
 from preflight.steptime.traits import Traits, traits
 from preflight.steptime.words import FORMULAS, NEIGHBOURS
 
@@ -56,18 +57,19 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
 def timed(s: Shape, t: Traits, m: Machine) -> Timed:
     """The stages of a run and its step; stages that hold the same are timed once."""
     w = spread(s)
-    ranks = tuple(held(s, rank) for rank in range(s.pipeline))
+    ranks = tuple(held(s, rank, m) for rank in range(s.pipeline))
     kinds = Counter(ranks)
-    stages = tuple(stage_time(s, t, w, m, kind) for kind in kinds)
+    stages = tuple(stage_times(s, t, w, m, kinds))
     counts = tuple(kinds.values())
     return Timed(s, t, w, m, stages, counts, ranks, step(s, w, m, stages, counts))
 
 
-def held(s: Shape, rank: int) -> Held:
+def held(s: Shape, rank: int, m: Machine) -> Held:
     """What a pipeline rank holds."""
     layers = [s.first_layer(v, rank) + i for v in range(s.virtual) for i in range(s.stages[v][rank])]
     routed = sum(s.routed(index) for index in layers)
-    return Held(len(layers) - routed, routed, int(rank == 0), int(rank == s.last_rank))
+    full, again = full_layers(s, rank), operators_again(s, m, rank)
+    return Held(len(layers) - routed, routed, int(rank == 0), int(rank == s.last_rank), full, again)
 
 
 def _told(found: Timed, assumed: tuple[str, ...]) -> StepTimeEstimate:

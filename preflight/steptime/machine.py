@@ -66,11 +66,11 @@ def machine(cluster: Cluster) -> Machine:
     """The machine of a job."""
     device = cluster.device or FALLBACK
     rates = RATES[family(device)]
-    return Machine(device, domain(cluster, device), rates._replace(measured=cluster.pace))
+    node = devices_per_node(cluster, device)
+    return Machine(device, max(node, device.domain), rates._replace(measured=cluster.pace))
 
 
-def domain(cluster: Cluster, device: Device) -> int:
-    """Devices of the fast domain: as many as the user says a node has, and more where the device's links go further."""
+def devices_per_node(cluster: Cluster, device: Device) -> int:
+    """As many as the job says, else as the device is sold with."""
     said = cluster.per_node.raw if cluster.per_node.known else None
-    node = said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else device.per_node
-    return max(node, device.domain)
+    return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else device.per_node

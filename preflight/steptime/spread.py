@@ -10,8 +10,7 @@ from preflight.steptime.arithmetic import Number
 class Spread(NamedTuple):
     """Degrees of parallelism and the batch: each a number, or a column with one number per candidate.
 
-    sequence_parallel: 1 or 0. full: share of the layers that is recomputed in full; selective: 1 where the modules of
-    selective recomputation run again.
+    sequence_parallel: 1 or 0. selective: 1 where the modules of selective recomputation run again.
     """
 
     tensor: Number
@@ -24,20 +23,12 @@ class Spread(NamedTuple):
     sequence_parallel: Number
     micro: Number
     count: Number
-    full: Number = 0.0
     selective: Number = 0.0
 
 
 def spread(s: Shape) -> Spread:
     """The layout of one run."""
-    layers = max(sum(map(sum, s.stages)), 1)
-    full = 0.0
-    if s.full_layers is not None:
-        full = sum(map(sum, s.full_layers)) / layers
-    elif s.recompute == "full":
-        held = s.pipeline * (1 if s.recompute_shared else s.virtual)
-        full = min(1.0, s.recompute_layers * held / layers) if s.method == "block" else 1.0
     return Spread(
         s.tensor, s.pipeline, s.context, s.data, s.expert, s.expert_tensor, s.virtual, float(s.sequence_parallel),
-        s.micro, s.count, full, float(s.recompute == "selective"),
+        s.micro, s.count, float(s.recompute == "selective"),
     )  # fmt: skip

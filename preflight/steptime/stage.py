@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from preflight.memory.shape import Shape
 from preflight.source.record import NamedTuple
-from preflight.steptime.arithmetic import Number
+from preflight.steptime.arithmetic import Number, greater
 from preflight.steptime.collectives import Group, gathered
-from preflight.steptime.layer import ATTENTION, CONTEXT, EXPERT, TENSOR, Parts, layer
+from preflight.steptime.layer import CONTEXT, EXPERT, TENSOR, Parts, layer
 from preflight.steptime.machine import Machine
 from preflight.steptime.operators import NONE, Both, moved, product
+from preflight.steptime.recompute import modules_again
 from preflight.steptime.spread import Spread
 from preflight.steptime.traits import Traits
 
@@ -24,24 +25,36 @@ RECORDED = 0.3
 
 
 class Held(NamedTuple):
-    """What a stage holds: decoder layers without and with experts; 1 where it has the embedding, the output layer."""
+    """What a stage holds: decoder layers without and with experts; 1 where it has the embedding, the output layer.
+    full: layers that are recomputed as a whole; again: seconds of single operators that are."""
 
     dense: Number
     routed: Number
     first: Number
     last: Number
+    full: Number = 0.0
+    again: Number = 0.0
 
 
-def micro_batch(s: Shape, t: Traits, w: Spread, m: Machine, held: Held) -> dict[str, Both]:
+class Layers(NamedTuple):
+    """Forward and backward seconds of a layer by part: without experts, and with them where the model has any."""
+
+    dense: Parts
+    routed: Parts
+
+
+def layers_of(s: Shape, t: Traits, w: Spread, m: Machine) -> Layers:
+    """The layers of a model in a layout, the same on every stage."""
+    return Layers(_with_gaps(s, t, w, m, False), _with_gaps(s, t, w, m, True) if s.experts else {})
+
+
+def micro_batch(s: Shape, w: Spread, m: Machine, layers: Layers, held: Held) -> dict[str, Both]:
     """Forward and backward seconds of a stage by part."""
-    parts: dict[str, Both] = {}
-    for count, routed in ((held.dense, False), (held.routed, True)):
-        if s.experts is None and routed:
-            continue
-        for name, both in _with_gaps(s, t, w, m, routed).items():
-            parts[name] = parts.get(name, NONE).plus(both * count)
-    parts[AGAIN] = Both(0.0, _again(w, parts))
-    parts[HEAD] = _head(s, t, w, m) * held.last
+    parts = {name: both * held.dense for name, both in layers.dense.items()}
+    for name, both in layers.routed.items():
+        parts[name] = parts.get(name, NONE).plus(both * held.routed)
+    parts[AGAIN] = Both(0.0, _again(s, w, held, parts))
+    parts[HEAD] = _head(s, w, m) * held.last
     parts[TABLE] = _table(s, w, m) * held.first
     return parts
 
@@ -52,14 +65,15 @@ def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Part
     return {**layer(s, t, w, m, routed), GAPS: Both(gap, 2 * gap)}
 
 
-def _again(w: Spread, parts: Parts) -> Number:
-    """Layers that are recomputed in full run forward a second time, exchange included; selective recomputation repeats
-    attention."""
+def _again(s: Shape, w: Spread, held: Held, parts: Parts) -> Number:
+    """Layers that are recomputed as a whole run forward a second time, exchange included; modules and operators in the
+    others."""
+    share = held.full / greater(held.dense + held.routed, 1)
     forward = sum(both.forward for both in parts.values())
-    return w.full * forward + w.selective * (1 - w.full) * parts[ATTENTION].forward
+    return share * forward + w.selective * (1 - share) * modules_again(s.modules, parts) + held.again
 
 
-def _head(s: Shape, t: Traits, w: Spread, m: Machine) -> Both:
+def _head(s: Shape, w: Spread, m: Machine) -> Both:
     """The output layer in 16 bits, and the loss over its logits."""
     tokens = s.sequence * w.micro / w.context
     logits = tokens * s.vocab / w.tensor

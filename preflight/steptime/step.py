@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from preflight.memory.shape import Shape
 from preflight.source.record import NamedTuple
@@ -11,7 +11,7 @@ from preflight.steptime.collectives import sent
 from preflight.steptime.machine import Machine
 from preflight.steptime.operators import Both
 from preflight.steptime.spread import Spread
-from preflight.steptime.stage import EXCHANGES, Held, micro_batch
+from preflight.steptime.stage import EXCHANGES, Held, layers_of, micro_batch
 from preflight.steptime.states import Once, once
 from preflight.steptime.traits import Traits
 
@@ -45,12 +45,18 @@ class Step(NamedTuple):
     update: Number
 
 
-def stage_time(s: Shape, t: Traits, w: Spread, m: Machine, held: Held) -> StageTime:
-    """One stage."""
-    parts = micro_batch(s, t, w, m, held)
+def stage_times(s: Shape, t: Traits, w: Spread, m: Machine, kinds: Iterable[Held]) -> list[StageTime]:
+    """Stages that hold different things."""
+    layers, neighbours = layers_of(s, t, w, m), _neighbours(s, t, w, m)
+    return [_stage_time(s, t, w, m, held, micro_batch(s, w, m, layers, held), neighbours) for held in kinds]
+
+
+def _stage_time(
+    s: Shape, t: Traits, w: Spread, m: Machine, held: Held, parts: dict[str, Both], neighbours: Number
+) -> StageTime:
     back = sum(both.backward for both in parts.values())
     ahead = sum(both.forward for both in parts.values())
-    return StageTime(held, parts, _neighbours(s, t, w, m), once(s, t, w, m, held, back, ahead))
+    return StageTime(held, parts, neighbours, once(s, t, w, m, held, back, ahead))
 
 
 def _neighbours(s: Shape, t: Traits, w: Spread, m: Machine) -> Number:
