@@ -11,6 +11,7 @@ from preflight.job import Job
 from preflight.layouts.counts import fewest
 from preflight.layouts.counts import required as exactly
 from preflight.layouts.grid import COUNTED, Columns, Space, sizes
+from preflight.layouts.present import as_found
 from preflight.layouts.result import Found, Result
 from preflight.layouts.space import Limits
 from preflight.layouts.step_time import Time
@@ -126,12 +127,15 @@ class Proof:
         )
 
     def keep(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], job: Job) -> None:
-        worst, times = job.memory.worst, self.times
-        headroom = self.available - (worst.required if worst else 0.0)
-        seconds, bubble, communication, mfu = (
-            float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
-        )
-        self.result.layouts.append(Found(wanted, seconds, bubble, communication, mfu, headroom, job.memory, edits))
+        """Among the layouts that are shown, with its exact time; with the columns' where that is not known."""
+        if (found := as_found(job, wanted, self.where, self.available, edits)) is None:
+            worst, times = job.memory.worst, self.times
+            headroom = self.available - (worst.required if worst else 0.0)
+            seconds, bubble, communication, mfu = (
+                float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
+            )
+            found = Found(wanted, seconds, bubble, communication, mfu, headroom, job.memory, edits)
+        self.result.layouts.append(found)
 
 
 def _plain(edits: tuple[Edit, ...]) -> list[tuple[object, ...]]:

@@ -29,7 +29,7 @@ class Limits(NamedTuple):
     near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer
     states.
     free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
-    is to cure.
+    is to cure. kinds: of layouts with the same degrees of parallelism only the fastest.
     """
 
     fixed: Mapping[str, int] = {}
@@ -39,6 +39,7 @@ class Limits(NamedTuple):
     sharded: bool = False
     free: bool = False
     others: frozenset[tuple[str, str]] = frozenset()
+    kinds: bool = False
 
 
 def space(job: Job, limits: Limits) -> Space:
