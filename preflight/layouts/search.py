@@ -29,7 +29,7 @@ MOST_TRIED = 200
 MOST_RANKED = 1000
 SLACK = 1.05
 """The columns overestimate memory by so much at most; what they refuse beyond it is not tried."""
-KIND = ("tensor", "pipeline", "context", "expert")
+KIND = ("tensor", "pipeline", "expert")
 KIND_ROWS, MOST_OF_A_KIND = 20, 6
 Progress = Callable[[int, int], None]
 """Told how many layouts are proven, of how many that are wanted."""

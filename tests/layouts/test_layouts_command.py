@@ -44,7 +44,7 @@ def test_a_layout_is_written_once_and_known_again(config: Path, capsys: pytest.C
         ("--run", "0"),
         ("-f", "sarif"),
         ("-o", "none/out.txt"),
-        ("--fix", "tensor=many"),
+        ("--keep", "tensor=many"),
     ],
 )
 def test_wrong_usage_writes_nothing(config: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
@@ -74,8 +74,8 @@ def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(
     few = ("--world-size", "32", "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert "no device is named" in ran(capsys, "run.yaml", *few)[1]
     assert "no device is named" not in ran(capsys, "run.yaml", *few, "--device", "h100")[1]
-    code, out, _ = ran(capsys, "run.yaml", *few, "--fix", "tensor=3")
-    assert (code, "left out" in out, "do --fix and --max leave any?" in out) == (1, False, True)
+    code, out, _ = ran(capsys, "run.yaml", *few, "--keep", "tensor=3")
+    assert (code, "left out" in out, "do --keep and --max leave any?" in out) == (1, False, True)
     code, out, _ = ran(capsys, "run.yaml", *few, "-o", "table.txt")
     assert (code, out) == (0, "")
     assert (config.parent / "table.txt").read_text().startswith("run.yaml: ")
