@@ -29,6 +29,8 @@ MOST_TRIED = 200
 MOST_RANKED = 1000
 SLACK = 1.05
 """The columns overestimate memory by so much at most; what they refuse beyond it is not tried."""
+BEYOND = 4
+"""So many more are proven than shown: their exact times may bring them forward."""
 KIND = ("tensor", "pipeline", "expert")
 KIND_ROWS, MOST_OF_A_KIND = 20, 6
 Progress = Callable[[int, int], None]
@@ -69,7 +71,7 @@ def search(
     _compare(result, job, where, times.total[need <= available * SLACK], available)
     _prove(proof, _ranked(where, columns, need, times, available), progress)
     if limits.near is None:
-        result.layouts.sort(key=lambda found: found.seconds)
+        result.layouts = sorted(result.layouts, key=lambda found: found.seconds)[: limits.show]
     return result
 
 
@@ -77,8 +79,9 @@ def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
     """Try candidates in order, until enough are proven."""
     result, limits = proof.result, proof.limits
     seen = Kinds(proof.columns, limits.kinds)
+    wanted = limits.show + (BEYOND if limits.near is None else 0)
     for row in rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)]:
-        if len(result.layouts) >= limits.show or proof.tried >= MOST_TRIED:
+        if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
             break
         if seen.enough(row):
             continue
@@ -86,7 +89,7 @@ def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
         proof.take(row)
         seen.note(row, len(result.layouts) > before)
         if progress is not None:
-            progress(len(result.layouts), limits.show)
+            progress(len(result.layouts), wanted)
 
 
 def _compare(result: Result, job: Job, where: Space, seconds: Any, available: float) -> None:
@@ -132,7 +135,7 @@ def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt
         return frozenset()
     held = where.shape.stages[0]
     tried = attempt(edits_for(present(where)._replace(full_layers=(0,) * len(held), listed=held)))
-    if isinstance(tried, str) or tried[0].plan.recompute.repeated.raw:
+    if isinstance(tried, str) or not (repeated := tried[0].plan.recompute.repeated).known or repeated.raw:
         return frozenset()
     return everywhere(tried[0].plan)
 
