@@ -13,6 +13,7 @@ _HOMES = {
     "check": "api",
     "check_command": "api",
     "check_text": "api",
+    "diff": "api",
     "estimate_memory": "api",
     "estimate_step_time": "api",
     "Report": "checking.engine",
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from preflight.api import check as check
     from preflight.api import check_command as check_command
     from preflight.api import check_text as check_text
+    from preflight.api import diff as diff
     from preflight.api import estimate_memory as estimate_memory
     from preflight.api import estimate_step_time as estimate_step_time
     from preflight.checking.engine import Report as Report
