@@ -174,4 +174,7 @@ def _device(data: Mapping[str, Any], path: Path) -> Device:
         vendor=data.get("vendor", ""),
         aliases=tuple(data.get("aliases", ())),
         source=str(path),
+        fp8=scaled("fp8-tflops", 1e12),
+        hbm=scaled("memory-gb-per-s", 1e9),
+        domain=data.get("fast-domain", 0),
     )

@@ -85,3 +85,74 @@ def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: p
     config.write_text("".join(line for line in EXAMPLE.read_text().splitlines(keepends=True) if "--lr:" not in line))
     code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert (code, "rule megatron/required-argument" in out, "preflight check shows what" in out) == (1, True, True)
+
+
+def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "5", "-f", "json")
+    (found,) = json.loads(out)["files"]
+    now, others = found["current"], [layout["sizes"] for layout in found["layouts"]]
+    assert (code, now["sizes"]["tensor"], now["sizes"]["pipeline"]) == (0, 4, 2)
+    assert now["rank"] > 1 and now["seconds"] > found["layouts"][0]["seconds"]
+    assert len({(one["tensor"], one["pipeline"], one["expert"]) for one in others}) == 5
+    seconds = [layout["seconds"] for layout in found["layouts"]]
+    assert seconds == sorted(seconds)
+    text = ran(capsys, "run.yaml", *DEVICES, "--show", "1")[1].splitlines()
+    assert text[2].split()[:3] == ["now", "4", "2"] and f"number {now['rank']} of" in "".join(text)
+
+
+def test_the_layout_that_is_shown_first_is_first_again_once_it_is_written(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--apply", "1")
+    _, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "-f", "json")
+    (found,) = json.loads(out)["files"]
+    assert found["current"]["rank"] <= 5
+    assert found["current"]["seconds"] == pytest.approx(found["layouts"][0]["seconds"])
+
+
+@pytest.mark.parametrize(("short", "name"), [("tp", "tensor"), ("mbs", "micro"), ("vpp", "virtual")])
+def test_sizes_have_their_usual_short_names(
+    config: Path, capsys: pytest.CaptureFixture[str], short: str, name: str
+) -> None:
+    _, out, err = ran(capsys, "run.yaml", *DEVICES, "--show", "2", "--keep", f"{short}=2", "-f", "json")
+    sizes = [layout["sizes"][name] for layout in json.loads(out)["files"][0]["layouts"]]
+    assert (set(sizes), err) == ({2}, "")
+
+
+def test_the_old_name_of_keep_works_and_says_its_new_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--fix", "tensor=2")
+    assert (code, err) == (0, "preflight: --fix is called --keep now\n")
+    assert out == ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--keep", "tp=2")[1]
+
+
+def test_layouts_on_several_numbers_of_devices(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ran(capsys, "run.yaml", "--device", "h100", "--scale", "16,32,64", "--plot", "s.svg", "-f", "json")
+    points = json.loads(out)["scale"]
+    rates = [point["tokens_per_second"] for point in points]
+    assert (code, [point["devices"] for point in points], rates) == (0, [16, 32, 64], sorted(rates))
+    assert rates[2] < 4 * rates[0] and (config.parent / "s.svg").read_text().count("<svg") == 1
+    assert "efficiency" in ran(capsys, "run.yaml", "--device", "h100", "--scale", "32")[1]
+    assert ran(capsys, "run.yaml", "--device", "h100", "--scale", "many")[0] == 2
+
+
+def test_fp8_is_estimated_where_the_device_has_it(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ("--show", "1", "--fp8", "-f", "json")
+    (h100,) = json.loads(ran(capsys, "run.yaml", *DEVICES, *few)[1])["files"][0]["layouts"]
+    assert h100["fp8_seconds"] < 0.85 * h100["seconds"]
+    (a100,) = json.loads(ran(capsys, "run.yaml", "--world-size", "32", "--device", "a100", *few)[1])["files"][0][
+        "layouts"
+    ]
+    assert a100["fp8_seconds"] is None
+
+
+def test_the_devices_of_a_node_decide_how_far_tensor_parallelism_goes(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {}
+    for node in ("4", "8"):
+        said = ("--nodes", str(32 // int(node)), "--devices-per-node", node, "--device", "h100", "--show", "50")
+        found = json.loads(ran(capsys, "run.yaml", *said, "-f", "json")[1])["files"][0]
+        sizes[node] = max(layout["sizes"]["tensor"] for layout in found["layouts"])
+    assert sizes == {"4": 4, "8": 8}
