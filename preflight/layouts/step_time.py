@@ -9,14 +9,18 @@ import numpy as np
 
 from preflight.layouts.counts import modules
 from preflight.layouts.grid import COUNTED, Columns, Space
+from preflight.memory.shape import Shape
 from preflight.run.cluster import Device
 from preflight.source.record import NamedTuple
+from preflight.steptime.layer import Parts
 from preflight.steptime.machine import FALLBACK, Machine
 from preflight.steptime.operations import model_operations
+from preflight.steptime.operators import Both
 from preflight.steptime.rates import RATES, family
 from preflight.steptime.spread import Spread
-from preflight.steptime.stage import Held
+from preflight.steptime.stage import Held, Layers, layers_of
 from preflight.steptime.step import stage_times, step
+from preflight.steptime.traits import Traits
 
 
 class Time(NamedTuple):
@@ -44,7 +48,8 @@ def step_time(space: Space, columns: Columns, device: Device | None, share: Any 
     w = _spread(columns)
     again = moved / m.memory / np.maximum(columns["micro_batches"], 1)
     kinds, counts = _stages(space, columns, share, again)
-    found = step(s, w, m, stage_times(s, t, w, m, kinds), counts)
+    layers = _layers(s, t, w, m)
+    found = step(s, w, m, stage_times(s, t, w, m, kinds, layers), counts)
     work = model_operations(s, t) * w.micro * w.count * w.data
     compute = np.maximum(found.busy - found.exchange, 1e-9)
     return Time(
@@ -65,6 +70,25 @@ def _spread(columns: Columns) -> Spread:
         count=np.maximum(columns["micro_batches"], 1).astype(np.float64),
         selective=(columns["recompute"] == 1).astype(np.float64),
     )
+
+
+def _layers(s: Shape, t: Traits, w: Spread, m: Machine) -> Layers:
+    """What a layer takes, found once for candidates that split it alike."""
+    split = np.zeros(len(w.tensor), dtype=np.int64)
+    for name in _SPLITS:
+        values = getattr(w, name).astype(np.int64)
+        split = split * (int(values.max(initial=0)) + 1) + values
+    _, first, index = np.unique(split, return_index=True, return_inverse=True)
+    some = layers_of(s, t, w._replace(**{name: getattr(w, name)[first] for name in _SPLITS}), m)
+    index = index.reshape(-1)
+
+    def whole(parts: Parts) -> dict[str, Both]:
+        return {name: Both(*(np.broadcast_to(of, first.shape)[index] for of in both)) for name, both in parts.items()}
+
+    return Layers(whole(some.dense), whole(some.routed))
+
+
+_SPLITS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel", "micro")
 
 
 def _stages(space: Space, columns: Columns, share: Any, again: Any) -> tuple[list[Held], list[Any]]:

@@ -11,7 +11,7 @@ from preflight.steptime.collectives import sent
 from preflight.steptime.machine import Machine
 from preflight.steptime.operators import Both
 from preflight.steptime.spread import Spread
-from preflight.steptime.stage import EXCHANGES, Held, layers_of, micro_batch
+from preflight.steptime.stage import EXCHANGES, Held, Layers, layers_of, micro_batch
 from preflight.steptime.states import Once, once
 from preflight.steptime.traits import Traits
 
@@ -45,9 +45,11 @@ class Step(NamedTuple):
     update: Number
 
 
-def stage_times(s: Shape, t: Traits, w: Spread, m: Machine, kinds: Iterable[Held]) -> list[StageTime]:
-    """Stages that hold different things."""
-    layers, neighbours = layers_of(s, t, w, m), _neighbours(s, t, w, m)
+def stage_times(
+    s: Shape, t: Traits, w: Spread, m: Machine, kinds: Iterable[Held], layers: Layers | None = None
+) -> list[StageTime]:
+    """Stages that hold different things. layers: what a layer takes, where that is known."""
+    layers, neighbours = layers or layers_of(s, t, w, m), _neighbours(s, t, w, m)
     return [_stage_time(s, t, w, m, held, micro_batch(s, w, m, layers, held), neighbours) for held in kinds]
 
 
