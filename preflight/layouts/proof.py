@@ -10,6 +10,7 @@ from typing import Protocol
 from preflight.job import Job
 from preflight.layouts.counts import fewest
 from preflight.layouts.counts import required as exactly
+from preflight.layouts.ends import leaner
 from preflight.layouts.grid import COUNTED, Columns, Space, sizes
 from preflight.layouts.present import as_found
 from preflight.layouts.result import Found, Result
@@ -71,15 +72,22 @@ class Proof:
             rejected[why] += 1
             return
         self.tried += 1
-        why, job = "", None
-        for attempt in (self.attempt, self.attempt.proven):
-            job, why = self.judged(attempt(edits))
-            if job is None:
-                break
-        if job is not None:
-            self.keep(row, wanted, edits, job)
-        else:
+        job, why = self.proven(edits)
+        if job is None:
             rejected[why] += 1
+            return
+        self.keep(row, wanted, edits, job)
+        if self.limits.kinds and (better := leaner(job, wanted, self.where)) is not None:
+            edits = self.edits_for(better)
+            job, _ = self.proven(edits)
+            if job is not None:
+                self.result.layouts.pop()
+                self.keep(row, better, edits, job)
+
+    def proven(self, edits: tuple[Edit, ...]) -> tuple[Job | None, str]:
+        """The job with edits made, in memory and in the text, or why it is refused."""
+        job, why = self.judged(self.attempt(edits))
+        return (job, why) if job is None else self.judged(self.attempt.proven(edits))
 
     def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
         """The job, if the rules find no error and every rank fits; else why not."""

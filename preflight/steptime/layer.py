@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from preflight.memory.shape import Shape
 from preflight.steptime.arithmetic import Number, chosen, greater
-from preflight.steptime.collectives import Group, gathered
+from preflight.steptime.collectives import Group, exchanged, gathered
 from preflight.steptime.experts import routed_mlp
 from preflight.steptime.machine import Machine
 from preflight.steptime.operators import NONE, Both, fused_attention, moved, product
@@ -17,6 +17,10 @@ Parts = Mapping[str, Both]
 MATRIX, ATTENTION, MOVES = "matrix products", "attention", "memory-bound operators"
 EXPERTS, DISPATCH = "products of experts", "routing tokens"
 TENSOR, CONTEXT, EXPERT = "tensor-parallel exchange", "context-parallel exchange", "expert-parallel exchange"
+
+PARTIAL = 12.0
+"""Bytes that each element of attention's output moves for each further part of the ring: the part is read, the sum
+read and written, in 4 bytes."""
 
 
 def layer(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
@@ -115,8 +119,14 @@ def _tensor_exchange(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number,
 
 
 def _context_exchange(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
-    """The ring passes keys and values of the other ranks, half hidden behind attention; backward also gradients."""
+    """The ring passes keys and values of the other ranks, partly hidden behind attention, and adds up what each part
+    of them gives; backward also gradients. An exchange of heads for tokens is an all-to-all before and behind it."""
     group = Group(w.context, w.tensor)
+    if s.exchanged:
+        size = 4.0 * tokens * (s.heads + s.groups) * s.head_dim / w.tensor
+        one = exchanged(m, group, size)
+        return Both(one, one)
     keys = 4.0 * tokens * greater(s.groups, w.tensor) * s.head_dim / w.tensor
     one = gathered(m, group, keys * w.context) * (1 - m.rates.hidden)
-    return Both(one, 2 * one)
+    parts = PARTIAL * (w.context - 1) * tokens * s.heads * s.head_dim / w.tensor
+    return Both(one, 2 * one).plus(moved(m, parts, 2 * parts))

@@ -156,3 +156,29 @@ def test_the_devices_of_a_node_decide_how_far_tensor_parallelism_goes(
         found = json.loads(ran(capsys, "run.yaml", *said, "-f", "json")[1])["files"][0]
         sizes[node] = max(layout["sizes"]["tensor"] for layout in found["layouts"])
     assert sizes == {"4": 4, "8": 8}
+
+
+SEVENTY = """export CUDA_DEVICE_MAX_CONNECTIONS=1
+torchrun --nnodes 8 --nproc-per-node 8 pretrain_gpt.py --num-layers 80 --hidden-size 8192 --num-attention-heads 64 \\
+  --ffn-hidden-size 28672 --group-query-attention --num-query-groups 8 --seq-length 8192 --swiglu --bf16 --lr 1e-4 \\
+  --max-position-embeddings 8192 --vocab-size 128256 --tokenizer-type NullTokenizer --disable-bias-linear --mock-data \\
+  --normalization RMSNorm --untie-embeddings-and-output-weights --train-iters 10 --use-distributed-optimizer \\
+  --attention-dropout 0 --hidden-dropout 0 --micro-batch-size 1 --global-batch-size 128 --sequence-parallel \\
+  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --position-embedding-type rope
+"""
+
+
+def test_a_slow_last_stage_gets_fewer_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.sh").write_text(SEVENTY)
+    words = ("train.sh", "--device", "h200", "--target", "megatron@0.19.0", "--keep", "tp=4,pp=8,vpp=1,cp=1")
+    _, out, _ = ran(capsys, *words, "--show", "1", "-f", "json")
+    (found,) = json.loads(out)["files"]
+    stages = found["layouts"][0]["sizes"]["stages"]
+    assert sum(stages) == 80 and stages[-1] < stages[3] and len(set(stages[1:-1])) == 1
+    assert found["layouts"][0]["seconds"] < 0.99 * found["current"]["seconds"]
+    assert {"--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"} <= set(
+        found["layouts"][0]["changes"]
+    )
