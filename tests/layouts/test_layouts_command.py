@@ -164,7 +164,8 @@ torchrun --nnodes 8 --nproc-per-node 8 pretrain_gpt.py --num-layers 80 --hidden-
   --max-position-embeddings 8192 --vocab-size 128256 --tokenizer-type NullTokenizer --disable-bias-linear --mock-data \\
   --normalization RMSNorm --untie-embeddings-and-output-weights --train-iters 10 --use-distributed-optimizer \\
   --attention-dropout 0 --hidden-dropout 0 --micro-batch-size 1 --global-batch-size 128 --sequence-parallel \\
-  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --position-embedding-type rope
+  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --position-embedding-type rope \\
+  --fp8-format hybrid --fp8-recipe tensorwise
 """
 
 
@@ -173,7 +174,7 @@ def test_a_slow_last_stage_gets_fewer_layers(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.sh").write_text(SEVENTY)
-    words = ("train.sh", "--device", "h200", "--target", "megatron@0.19.0", "--keep", "tp=4,pp=8,vpp=1,cp=1")
+    words = ("train.sh", "--device", "h100", "--target", "megatron@0.19.0", "--keep", "tp=4,pp=8,vpp=1,cp=1")
     _, out, _ = ran(capsys, *words, "--show", "1", "-f", "json")
     (found,) = json.loads(out)["files"]
     stages = found["layouts"][0]["sizes"]["stages"]
