@@ -49,7 +49,10 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
         s = shape(full, cluster.device.architecture)
     except Missing as missing:
         return StepTimeEstimate(unknown=(str(missing),))
-    found = timed(s, traits(full, s), machine(cluster))
+    try:
+        found = timed(s, traits(full, s), machine(cluster))
+    except (ArithmeticError, ValueError, TypeError, IndexError):
+        return StepTimeEstimate(unknown=("a size of the run is not usable",))
     doubted = tuple(f"left out: {feature} may be on" for feature in plan.doubted if feature not in SAME_TIME)
     return _told(found, assumed + doubted)
 
@@ -66,10 +69,12 @@ def timed(s: Shape, t: Traits, m: Machine) -> Timed:
 
 def held(s: Shape, rank: int, m: Machine) -> Held:
     """What a pipeline rank holds."""
-    layers = [s.first_layer(v, rank) + i for v in range(s.virtual) for i in range(s.stages[v][rank])]
-    routed = sum(s.routed(index) for index in layers)
+    layers, routed = sum(row[rank] for row in s.stages), 0
+    if s.experts is not None:
+        starts = [(s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
+        routed = sum(sum(s.experts.layers[first : first + count]) for first, count in starts)
     full, again = full_layers(s, rank), operators_again(s, m, rank)
-    return Held(len(layers) - routed, routed, int(rank == 0), int(rank == s.last_rank), full, again)
+    return Held(layers - routed, routed, int(rank == 0), int(rank == s.last_rank), full, again)
 
 
 def _told(found: Timed, assumed: tuple[str, ...]) -> StepTimeEstimate:

@@ -9,8 +9,10 @@ from preflight.steptime.traits import Traits
 
 def model_operations(s: Shape, t: Traits) -> float:
     """3 · (2 · weights + scores of the keys that are seen) · tokens; recomputation does not count."""
+    layers = sum(map(sum, s.stages))
+    routed = sum(s.experts.layers[:layers]) if s.experts is not None else 0
     total = 2.0 * s.hidden * s.vocab * (1 + s.mtp)
-    for index in range(sum(map(sum, s.stages))):
-        linear, square = flops.layer_forward(s, s.routed(index))
-        total += linear + square * t.seen(s.sequence) / s.sequence
+    for count, mixed in ((layers - routed, False), (routed, True)):
+        linear, square = flops.layer_forward(s, mixed)
+        total += count * (linear + square * t.seen(s.sequence) / s.sequence)
     return 3 * total * s.sequence
