@@ -60,11 +60,13 @@ class PerFile(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A run whose memory was measured: config, bytes that the device tool showed at the peak, facts it ran with."""
+    """A run that was measured: config, bytes that the device tool showed at the peak, seconds of a step (None: not
+    measured), facts it ran with."""
 
     config: str
-    peak: float
+    peak: float | None
     facts: Facts
+    step: float | None = None
 
 
 class Settings(NamedTuple):
@@ -148,7 +150,8 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
 
 
 def _measured(data: Mapping[str, Any]) -> Measured:
-    return Measured(data["config"], data["peak-gib"] * GIB, _facts(data))
+    peak = data["peak-gib"] * GIB if "peak-gib" in data else None
+    return Measured(data["config"], peak, _facts(data), data.get("step-seconds"))
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:
@@ -181,4 +184,7 @@ def _device(data: Mapping[str, Any], path: Path) -> Device:
         vendor=data.get("vendor", ""),
         aliases=tuple(data.get("aliases", ())),
         source=str(path),
+        fp8=scaled("fp8-tflops", 1e12),
+        hbm=scaled("memory-gb-per-s", 1e9),
+        domain=data.get("fast-domain", 0),
     )
