@@ -84,6 +84,10 @@ class JobFacts(NamedTuple):
             "--target", metavar="FRAMEWORK[@VERSION]", help="The framework that reads the config.", completion="targets"
         ),
     ] = None
+    set: Annotated[
+        list[str] | None,
+        option("--set", metavar="NAME=VALUE", help="What an argument or a variable of a script is; repeatable."),
+    ] = None
 
 
 class Rules(NamedTuple):

@@ -73,7 +73,18 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
 
 def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
     loaded = plugins.load([OwnDevices(found.devices)] if found.devices else [])
-    return Checker(found, loaded, Facts(*facts), Choice(listed(rules.select), listed(rules.ignore)))
+    return Checker(found, loaded, _facts(facts), Choice(listed(rules.select), listed(rules.ignore)))
+
+
+def _facts(facts: JobFacts) -> Facts:
+    """What a call says about its jobs. Raises InputError for what is set without a value."""
+    said: dict[str, str] = {}
+    for word in facts.set or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name.lstrip("-"):
+            raise InputError(f"--set {word} says no NAME=VALUE")
+        said[name.lstrip("-")] = value
+    return Facts(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target, said or None)
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:

@@ -49,7 +49,8 @@ def apply(
     edited = {}
     for name, part in planned.items():
         old = part[0][0].source
-        new = Source(splice(old.text, part), name, path=old.path, bom=old.bom, arguments=old.arguments)
+        text = splice(old.text, part)
+        new = Source(text, name, path=old.path, bom=old.bom, arguments=old.arguments, variables=old.variables)
         if proven:
             prove(load(old), edits[name], new)
         edited[name] = new

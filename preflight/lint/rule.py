@@ -45,7 +45,7 @@ class Checkable(Protocol):
 
     @property
     def noticed(self) -> bool:
-        """It only passes on what loaders noticed under its id."""
+        """It only passes on what loaders, or the parser of the options, noticed under its id."""
         ...
 
     @property
@@ -88,7 +88,7 @@ class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
 
     beside: the same, but only where that error stands at the same place.
-    noticed: it only passes on what loaders noticed under its id.
+    noticed: it only passes on what loaders, or the parser of the options, noticed under its id.
     reads: it has nothing to say about a run that touches none of these arguments; () if it looks at every run.
     """
 
@@ -175,7 +175,7 @@ def rule(
     frameworks: names as in a target; empty means every dialect.
     upstream: the checks of the framework that this rule owns, as "file:line".
     after, beside: ids of rules whose error says it already, on the run or at the same place.
-    noticed: the rule only passes on what loaders noticed under its id.
+    noticed: the rule only passes on what loaders, or the parser of the options, noticed under its id.
     reads: the rule has nothing to say about a run that touches none of these arguments.
     kind: what its errors rest on.
     """

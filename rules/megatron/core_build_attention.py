@@ -105,7 +105,13 @@ MEGATRON.add(
     ),
     refuse(
         "experts-and-tensor-in-first-step",
-        all_of(a.num_experts.is_set, a.tensor_model_parallel_size > 1, ~a.sequence_parallel, ~a.skip_train),
+        all_of(
+            a.num_experts.is_set,
+            a.tensor_model_parallel_size > 1,
+            ~a.sequence_parallel,
+            ~a.skip_train,
+            a.entry != "inference",
+        ),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
         why="no validator refuses, but the expert layer does in the first training step, after the model was built",
         severity=Severity.WARNING,

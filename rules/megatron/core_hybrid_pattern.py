@@ -34,6 +34,7 @@ SPLIT = ("pipeline_model_parallel_size", "decoder_first_pipeline_num_layers", "d
     id="megatron/hybrid-pattern",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=NAMES,
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, *NAMES)

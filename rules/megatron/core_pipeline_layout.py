@@ -47,7 +47,12 @@ OWNED = tuple(f"{MINDSPEED}:{line}" for line in MINDSPEED_LINES.values())
 
 
 @rule(
-    severity=Severity.ERROR, id="megatron/pipeline-layout", kind=Kind.RELEASE, frameworks=("megatron",), upstream=OWNED
+    severity=Severity.ERROR,
+    id="megatron/pipeline-layout",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    upstream=OWNED,
+    reads=(NAME,),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     mindspeed = "mindspeed" in job.versions

@@ -51,6 +51,7 @@ EARLIER = (
     kind=Kind.RELEASE,
     frameworks=("megatron",),
     after=tuple(f"megatron/{id}" for id in EARLIER),
+    reads=(FIRST, LAST),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, FIRST, LAST):
