@@ -102,7 +102,7 @@ MEGATRON.add(
     ),
     refuse(
         "save-interval-without-save",
-        all_of(TRAINS, a.save_interval.given, ~a.save.given, a.save_interval <= a.train_iters),
+        all_of(TRAINS, a.save_interval.given, a.save.is_none, a.save_interval <= a.train_iters),
         message="--save-interval {save_interval} without --save: no checkpoint is written",
         why="all that was trained is lost when the job ends",
         severity=Severity.WARNING,

@@ -11,6 +11,7 @@ from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.entries import Entry, shipped_with
 from preflight.dialects.megatron.family import claims, is_core_config
 from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
@@ -37,7 +38,7 @@ from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request, Target
-from preflight.run.value import Origin, Value, unknown
+from preflight.run.value import Origin, Value, default, unknown
 from preflight.source.record import replace
 
 STEPS = (*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
@@ -70,7 +71,7 @@ class MegatronDialect:
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
         run = Run(table, versions(target), parsed.written)
-        seed(run, parsed, spelled, cluster)
+        seed(run, parsed, spelled, cluster, shipped_with(target, document))
         release(run, target, wanted, stated=request.target is not None or (identity is not None and identity.proven))
         _perform(run, target)
         arguments = Arguments(
@@ -85,6 +86,7 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open,
+            settled=frozenset(run.settled),
             assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
@@ -133,6 +135,8 @@ def _parsed(
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
     base = options_of(target)
+    if (entry := shipped_with(target, document)) is not None:
+        base = base.with_flags(flag for flag in entry.flags if flag.option not in base.options)
     if identity is not None and identity.target in TARGETS and identity.target != target:
         earlier = options_of(identity.target).options
         base = base.with_flags(flag for option, flag in earlier.items() if option not in base.options)
@@ -147,11 +151,16 @@ def _writable(arguments: Arguments) -> Arguments:
     return replace(arguments, relayout=relayout(arguments), decides=decides)
 
 
-def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
+def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster, entry: Entry | None = None) -> None:
     """What the run knows from outside its options."""
     open_up(parsed, spelled)
     run.effective["world_size"] = cluster.count
     run.derive("entry", spelled.entry)
+    run.derive("entry_is_shipped", entry is not None and entry.sure)
+    run.derive("entry_trains", entry is None or entry.trains)
+    for name, raw in entry.defaults.items() if entry is not None else ():
+        if name not in parsed.written and run.value(name).raw is None:
+            run.effective[name] = default(raw, entry.place if entry is not None else "")
     run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
     device = cluster.device
     known = (
@@ -168,7 +177,7 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
             run.lose(name, "an option that may mean it cannot be read")
     if parsed.open:
         lose_defaults(run, parsed, "options may be added when the job starts")
-    elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
+    elif _has_own_options(run, parsed):
         lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
 
 
@@ -183,6 +192,12 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
 def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
     """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
     return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
+
+
+def _has_own_options(run: Run, parsed: Parsed) -> bool:
+    """Whether some options are none of the framework's, in no release of it: the entry script brings them."""
+    described = run.value("entry_is_known").raw or run.value("entry_is_shipped").raw
+    return not described and any(of_another_script(run.table, fault, (run.table.framework,)) for fault in parsed.faults)
 
 
 def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
