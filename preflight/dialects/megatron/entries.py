@@ -43,16 +43,16 @@ def shipped_with(target: Target, document: Document) -> Entry | None:
 @cache
 def shipped(target: Target, path: str) -> Entry | None:
     """The entry script of a release, or of what it is built on, that a path names; of the nearest release that has
-    one. None where none has, or several are alike."""
+    one. None where none has."""
     for framework, release in _stack(target):
         known = _shipped(framework)
+        number = _number(known, release)
         alike = {place: _alike(place, path) for place in known["entries"]}
         most = max(alike.values(), default=0)
         places = [place for place, count in alike.items() if count == most] if most else []
-        if len(places) == 1:
-            return _entry(known, places[0], release, sure=most > 1 or places[0].startswith(PRETRAINS))
-        if places and len({place.rpartition("/")[2] for place in places}) == 1:
-            return _any_of([_entry(known, place, release, sure=False) for place in places])
+        there = [place for place in places if _distance(known["entries"][place], number) == 0]
+        if places:
+            return _any_of([_entry(known, place, number, sure=most > 1) for place in there or places])
     return None
 
 
@@ -76,19 +76,34 @@ def _alike(place: str, path: str) -> int:
     return next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
 
 
-def _entry(known: dict[str, Any], place: str, release: str, *, sure: bool) -> Entry:
+def _number(known: dict[str, Any], release: str) -> int:
     names = list(known["commits"])
-    number = names.index(release) if release in names else len(names) - 1
-    rows = known["entries"][place]
-    row = min(rows, key=lambda one: max(one[0] - number, number - one[1], 0))[2]
+    return names.index(release) if release in names else len(names) - 1
+
+
+def _distance(rows: list[list[Any]], number: int) -> int:
+    """How many releases away the nearest is that has an entry script."""
+    return int(min(max(first - number, number - last, 0) for first, last, _ in rows))
+
+
+def _entry(known: dict[str, Any], place: str, number: int, *, sure: bool) -> Entry:
+    row = min(known["entries"][place], key=lambda one: _distance([one], number))[2]
     flags = tuple(_flag(*known["options"][str(option)]) for option in row["options"])
-    return Entry(place, flags, row.get("defaults", {}), row.get("trains", False), sure)
+    named = place.rpartition("/")[2].startswith(PRETRAINS)
+    return Entry(place, flags, row.get("defaults", {}), row.get("trains", False), sure or named)
 
 
 def _any_of(entries: list[Entry]) -> Entry:
-    """What may be one of several scripts of the same name: with the options of all, and no defaults of its own."""
+    """The only one, or what may be any of several of the same name: with the options of all."""
+    first, *others = entries
+    if not others:
+        return first
     flags = {flag.option: flag for entry in entries for flag in entry.flags}
-    return Entry(entries[0].place.rpartition("/")[2], tuple(flags.values()), {}, trains=False, sure=False)
+    defaults = {
+        name: raw for name, raw in first.defaults.items() if all(one.defaults.get(name) == raw for one in others)
+    }
+    trains, sure = all(one.trains for one in entries), all(one.sure for one in entries)
+    return Entry(first.place, tuple(flags.values()), defaults, trains, sure)
 
 
 def _flag(option: str, *row: Any) -> Flag:
