@@ -68,3 +68,9 @@ def test_a_placeholder_in_a_variable_of_a_command_string_is_one_word() -> None:
     found = rules(preflight.check_text(text, name="run.sh"))
     assert "missing-value" not in found
     assert "megatron/save-interval-without-save" not in found
+
+
+@pytest.mark.parametrize(("option", "found"), [("--flexpipe-config plan.json", False), ("--my-own-option 1", True)])
+def test_a_layout_that_a_file_of_a_fork_says_is_not_judged(option: str, found: bool) -> None:
+    layout = "--tensor-model-parallel-size 3 --hidden-size 1536 --num-attention-heads 24"
+    assert ("device-count" in rules(report("pretrain_gpt.py", f"{option} {layout}"))) is found

@@ -8,22 +8,22 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.identify import Identity
 from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
+from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
-from preflight.dialects.megatron.entries import Entry, shipped_with
+from preflight.dialects.megatron.entries import shipped_with
 from preflight.dialects.megatron.family import claims, is_core_config
 from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.machine import machine
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import Table
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
+from preflight.dialects.megatron.seeding import seed
 from preflight.dialects.megatron.targets import (
-    ENTRIES,
     TARGETS,
     choose,
     core_release,
@@ -36,9 +36,8 @@ from preflight.dialects.megatron.training_sizes import decides
 from preflight.dialects.rank_table import rank_table
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
-from preflight.run.cluster import Cluster
 from preflight.run.request import Request, Target
-from preflight.run.value import Origin, Value, default, unknown
+from preflight.run.value import Value
 from preflight.source.record import replace
 
 STEPS = (*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
@@ -151,55 +150,6 @@ def _writable(arguments: Arguments) -> Arguments:
     return replace(arguments, relayout=relayout(arguments), decides=decides)
 
 
-def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster, entry: Entry | None = None) -> None:
-    """What the run knows from outside its options."""
-    open_up(parsed, spelled)
-    run.effective["world_size"] = cluster.count
-    run.derive("entry", spelled.entry)
-    run.derive("entry_is_shipped", entry is not None and entry.sure)
-    run.derive("entry_trains", entry is None or entry.trains)
-    for name, raw in entry.defaults.items() if entry is not None else ():
-        if name not in parsed.written and run.value(name).raw is None:
-            run.effective[name] = default(raw, entry.place if entry is not None else "")
-    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
-    device = cluster.device
-    known = (
-        Value(device.architecture, Origin.DERIVED, note=device.name)
-        if device is not None
-        else unknown("the device is not given")
-    )
-    run.effective["device_architecture"] = known
-    if run.written.get("yaml_cfg") is not None:
-        for name in run.table.defaults:
-            run.lose(name, "the file that --yaml-cfg names cannot be read here")
-    for name in parsed.suspect:
-        if name not in parsed.written:
-            run.lose(name, "an option that may mean it cannot be read")
-    if parsed.open:
-        lose_defaults(run, parsed, "options may be added when the job starts")
-    elif _has_own_options(run, parsed):
-        lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
-
-
-def open_up(parsed: Parsed, spelled: Spelled) -> None:
-    """Whether options may be added: not those of whoever starts the script,
-    unless the run lacks the sizes of the model without."""
-    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
-    parsed.open = parsed.open or spelled.open or from_caller
-    parsed.assumed = [] if parsed.open else parsed.assumed
-
-
-def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
-    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
-    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
-
-
-def _has_own_options(run: Run, parsed: Parsed) -> bool:
-    """Whether some options are none of the framework's, in no release of it: the entry script brings them."""
-    described = run.value("entry_is_known").raw or run.value("entry_is_shipped").raw
-    return not described and any(of_another_script(run.table, fault, (run.table.framework,)) for fault in parsed.faults)
-
-
 def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
     """What the run knows of the release that was asked for, or that its checkout tells."""
     run.derive("target_is_stated", stated)
@@ -219,10 +169,3 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
         elif last and found[last] is None:
             found[last], last = text, ""
     return found
-
-
-def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
-    """What nobody typed is not known."""
-    for name in run.table.defaults:
-        if name not in parsed.written:
-            run.lose(name, because)

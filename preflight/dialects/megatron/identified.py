@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
+from preflight.dialects.image_tags import named_by_image
 from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import RENAMED
@@ -34,8 +35,8 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
         return None
     checkout = surroundings.checkout(document)
     if checkout is None or _is_elsewhere(document, checkout):
-        return None
-    found = identify(checkout, FAMILY)
+        return named_by_image(document, FAMILY)
+    found = identify(checkout, FAMILY) or named_by_image(document, FAMILY)
     if checkout.patches:
         target = found.target if found is not None else Target("megatron")
         return Identity(target, checkout.patches[0], patched=True)
