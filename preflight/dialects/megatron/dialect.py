@@ -117,7 +117,11 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
     """The words of a run, as the runner of a functional test hands them on."""
     request, around = surroundings.request, surroundings.around
     foreign = document.tree is not None and around is not None and bool(around.runner(document.source.path))
-    return spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
+    target = request.target
+    checkout = surroundings.checkout(document) if target is None and document.tree is not None else None
+    if checkout is not None and (package := checkout.package("megatron")) is not None:
+        target = Target("megatron", package.release)
+    return spell(document, request.environment, old_runner=old_runner(target), foreign=foreign)
 
 
 def _parsed(
