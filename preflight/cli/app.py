@@ -35,6 +35,7 @@ COMMANDS = {
     "gate-install": "gate_install",
     "baseline": "baseline",
     "migrate": "migrate",
+    "diff": "diff",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",

@@ -79,14 +79,16 @@ class Position(NamedTuple):
 class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
-    arguments: the words that a script is started with, where somebody says them.
+    arguments: the words that a script is started with, where somebody says them. beside: texts that stand for the files
+    on disk, by their real path, where the source is of another state than these.
     """
 
-    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text")
+    __slots__ = ("_starts", "arguments", "beside", "bom", "name", "path", "text")
 
     def __init__(
         self, text: str, name: str, *, path: Path | None = None, bom: bool = False, arguments: tuple[str, ...] = ()
     ) -> None:
+        self.beside: dict[Path, Source] = {}
         self.text, self.name, self.path, self.bom, self.arguments = text, name, path, bom, arguments
         self._starts: list[int] | None = None
 
