@@ -45,7 +45,7 @@ _USUAL = {"LlamaConfig": "LlamaForCausalLM"}
 _TRAINER = "CausalLanguageModelingTrainer"
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("template-not-filled",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",))
 def check(job: Job) -> Iterator[Finding]:
     tree, kind = job.arguments.tree, job.arguments.get("kind").raw
     if tree is None or job.arguments.open or not table(job.target.version).templated:

@@ -2,7 +2,7 @@
 
 ## What it does
 Finds a config for training whose `train_dataset` and `model.arch` are both there and empty, as in the template that
-MindFormers ships (`configs/general/run_general_task.yaml`). What else is missing in it is not reported one by one.
+MindFormers ships (`configs/general/run_general_task.yaml`). That the data are missing is not reported a second time.
 
 ## Why is this bad?
 The trainer looks at the data first, then builds the network by its type: the run dies at start-up.
