@@ -64,11 +64,13 @@ def read_as(found: Identity) -> Target:
 
 
 def _is_elsewhere(document: Document, checkout: Checkout) -> bool:
-    """Whether a launch starts a script by a path that leads out of the checkout."""
+    """Whether a launch starts a script by a path that leads out of the checkout, and to no copy of it elsewhere."""
     entry = document.launch.entry.text if document.launch is not None else None
-    return bool(entry and os.path.isabs(entry)) and not os.path.abspath(str(entry)).startswith(
-        os.path.join(checkout.root, "")
-    )
+    if not entry or not os.path.isabs(entry) or os.path.abspath(entry).startswith(os.path.join(checkout.root, "")):
+        return False
+    folder, name = os.path.split(os.path.abspath(entry))
+    alike = os.path.basename(folder).lower() in os.path.basename(checkout.root).lower()
+    return not alike or checkout.files.text(name) is None
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
