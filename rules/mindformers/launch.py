@@ -190,6 +190,7 @@ MINDFORMERS.add(
         message="run_mode is {run_mode}, but train_dataset has no data_loader",
         why="the data loader is looked at before the network is built, and is not there",
         at=(a["train_dataset"], a["run_mode"]),
+        after=("template-not-filled",),
     ),
     *(
         in_range(
