@@ -12,6 +12,7 @@ from typing import Any
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report, order
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.rule_groups import expanded, grouped
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
@@ -20,7 +21,8 @@ from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
-from preflight.run.settings import Choice, Facts, Settings
+from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
+from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
 Suggest = Callable[[Workspace, Report], Report]
@@ -49,9 +51,12 @@ class Checker:
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
+        self.named = choice.over(settings.choice)
+        """The choice as it is written, with the names of groups."""
+        self.choice = self.named
         self._verify_names(choice)
-        self.policy = Policy(self._chooser(), settings.options)
+        self._expand()
+        self.policy = Policy(self._chooser(), settings.options, reported=self._reported())
 
     def look_around(self, paths: Iterable[str]) -> None:
         """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
@@ -157,6 +162,22 @@ class Checker:
             return chosen
         return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
 
+    def _expand(self) -> None:
+        """Put the rules of a group in place of its name."""
+        parts = self.settings.per_file
+        if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
+            return
+        groups = grouped(self.plugins.rules(None))
+        self.choice = expanded(self.named, groups)
+        per_file = tuple(part._replace(choice=expanded(part.choice, groups)) for part in parts)
+        self.settings = self.settings._replace(per_file=per_file)
+
+    def _reported(self) -> Callable[[Finding], bool] | None:
+        """Whether a finding of a rule that ran is reported; None where every one is."""
+        if not any(choice.by_severity for choice in (self.choice, *(part.choice for part in self.settings.per_file))):
+            return None
+        return lambda f: all(choice.keeps(f.rule, str(f.severity)) for choice in self._choices(f.path))
+
     def _choices(self, path: str) -> tuple[Choice, ...]:
         return (self.choice, *(part.choice for part in self.settings.matching(Path(path))))
 
@@ -176,7 +197,7 @@ class Checker:
         patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
         if patterns or every_options:
             rules = {rule.id: rule for rule in self.plugins.rules(None)}
-            verify_ids(patterns, [*rules, UNUSED])
+            verify_ids(patterns, [*rules, UNUSED], (*SEVERITIES, *grouped(rules.values())))
             verify_ids(every_options, rules)
             for id, options in every_options.items():
                 verify_options(rules[id], options)

@@ -122,7 +122,9 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
 
 
 def _look(out: Output) -> Look:
-    return output.look(out.color, quiet=out.quiet, verbose=out.verbose, unknown=out.show_unknown)
+    return output.look(out.color, quiet=out.quiet, verbose=out.verbose, unknown=out.show_unknown)._replace(
+        grouped=not out.no_group
+    )
 
 
 def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:

@@ -18,6 +18,7 @@ from preflight.plugins import manager as plugins
 from preflight.run import settings
 from preflight.run.settings import Choice, Facts, Settings
 from preflight.run.versions import matches
+from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError, Source, read_all
 
 STDIN = "-"
@@ -73,7 +74,11 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
 
 def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
     loaded = plugins.load([OwnDevices(found.devices)] if found.devices else [])
-    return Checker(found, loaded, Facts(*facts), Choice(listed(rules.select), listed(rules.ignore)))
+    least = rules.min_severity or ""
+    if least and least not in settings.SEVERITIES:
+        hint = did_you_mean(least, settings.SEVERITIES)
+        raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
+    return Checker(found, loaded, Facts(*facts), Choice(listed(rules.select), listed(rules.ignore), least))
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:

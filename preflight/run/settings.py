@@ -35,16 +35,43 @@ class Facts(NamedTuple):
         return merged._replace(world_size=self.world_size) if self.nodes is not None else merged
 
 
+SEVERITIES = ("note", "warning", "error")
+"""The least first."""
+
+
 class Choice(NamedTuple):
-    """Rules by id; `*` stands for any part of an id. Empty `select` means all."""
+    """Rules by id, findings by severity; `*` stands for any part of an id. Empty `select` means all.
+
+    least: the lowest severity that is reported, "" for all.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    least: str = ""
 
     def takes(self, rule: str) -> bool:
-        """Whether a rule is to run."""
-        selected = not self.select or any(fnmatchcase(rule, pattern) for pattern in self.select)
-        return selected and not any(fnmatchcase(rule, pattern) for pattern in self.ignore)
+        """Whether a rule is to run: one that is not selected may still make findings of a selected severity."""
+        selected = not self.select or any(name in SEVERITIES for name in self.select) or _matches(rule, self.select)
+        return selected and not _matches(rule, self.ignore)
+
+    def keeps(self, rule: str, severity: str) -> bool:
+        """Whether a finding of a rule that ran is reported."""
+        if severity in self.ignore or (self.least and SEVERITIES.index(severity) < SEVERITIES.index(self.least)):
+            return False
+        return not self.select or severity in self.select or _matches(rule, self.select)
+
+    def over(self, weaker: Choice) -> Choice:
+        """This choice, and what it leaves open from a weaker one; what either ignores is ignored."""
+        return Choice(self.select or weaker.select, weaker.ignore + self.ignore, self.least or weaker.least)
+
+    @property
+    def by_severity(self) -> bool:
+        """Whether findings of rules that ran may be left out."""
+        return bool(self.least) or any(name in SEVERITIES for name in (*self.select, *self.ignore))
+
+
+def _matches(rule: str, patterns: tuple[str, ...]) -> bool:
+    return rule in patterns or any("*" in pattern and fnmatchcase(rule, pattern) for pattern in patterns)
 
 
 class PerFile(NamedTuple):
@@ -148,7 +175,7 @@ def _measured(data: Mapping[str, Any]) -> Measured:
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:
-    return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())))
+    return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())), data.get("min-severity", ""))
 
 
 def _facts(data: Mapping[str, Any]) -> Facts:

@@ -137,10 +137,10 @@ def _placeholder(word: Word) -> Iterator[Problem]:
     shown = (value or flag).text
     because = (value or flag).because
     if because.startswith("the placeholder"):
-        message = Message("{placeholder} was never filled in", placeholder=because)
+        message = Message("placeholder {text} is not filled in", text=because.removeprefix("the placeholder "))
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
     elif shown is not None and _PLACEHOLDER.fullmatch(shown):
-        message = Message("the placeholder {shown!r} was never filled in", shown=shown)
+        message = Message("placeholder {text!r} is not filled in", text=shown)
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
 
 
