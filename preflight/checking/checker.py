@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from preflight.checking.discovery import Named
-from preflight.checking.engine import UNUSED, Policy, Report, order
+from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.merging import merge as merge
 from preflight.checking.rule_groups import expanded, grouped
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
@@ -27,6 +28,9 @@ from preflight.source.text import InputError, Source
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
+
+
+SILENT = Policy(lambda rule, path: False)
 
 
 class OwnDevices:
@@ -51,6 +55,7 @@ class Checker:
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
+        self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
         self.choice = self.named
@@ -61,6 +66,26 @@ class Checker:
     def look_around(self, paths: Iterable[str]) -> None:
         """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
         self.checkouts = Checkouts(paths, isolated=self.isolated)
+
+    @property
+    def silent(self) -> bool:
+        """Whether no rule runs."""
+        return self.policy is SILENT
+
+    def silence(self) -> None:
+        """Run no rule: only what is read matters."""
+        self.policy = SILENT
+
+    def of(self, path: Path | None) -> Checker:
+        """The checker for a file: the one whose settings are nearest to it. Raises InputError for broken settings."""
+        return self if path is None or self.nearest is None else self.nearest(path)
+
+    def settings_of(self, path: Path) -> Settings:
+        """The settings that hold for a file; where they are broken, those of the call: to check it tells why."""
+        try:
+            return self.of(path).settings
+        except InputError:
+            return self.settings
 
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""
@@ -97,8 +122,9 @@ class Checker:
     def workspace(self, sources: Iterable[Source]) -> Workspace:
         """The sources with the facts of the first of them."""
         sources = tuple(sources)
-        request = self.request(sources[0].path if sources else None)
-        return Workspace(sources, self.plugins, request, self.policy, self.checkouts)
+        path = sources[0].path if sources else None
+        near = self.of(path)
+        return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
         return report if self.suggest is None else self.suggest(workspace, report)
@@ -116,7 +142,10 @@ class Checker:
         return attempted(source.name, lambda: self._checked(source, asked))
 
     def _checked(self, source: Source, asked: bool) -> Report:
-        workspace = self.workspace([source])
+        try:
+            workspace = self.workspace([source])
+        except InputError as error:  # settings beside it
+            return unreadable(error)
         try:
             report = self._suggested(workspace, workspace.check())
             return with_refused_shape(report, source, self.plugins, workspace.request) if asked else report
@@ -125,8 +154,9 @@ class Checker:
 
     def whole(self, source: Source) -> Workspace:
         """One source under every rule, whichever are chosen: what a fix is proven against."""
-        every = Policy(options=self.settings.options)
-        return Workspace([source], self.plugins, self.request(source.path), every, self.checkouts)
+        near = self.of(source.path)
+        every = Policy(options=near.settings.options)
+        return Workspace([source], near.plugins, near.request(source.path), every, self.checkouts)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
         """Check one file. lenient: a broken file that is not ours passes even when it was named."""
@@ -203,26 +233,3 @@ class Checker:
                 verify_options(rules[id], options)
         for facts in every_facts:
             verify_facts(facts, self.plugins)
-
-
-def merge(reports: Iterable[Report]) -> Report:
-    """One report of many."""
-    reports = list(reports)
-    if len(reports) == 1:
-        return reports[0]
-
-    def all_of(name: str) -> tuple[Any, ...]:
-        return tuple(item for report in reports for item in getattr(report, name))
-
-    return Report(
-        findings=tuple(sorted(all_of("findings"), key=order)),
-        jobs=all_of("jobs"),
-        unknown=all_of("unknown"),
-        crashes=all_of("crashes"),
-        skipped=all_of("skipped"),
-        suppressed=sum(report.suppressed for report in reports),
-        checked=all_of("checked"),
-        errors=all_of("errors"),
-        looked=tuple(dict.fromkeys(all_of("looked"))),
-        rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
-    )

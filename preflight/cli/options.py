@@ -64,6 +64,12 @@ class Inputs(NamedTuple):
     allow_unclaimed: Annotated[
         bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
     ] = False
+    include: Annotated[
+        list[str] | None, option("--include", metavar="PATTERN", help="Further files to look for in folders.")
+    ] = None
+    no_gitignore: Annotated[
+        bool, option("--no-gitignore", help="Check files in folders that .gitignore names, too.")
+    ] = False
     include_markdown: Annotated[
         bool, option("--include-markdown", help="Look for commands in Markdown files of folders, too.")
     ] = False

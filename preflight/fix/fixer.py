@@ -108,7 +108,7 @@ def fix_source(
 
     def run() -> Report:
         nonlocal result
-        wanted = checker.policy.wants
+        wanted = checker.of(source.path).policy.wants
         named = Choice(tuple(name for name in checker.named.select if name not in SEVERITIES))
         notes = named.takes if named.select else _no_notes
         whole = checker.whole(source)

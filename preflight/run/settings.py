@@ -15,6 +15,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import Source
 
 FILE = "preflight.toml"
+FILES = (FILE, "pyproject.toml")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -99,6 +100,7 @@ class Settings(NamedTuple):
     facts: Facts = Facts()
     fail_on: str = "error"
     exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
     per_file: tuple[PerFile, ...] = ()
     options: Mapping[str, Mapping[str, Any]] = _NOTHING
     devices: tuple[Device, ...] = ()
@@ -129,16 +131,19 @@ def path_matches(path: str, pattern: str) -> bool:
 
 def find(start: Path) -> Path | None:
     """The nearest settings file in a folder or above it. Raises InputError or OSError for one that cannot be read."""
-    for folder in (start, *start.parents):
-        if (own := folder / FILE).is_file():
-            return own
-        project = folder / "pyproject.toml"
-        text = read_any(project) if project.is_file() else ""
-        if "preflight" in text:
-            tool = parse(project, text).get("tool")
-            if isinstance(tool, dict) and "preflight" in tool:
-                return project
-    return None
+    return next((path for folder in (start, *start.parents) if (path := in_folder(folder)) is not None), None)
+
+
+def in_folder(folder: Path) -> Path | None:
+    """The settings file in a folder itself. Raises InputError or OSError for one that cannot be read."""
+    if (own := folder / FILE).is_file():
+        return own
+    project = folder / "pyproject.toml"
+    text = read_any(project) if project.is_file() else ""
+    if "preflight" not in text:
+        return None
+    tool = parse(project, text).get("tool")
+    return project if isinstance(tool, dict) and "preflight" in tool else None
 
 
 def load(path: Path) -> Settings:
@@ -161,6 +166,7 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         facts=_facts(data),
         fail_on=data.get("fail-on", "error"),
         exclude=tuple(data.get("exclude", ())),
+        include=tuple(data.get("include", ())),
         per_file=tuple(PerFile(name, _choice(part), _facts(part)) for name, part in data.get("per-file", {}).items()),
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 
+from preflight.source.encoding import UTF_8, decoded, is_script_name
 from preflight.source.record import NamedTuple
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -82,12 +83,20 @@ class Source:
     arguments: the words that a script is started with, where somebody says them.
     """
 
-    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text")
+    __slots__ = ("_starts", "arguments", "bom", "encoding", "name", "path", "text")
 
     def __init__(
-        self, text: str, name: str, *, path: Path | None = None, bom: bool = False, arguments: tuple[str, ...] = ()
+        self,
+        text: str,
+        name: str,
+        *,
+        path: Path | None = None,
+        bom: bool = False,
+        encoding: str = UTF_8,
+        arguments: tuple[str, ...] = (),
     ) -> None:
         self.text, self.name, self.path, self.bom, self.arguments = text, name, path, bom, arguments
+        self.encoding = encoding
         self._starts: list[int] | None = None
 
     @classmethod
@@ -112,10 +121,11 @@ class Source:
 
     @classmethod
     def decode(cls, data: bytes, name: str, *, path: Path | None = None) -> Source:
-        """Make a Source of bytes. Raises InputError at the first byte that is not UTF-8, or at a NUL byte."""
+        """Make a Source of bytes. Raises InputError at a NUL byte and, but in a shell script, at the first byte that is
+        not UTF-8."""
         bom = data.startswith(BOM)
         try:
-            text = (data[len(BOM) :] if bom else data).decode("utf-8")
+            text, encoding = decoded(data[len(BOM) :] if bom else data, script=is_script_name(name))
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode("utf-8", "replace")
             line = before.count("\n") + 1
@@ -124,11 +134,17 @@ class Source:
         if (nul := text.find("\0")) >= 0:
             line = text.count("\n", 0, nul) + 1
             raise InputError("is a binary file (it contains a NUL byte)", name, line, nul - text.rfind("\n", 0, nul))
-        return cls(text, name, path=path, bom=bom)
+        return cls(text, name, path=path, bom=bom, encoding=encoding)
+
+    def changed(self, text: str) -> Source:
+        """The same file with another text."""
+        made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
+        made.arguments = self.arguments
+        return made
 
     def encode(self, text: str) -> bytes:
         """The bytes to write for a new text: same encoding, same byte-order mark."""
-        return (BOM if self.bom else b"") + text.encode("utf-8")
+        return (BOM if self.bom else b"") + text.encode(self.encoding)
 
     @property
     def starts(self) -> list[int]:
