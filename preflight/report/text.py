@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from preflight.checking.engine import Report
+from preflight.checking.project import reading_of
 from preflight.job import Job
 from preflight.lint.evidence import switched_at
 from preflight.report.escapes import counted, plain
@@ -36,6 +37,7 @@ def tell(report: Report, look: Look) -> Told:
         checked=report.checked,
         skipped=report.skipped,
         suppressed=report.suppressed,
+        bounded=sum(reading_of(job).bounded for job in report.jobs if job.asked is None),
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
     )
@@ -98,6 +100,8 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in "
         f"{files}{f', read as {read_as}' if read_as else ''}."
     )
+    if told.bounded:
+        yield f"{_guessed(told)}: --target states it, `preflight init` proposes settings."
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
         f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]
@@ -112,6 +116,12 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield f"Suppressed: {counted(told.suppressed, 'finding')}."
         if told.skipped:
             yield f"Skipped: {counted(len(told.skipped), 'file')} that preflight does not know as training configs."
+
+
+def _guessed(told: Told) -> str:
+    every = told.bounded >= len(told.targets)
+    some = "" if every else f" for {counted(told.bounded, 'run')}"
+    return f"The release is a guess{some}"
 
 
 def _read_as(job: Job) -> str:

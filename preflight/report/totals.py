@@ -43,6 +43,9 @@ class Told(NamedTuple):
     skipped: tuple[str, ...] = ()
     suppressed: int = 0
     problems: tuple[str, ...] = ()
+    bounded: int = 0
+    """Runs whose release only their options and keys tell."""
+
     unreadable: bool = False
     crashed: bool = False
 
@@ -62,11 +65,11 @@ def added(parts: Iterable[Told]) -> Told:
     if not columns:
         return Told()
     entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
-    suppressed, problems, unreadable, crashed = columns[7:]
+    suppressed, problems, bounded, unreadable, crashed = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
     lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
-    return Told(ordered, *lists, sum(suppressed), joined(problems), any(unreadable), any(crashed))
+    return Told(ordered, *lists, sum(suppressed), joined(problems), sum(bounded), any(unreadable), any(crashed))
