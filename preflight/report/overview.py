@@ -81,11 +81,16 @@ def _layout(job: Job) -> str:
     return ", ".join(parts)
 
 
-def _stages(job: Job) -> str:
+def layers_per_stage(job: Job) -> list[int]:
+    """The decoder layers that each pipeline rank holds; [] where that is not known."""
     stages = job.plan.layout.stages.raw
-    if not isinstance(stages, (tuple, list)) or not stages or not all(isinstance(row, (tuple, list)) for row in stages):
-        return ""
-    held = [sum(column) for column in zip(*stages, strict=True)]
+    if not isinstance(stages, (tuple, list)) or not all(isinstance(row, (tuple, list)) for row in stages):
+        return []
+    return [sum(column) for column in zip(*stages, strict=True)]
+
+
+def _stages(job: Job) -> str:
+    held = layers_per_stage(job)
     if len(held) < 2:
         return ""
     if len(set(held)) == 1:
