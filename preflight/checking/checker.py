@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from preflight.checking.alike_pods import fold_alike
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
@@ -147,7 +148,7 @@ class Checker:
         except InputError as error:  # settings beside it
             return unreadable(error)
         try:
-            report = self._suggested(workspace, workspace.check())
+            report = fold_alike(self._suggested(workspace, workspace.check()))
             return with_refused_shape(report, source, self.plugins, workspace.request) if asked else report
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
@@ -61,7 +63,10 @@ def render(report: Report, look: Look = Look()) -> str:
     runs = [_run(job) for job in drawn]
     names = dict.fromkeys(name for run in runs for name, _ in run["rows"])
     rules = [rule for rule in documented(report.rules) if any(f.rule == rule.id for f in report.findings)]
+    script = environment.get_template("report_filter.html.j2").render()
     return environment.get_template("report.html.j2").render(
+        script=script,
+        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         report=report,
         version=preflight.__version__,
         counts=counts,
