@@ -13,6 +13,7 @@ _HOMES = {
     "check": "api",
     "check_command": "api",
     "check_text": "api",
+    "diff": "api",
     "estimate_memory": "api",
     "Report": "checking.engine",
     "Finding": "source.finding",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from preflight.api import check as check
     from preflight.api import check_command as check_command
     from preflight.api import check_text as check_text
+    from preflight.api import diff as diff
     from preflight.api import estimate_memory as estimate_memory
     from preflight.checking.engine import Report as Report
     from preflight.job import Job as Job

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from preflight.checking.engine import Report
 from preflight.checking.verification import verify_facts
@@ -19,9 +20,12 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.device_names import find_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
-from preflight.run.settings import Facts
+from preflight.run.settings import Facts, Settings
 from preflight.source.finding import Finding, Severity
 from preflight.source.text import InputError, Source
+
+if TYPE_CHECKING:
+    from preflight.checking.comparison import Comparison
 
 
 @lru_cache(maxsize=1)
@@ -109,6 +113,26 @@ def check_command(
     from preflight.loaders.command import load_command
 
     return Workspace([load_command(argv).source], installed(), request(world_size, device, target, env)).check()
+
+
+def diff(
+    before: str | PathLike[str],
+    after: str | PathLike[str],
+    *,
+    world_size: int | None = None,
+    device: str | None = None,
+    target: str | Target | None = None,
+) -> list[Comparison]:
+    """What a change of a config, or of the configs of a folder, means for their runs, file by file.
+
+    Raises InputError for a file that cannot be read.
+    """
+    from preflight.checking.checker import Checker
+    from preflight.checking.pairs import comparisons
+
+    facts = Facts(world_size, device=device, target=str(target) if target else None)
+    checker = Checker(Settings(root=Path.cwd()), installed(), facts)
+    return list(comparisons(checker, (str(before), str(after))))
 
 
 def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEstimate:

@@ -36,6 +36,7 @@ COMMANDS = {
     "gate-install": "gate_install",
     "baseline": "baseline",
     "migrate": "migrate",
+    "diff": "diff",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",

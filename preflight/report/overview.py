@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.dialects.run_facts import RunFacts, run_facts
+from preflight.dialects.training_facts import TrainingFacts, training_facts
 from preflight.job import Job
+from preflight.memory.parameters import model as parameters
+from preflight.memory.shape import Missing, shape
 from preflight.report.escapes import counted, plain
 from preflight.report.style import Look
 from preflight.report.utilisation import lines as utilisation
@@ -21,7 +23,7 @@ ALL = "`preflight show --all` lists every value with its place"
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The lines about a run; one that has nothing to say is left out. step: a measured step in seconds."""
-    facts = run_facts(job.arguments)
+    facts = training_facts(job.arguments)
     rows = [
         ("model", _model(job)),
         ("parameters", _parameters(job)),
@@ -61,11 +63,16 @@ def _model(job: Job) -> str:
 
 
 def _parameters(job: Job) -> str:
+    try:
+        total = f"{_billions(parameters(shape(job.plan)))}, "
+    except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
+        total = ""
     each = [stage.parameters for stage in job.memory.stages]
     if not any(each):
-        return ""
+        return total.rstrip(", ")
     low, high = min(each), max(each)
-    return f"{_billions(low)} per rank" if low == high else f"{_billions(low)} to {_billions(high)} per rank"
+    held = " to ".join(dict.fromkeys((_billions(low), _billions(high))))
+    return f"{total}{held} per rank"
 
 
 def _layout(job: Job) -> str:
@@ -113,7 +120,7 @@ def _tokens(job: Job) -> int:
     return total * sequence if isinstance(total, int) and isinstance(sequence, int) else 0
 
 
-def _schedule(job: Job, facts: RunFacts) -> str:
+def _schedule(job: Job, facts: TrainingFacts) -> str:
     parts = []
     if facts.rate is not None:
         ends = f" to {_number(facts.least_rate)}" if facts.least_rate is not None else ""
@@ -160,14 +167,14 @@ def _memory(job: Job) -> str:
     return f"{worst.required / GIB:.1f}{of} GiB on stage {worst.index}{verdict}"
 
 
-def _checkpoints(facts: RunFacts) -> str:
+def _checkpoints(facts: TrainingFacts) -> str:
     every = (
         f" every {_number(facts.save_every)} steps" if facts.save is not None and facts.save_every is not None else ""
     )
     return _listed((facts.load, "load"), (facts.save, "save")) + every
 
 
-def _data(facts: RunFacts) -> str:
+def _data(facts: TrainingFacts) -> str:
     mock = facts.data is not None and facts.data.raw is True  # --mock-data
     tokenizer = _listed((facts.tokenizer, "tokenizer"))
     shown = "mock data" if mock else _listed((facts.data, ""))

@@ -80,10 +80,11 @@ class Position(NamedTuple):
 class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
-    arguments: the words that a script is started with, where somebody says them.
+    arguments: the words that a script is started with, where somebody says them. beside: texts that stand for the files
+    on disk, by their real path, where the source is of another state than these.
     """
 
-    __slots__ = ("_starts", "arguments", "bom", "encoding", "name", "path", "text")
+    __slots__ = ("_starts", "arguments", "beside", "bom", "encoding", "name", "path", "text")
 
     def __init__(
         self,
@@ -95,6 +96,7 @@ class Source:
         encoding: str = UTF_8,
         arguments: tuple[str, ...] = (),
     ) -> None:
+        self.beside: dict[Path, Source] = {}
         self.text, self.name, self.path, self.bom, self.arguments = text, name, path, bom, arguments
         self.encoding = encoding
         self._starts: list[int] | None = None
@@ -139,7 +141,7 @@ class Source:
     def changed(self, text: str) -> Source:
         """The same file with another text."""
         made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
-        made.arguments = self.arguments
+        made.arguments, made.beside = self.arguments, self.beside
         return made
 
     def encode(self, text: str) -> bytes:

@@ -9,7 +9,7 @@ from preflight.run.value import Value
 from preflight.source.record import NamedTuple
 
 
-class RunFacts(NamedTuple):
+class TrainingFacts(NamedTuple):
     """Values by what they mean; None where the framework has no argument for it, or nobody gave it."""
 
     rate: Value | None = None
@@ -57,10 +57,10 @@ _MINDFORMERS: Mapping[str, tuple[str, ...]] = {
 _NAMES = {"mindformers": _MINDFORMERS, "pynative": _MINDFORMERS}
 
 
-def run_facts(arguments: Arguments) -> RunFacts:
+def training_facts(arguments: Arguments) -> TrainingFacts:
     """What is given about a run; of several arguments that mean the same, the first that is given."""
     names = _NAMES.get(arguments.target.framework, _MEGATRON)
-    return RunFacts(**{fact: _first(arguments, each) for fact, each in names.items()})
+    return TrainingFacts(**{fact: _first(arguments, each) for fact, each in names.items()})
 
 
 def _first(arguments: Arguments, names: tuple[str, ...]) -> Value | None:
