@@ -4,7 +4,7 @@
 Finds arrays that hold options and stand in a launch by their name alone.
 
 ## Why is this bad?
-To bash the name of an array without `[@]` is its first element: the other options reach no launch. What they were meant
+To bash the name of an array without `[@]` is its first element: the other options are not passed on. What they were meant
 to turn on is silently off, or an option is left without its value, which the parser refuses.
 
 ## Example

@@ -4,7 +4,7 @@
 Finds a path with a blank that is assigned in quotes and expanded without.
 
 ## Why is this bad?
-The option gets the part before the blank; what follows belongs to no option, and the program ends with "unrecognized
+The option gets the part before the blank; what follows is an unexpected argument, and the program ends with "unrecognized
 arguments".
 
 ## Example

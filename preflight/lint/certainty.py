@@ -63,9 +63,7 @@ def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, t
     """What was found as one of the releases around; where the other one has no error at the place of an error,
     it is a warning."""
     places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
-    because = Message(
-        "read as {there} it is no error, and {version} is not described", there=str(there), version=asked.version
-    )
+    because = Message("{there} accepts it, and {version} is not supported", there=str(there), version=asked.version)
     return [
         f if f.severity is not Severity.ERROR or (f.path, f.span.start) in places else lowered(f, because)
         for f in found
@@ -75,7 +73,7 @@ def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, t
 def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
     """What was found as the release that alone tells of an older one:
     what its own rules and options refuse is a warning."""
-    because = Message("so it is in {there}, and {version} is not described", there=str(there), version=asked.version)
+    because = Message("checked as {there}, because {version} is not supported", there=str(there), version=asked.version)
     return [
         lowered(f, because) if f.severity is Severity.ERROR and (f.kind.parses or f.kind.of_release) else f
         for f in found
@@ -101,7 +99,9 @@ def strange(job: Job) -> tuple[str, bool]:
 def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, option: str) -> list[Finding]:
     """What was found as a described release in a command for another one, or for a fork: what its options refuse is a
     warning, and what its own rules refuse, where the oldest release that is described does not refuse it there, too."""
-    because = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
+    because = Message(
+        "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
+    )
     everywhere = {
         (f.rule, f.path, f.span.start)
         for f in oldest
@@ -153,7 +153,9 @@ def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name
         cured |= left - {(f.rule, f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
         if cured == left:
             break
-    because = Message("{name} is only given a default here, and with another it may be no error", name=name)
+    because = Message(
+        "assumes the script's default for {name}; pass --nodes to check another number of nodes", name=name
+    )
     judged = (
         lowered(f, because) if f.severity is Severity.ERROR and key[:3] in cured else f for key, f in said.items()
     )

@@ -58,7 +58,7 @@ MEGATRON.add(
             "expert gradients over the wrong ranks"
         ),
         why=(
-            f"experts count as dense weights; the loss curve is wrong and nothing says so ({ISSUES}/issues/1628, "
+            f"experts count as dense weights; the loss curve is silently wrong ({ISSUES}/issues/1628, "
             f"fixed by {ISSUES}/pull/5916)"
         ),
         severity=Severity.WARNING,

@@ -41,7 +41,7 @@ MINDSPEED.add(
         a.use_ascend_coc & a.num_experts.is_set,
         severity=Severity.WARNING,
         at=(a.use_ascend_coc, a.num_experts),
-        message="--use-ascend-coc is not made for mixtures of experts",
+        message="--use-ascend-coc does not support mixture-of-experts models",
         why="the documents exclude it and older branches refuse it; today nothing checks",
         fixes=(LEAVE,),
     ),
@@ -92,7 +92,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num,),
         fixes=(drop(a.coc_parallel_num, safety=Safety.SAFE),),
-        message="--coc-parallel-num does nothing beside --coc-fused-kernel, which wins",
+        message="--coc-parallel-num has no effect: --coc-fused-kernel takes precedence",
         why="the fused kernel splits by itself",
     ),
     refuse(
@@ -164,7 +164,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.use_ascend_mc2, a.num_experts),
         fixes=(drop(a.use_ascend_mc2),),
-        message="--use-ascend-mc2 is not made for mixtures of experts",
+        message="--use-ascend-mc2 does not support mixture-of-experts models",
         why="the documents exclude it and older branches refuse it; today nothing checks",
     ),
 )

@@ -57,7 +57,7 @@ MINDSPEED.add(
             drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),
         ),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
-        message="--pipeline-model-parallel-layout and a number of virtual stages both say how the layers are split",
+        message="--pipeline-model-parallel-layout and a number of virtual stages both set the split of the layers",
     ),
     divides(
         "layout-stages",

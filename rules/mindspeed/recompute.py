@@ -138,7 +138,7 @@ MINDSPEED.add(
         at=OWN,
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, whatever is written"
+            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, the written value is ignored"
         ),
         why="what was chosen for recomputation is lost",
         fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),
@@ -195,9 +195,7 @@ MINDSPEED.add(
         a.recompute_norm & METHOD,
         severity=Severity.WARNING,
         at=(a.recompute_method,),
-        message=(
-            "--recompute-norm beside full recomputation is made for --recompute-method block, not {recompute_method}"
-        ),
+        message=("--recompute-norm with full recomputation needs --recompute-method block, not {recompute_method}"),
         why="the documents demand it, nothing checks",
         fixes=(put(a.recompute_method, "block"),),
     ),

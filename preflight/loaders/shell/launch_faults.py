@@ -84,8 +84,8 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
             message = Message.plural(
                 len(flags),
-                "${name} is only the first word of an array: {flags} reaches no launch",
-                "${name} is only the first word of an array: {flags} reach no launch",
+                "${name} expands to the first word of the array only: {flags} is not passed on",
+                "${name} expands to the first word of the array only: {flags} are not passed on",
                 name=name,
                 flags=first_three(flags),
             )
@@ -167,7 +167,7 @@ def _split_values(words: tuple[Word, ...]) -> Iterator[Problem]:
         if whole and one.text.startswith("/") and re.fullmatch(r"[A-Za-z_][\w./-]*", other.text):
             name = source.text[: one.span.start - 1].rpartition("\n")[2].strip().rpartition(" ")[2].rstrip("=")
             message = Message(
-                "{one} {other} falls into two words where ${name} stands without quotes",
+                "{one} {other} is split into two words, because ${name} is not quoted",
                 one=one.text,
                 other=other.text,
                 name=name,
