@@ -4,8 +4,8 @@
 Finds a path with a blank that is assigned in quotes and expanded without.
 
 ## Why is this bad?
-The option gets the part before the blank; what follows is an unexpected argument, and the program ends with "unrecognized
-arguments".
+The option gets the part before the blank; what follows is an unexpected argument, and the program ends with
+"unrecognized arguments".
 
 ## Example
     DATA="/data/my corpus"

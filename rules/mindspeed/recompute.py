@@ -138,7 +138,8 @@ MINDSPEED.add(
         at=OWN,
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, the written value is ignored"
+            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, "
+            "the written values are ignored"
         ),
         why="what was chosen for recomputation is lost",
         fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),
