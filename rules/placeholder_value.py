@@ -4,7 +4,7 @@
 Finds values such as `your model path`, `<NODES>` or `/path/to/data` that reach a launch. Nothing is derived from them.
 
 ## Why is this bad?
-The job starts and ends as soon as the value is used; a placeholder with blanks falls into several words.
+The job starts and ends as soon as the value is used; a placeholder with blanks is split into several words.
 
 ## Example
     CKPT="your model ckpt path"

@@ -1,4 +1,4 @@
-"""A path with a blank in it falls into several words.
+"""A path with a blank in it is split into several words.
 
 ## What it does
 Finds a path with a blank that is assigned in quotes and expanded without.

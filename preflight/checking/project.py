@@ -88,7 +88,7 @@ def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
     if facts.devices_per_node:
         yield f"devices-per-node = {facts.devices_per_node}"
     elif len(project.per_node) == 1:
-        yield f"devices-per-node = {project.per_node[0]}  # every launch says so"
+        yield f"devices-per-node = {project.per_node[0]}  # every launch sets it"
     else:
         yield "# devices-per-node = 8"
     if facts.world_size:

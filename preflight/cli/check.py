@@ -24,7 +24,7 @@ from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
 LEVEL = option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", completion="levels")
-JOBS = "Processes that check files; 0, the default: as many as pay."
+JOBS = "Processes that check files; 0, the default, chooses."
 
 
 class Mode(NamedTuple):

@@ -13,8 +13,8 @@ MEGATRON.add(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         message=(
-            "--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name "
-            "that is gone"
+            "--init-method-xavier-uniform ends every run: it is passed to the model's configuration "
+            "under a name that was removed"
         ),
         why="TransformerConfig has no field scaled_init_method, so that making it raises TypeError; dies at start-up",
         fixes=(drop(a.init_method_xavier_uniform),),
@@ -30,7 +30,7 @@ MEGATRON.add(
     refuse(
         "old-warmup",
         a.warmup.is_set,
-        message="--warmup is gone; --lr-warmup-fraction or --lr-warmup-iters says how long to warm up",
+        message="--warmup was removed; use --lr-warmup-fraction or --lr-warmup-iters",
         why=GONE,
         fixes=(drop(a.warmup),),
     ),

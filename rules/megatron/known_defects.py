@@ -28,8 +28,8 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check takes minus one stages in between for a split that works out; a smaller model is trained "
-            "and nothing says so"
+            "the check takes minus one stages in between for a split that works out; a smaller model is trained, "
+            "silently"
         ),
         severity=Severity.WARNING,
         versions=">=0.13",

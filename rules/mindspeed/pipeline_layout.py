@@ -77,7 +77,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages % PP == 0) & (a.layout_num_stages > PP) & a.optimize_send_recv_comm,
         at=(a.optimize_send_recv_comm,),
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange is made for the plain schedule; dies at launch",
+        why="the optimised exchange supports only the plain schedule; dies at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
     ),
     refuse(

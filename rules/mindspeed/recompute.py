@@ -24,7 +24,7 @@ MINDSPEED.add(
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange is made for the plain schedule; dies at launch",
+        why="the optimised exchange supports only the plain schedule; dies at launch",
     ),
     refuse(
         "recompute-in-bubble-layers",
@@ -184,7 +184,7 @@ MINDSPEED.add(
         a.recompute_activation_function & METHOD,
         severity=Severity.WARNING,
         message=(
-            "--recompute-activation-function beside full recomputation is made for "
+            "--recompute-activation-function with full recomputation needs "
             "--recompute-method block, not {recompute_method}"
         ),
         at=(a.recompute_method,),
