@@ -58,12 +58,12 @@ def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(ru
     script = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
     unsaid = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}[rule]
     assert unsaid.severity is Severity.WARNING
-    assert f"; so from {first} on, and the options fit " in unsaid.message
+    assert f"; holds from {first} on; the options also fit " in unsaid.message
     said = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0").findings}[
         rule
     ]
     assert said.severity is Severity.ERROR
-    assert "so from" not in said.message
+    assert "holds from" not in said.message
 
 
 @pytest.mark.parametrize(
