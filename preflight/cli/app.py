@@ -37,6 +37,7 @@ COMMANDS = {
     "baseline": "baseline",
     "migrate": "migrate",
     "diff": "diff",
+    "lsp": "lsp",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",

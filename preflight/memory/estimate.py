@@ -18,7 +18,7 @@ WIDE = 2.0
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
-    available = device_need.budget(cluster)
+    available = cluster.budget
     if plan.unmodelled:
         return MemoryEstimate(
             budget=available, unknown=tuple(f"not modelled: {feature}" for feature in plan.unmodelled)
