@@ -1,4 +1,4 @@
-"""A word that belongs to no option.
+"""An argument that no option takes.
 
 ## What it does
 Finds words after a switch or after an option that has its value already. The words of one variable that was meant to

@@ -19,7 +19,10 @@ from upstream.places import all_rules
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 CATALOG = Path(__file__).parents[3] / "shared" / "data" / "catalog"
 NAMES = ("releases", "options", "evidence", "holds", "decisions")
-FILES = [(framework, name) for framework in FRAMEWORKS for name in NAMES]
+FILES = [
+    *((framework, name) for framework in FRAMEWORKS for name in NAMES),
+    *((framework.name, "entries") for framework in FRAMEWORKS.values() if framework.entries),
+]
 
 
 def read(framework: str, name: str) -> dict[str, Any]:
