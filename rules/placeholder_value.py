@@ -5,7 +5,7 @@ Finds values such as `your model path`, `<NODES>` or `/path/to/data` that reach 
 A script with several of them is a template, and is reported once.
 
 ## Why is this bad?
-The job starts and ends as soon as the value is used; a placeholder with blanks falls into several words.
+The job starts and ends as soon as the value is used; a placeholder with blanks is split into several words.
 
 ## Example
     CKPT="your model ckpt path"

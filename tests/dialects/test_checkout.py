@@ -71,7 +71,7 @@ def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) ->
     report = fork(tmp_path, launch(OVERLAP))
     refused = [id for id, severity in stated.items() if severity is Severity.ERROR]
     assert refused and all(severities(report)[id] is Severity.WARNING for id in refused)
-    reason = "so it is in megatron@0.14.0, but the check is not in this checkout (megatron/core/package_info.py)"
+    reason = "megatron@0.14.0 checks this, the code in this checkout does not (megatron/core/package_info.py)"
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
 
 

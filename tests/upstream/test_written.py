@@ -160,9 +160,9 @@ def test_an_option_is_there_from_its_first_release_to_its_last() -> None:
     assert at("megatron", "0.9.0")["--num-layers"][:2] == ["num_layers", "int"]
 
 
-@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm"])
+@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm", "mindformers"])
 def test_every_check_of_a_described_release_is_decided(framework: str) -> None:
-    """A rule stands for it, or somebody says why none does; no rule is without a place,
+    """A rule stands for it or reports it, or somebody says why none does; no rule is without a place,
     and none contradicts where its check stands."""
     decisions = read(framework, "decisions")
     assert {name: found for name, found in decisions.items() if name.startswith("open ") and found} == {}

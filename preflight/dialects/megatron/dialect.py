@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.identify import Identity
-from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
-from preflight.dialects.megatron.checkpoint import from_checkpoint
 from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
@@ -16,32 +15,26 @@ from preflight.dialects.megatron.family import claims, is_core_config
 from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.machine import machine
-from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import Table
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
-from preflight.dialects.megatron.seeding import seed
 from preflight.dialects.megatron.targets import (
     TARGETS,
     choose,
-    core_release,
     old_runner,
     options_of,
-    updates_in_place,
-    versions,
 )
 from preflight.dialects.megatron.training_sizes import decides
+from preflight.dialects.megatron.vocabulary import tokenizer
+from preflight.dialects.megatron.words import Words
 from preflight.dialects.rank_table import rank_table
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
 from preflight.run.request import Request, Target
 from preflight.run.value import Value
 from preflight.source.record import replace
-
-STEPS = (*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
-MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
 class MegatronDialect:
@@ -69,10 +62,10 @@ class MegatronDialect:
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
-        run = Run(table, versions(target), parsed.written)
-        seed(run, parsed, spelled, cluster, shipped_with(target, document))
-        release(run, target, wanted, stated=request.target is not None or (identity is not None and identity.proven))
-        _perform(run, target)
+        stated = request.target is not None or (identity is not None and identity.proven)
+        tokens = tokenizer(parsed, partial(surroundings.data, document))
+        source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))
+        run = source.run()
         arguments = Arguments(
             target=target,
             written=parsed.written,
@@ -92,7 +85,8 @@ class MegatronDialect:
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, _writable(arguments), plan(run, target, writer), cluster)
+        planned = replace(plan(run, target, writer), supposed=lambda: source.supposed(writer))
+        return Reading(files, target, _writable(arguments), planned, cluster)
 
     def read_yaml(
         self,
@@ -105,12 +99,6 @@ class MegatronDialect:
         wanted = surroundings.request.target
         target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
-
-
-def _perform(run: Run, target: Target) -> None:
-    """Every step by which the framework derives one argument from others."""
-    from_checkpoint(run)
-    perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
 
 
 def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
@@ -146,19 +134,17 @@ def _parsed(
     found = read(own_table(base, identity, checkout, document))
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
-    return read(wider) if wider is not None else found
+    found = read(wider) if wider is not None else found
+    if surroundings.request.given:
+        from preflight.dialects.megatron.told import tell
+
+        tell(surroundings.request.given, found[0], found[1], document.start)
+    return found
 
 
 def _writable(arguments: Arguments) -> Arguments:
     """Arguments with the edits of their layout, and what of the training each decides."""
     return replace(arguments, relayout=relayout(arguments), decides=decides)
-
-
-def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
-    """What the run knows of the release that was asked for, or that its checkout tells."""
-    run.derive("target_is_stated", stated)
-    run.derive("core_release", core_release(target, asked))
-    run.derive("adam_in_place", updates_in_place(asked))
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:

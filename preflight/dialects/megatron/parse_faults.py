@@ -218,7 +218,7 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
         or use.source.text[use.start - 1 : use.start] == '"'
     ):
         return None
-    template = "{text!r} of {option} falls into {count} words, because {array} stands without quotes"
+    template = "{text!r} of {option} is split into {count} words, because {array} is not quoted"
     given = option.text if option is not None else ""
     message = Message(template, text=text, option=given, count=len(text.split()), array=use.text)
     fix = (f'write "{use.text}"', use, f'"{use.text}"')
@@ -228,5 +228,5 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
 def stray_word(word: Word, previous: Word | None) -> Problem:
     """A word that belongs to no option."""
     before = previous.text if previous is not None else ""
-    template = "{word!r} after {before} belongs to no option" if before else "{word!r} belongs to no option"
+    template = "unexpected argument {word!r} after {before}" if before else "unexpected argument {word!r}"
     return Problem(STRAY_WORD, Message(template, word=word.text, before=before), word.span, word.uses)

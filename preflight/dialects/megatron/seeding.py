@@ -5,13 +5,14 @@ from __future__ import annotations
 from preflight.dialects.megatron.command_words import Spelled, has_sizes
 from preflight.dialects.megatron.entries import Entry
 from preflight.dialects.megatron.namespace import Run
-from preflight.dialects.megatron.option_table import RELEASES, releases_with
+from preflight.dialects.megatron.option_table import RELEASES, Table, releases_with
 from preflight.dialects.megatron.parse_faults import of_another_script
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.targets import ENTRIES
 from preflight.run.cluster import Cluster
 from preflight.run.value import Origin, Value, default, unknown
 from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
 
 LAYOUT = (
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"),
@@ -23,14 +24,43 @@ _SETS_LAYOUT = lazy_pattern(
 )
 
 
-def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster, entry: Entry | None = None) -> None:
-    """What the run knows from outside its options."""
-    open_up(parsed, spelled)
-    run.effective["world_size"] = cluster.count
+class Outside(NamedTuple):
+    """What a run is read from beside its values. entry: what is known of the entry script."""
+
+    table: Table
+    parsed: Parsed
+    spelled: Spelled
+    cluster: Cluster
+    entry: Entry | None = None
+
+    @property
+    def entry_known(self) -> bool:
+        """Whether the entry script has no options of its own."""
+        if self.spelled.yaml:
+            return self.spelled.plain and not any(of_another_script(self.table, one) for one in self.parsed.faults)
+        return self.spelled.entry in ENTRIES
+
+    @property
+    def lost(self) -> str:
+        """Why the defaults of what nobody typed are not known; "" where they are."""
+        if self.parsed.open:
+            return "options may be added when the job starts"
+        described = self.entry_known or (self.entry is not None and self.entry.sure)
+        own = (of_another_script(self.table, fault, (self.table.framework,)) for fault in self.parsed.faults)
+        return (
+            "" if described or not any(own) else "the entry script has options of its own, and may have other defaults"
+        )
+
+
+def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
+    """What the run knows from outside its options. lost: why nothing is known of what nobody typed;
+    "" where it is, None where it is taken to be."""
+    parsed, spelled = outside.parsed, outside.spelled
+    run.effective["world_size"] = count
     run.derive("entry", spelled.entry)
-    _seed_entry(run, parsed, entry)
-    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
-    device = cluster.device
+    _seed_entry(run, parsed, outside.entry)
+    run.derive("entry_is_known", outside.entry_known)
+    device = outside.cluster.device
     known = (
         Value(device.architecture, Origin.DERIVED, note=device.name)
         if device is not None
@@ -40,13 +70,11 @@ def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster, entry: En
     if run.written.get("yaml_cfg") is not None:
         for name in run.table.defaults:
             run.lose(name, "the file that --yaml-cfg names cannot be read here")
-    for name in parsed.suspect:
+    for name in parsed.suspect if lost is not None else ():
         if name not in parsed.written:
             run.lose(name, "an option that may mean it cannot be read")
-    if parsed.open:
-        lose_defaults(run, parsed, "options may be added when the job starts")
-    elif _has_own_options(run, parsed):
-        lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
+    if lost:
+        lose_defaults(run, parsed, lost)
     if option := _foreign_layout(spelled):
         for name in LAYOUT:
             run.lose(name, f"{option} may set the layout")
@@ -75,17 +103,6 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     parsed.open = parsed.open or spelled.open or from_caller
     parsed.assumed = [] if parsed.open else parsed.assumed
-
-
-def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
-    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
-    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
-
-
-def _has_own_options(run: Run, parsed: Parsed) -> bool:
-    """Whether some options are none of the framework's, in no release of it: the entry script brings them."""
-    described = run.value("entry_is_known").raw or run.value("entry_is_shipped").raw
-    return not described and any(of_another_script(run.table, fault, (run.table.framework,)) for fault in parsed.faults)
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
