@@ -51,8 +51,7 @@ class MegatronDialect:
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = _spelled(document, surroundings)
-        typed = typed_options(spelled.words)
-        identity = identified(document, typed, surroundings)
+        identity = identified(document, typed := typed_options(spelled.words), surroundings)
         wanted = read_as(identity) if identity is not None else request.target
         target = choose(spelled.entry, typed, wanted, document.source.text)
         table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
