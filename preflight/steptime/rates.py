@@ -69,8 +69,8 @@ _CALM = {
 RATES = {
     "ampere": Rates(
         matmul=0.90, attention=0.47, attention_back=0.30, memory=0.41, link=0.33, network=0.37, reduction=0.23,
-        crowd=10.0, neighbour=0.14, gap=0.26e-3, eager_gap=0.26e-3, routed_gap=1.2e-3, exchange=0.5, coupling=0.036, straggler=1.0,
-        hidden=0.67, **_NO_FP8, **_COMMON,
+        crowd=10.0, neighbour=0.14, gap=0.26e-3, eager_gap=0.26e-3, routed_gap=1.2e-3, exchange=0.5, coupling=0.036,
+        straggler=1.0, hidden=0.67, **_NO_FP8, **_COMMON,
     ),
     "hopper": Rates(
         matmul=0.75, attention=0.59, attention_back=0.38, memory=0.67, link=0.85, network=0.90, routed_gap=0.9e-3,
