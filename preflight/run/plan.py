@@ -6,9 +6,11 @@ Fields that may legitimately be absent hold the raw value None (no experts, no v
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
-from preflight.source.record import dataclass, field, fields
+from preflight.source.record import NamedTuple, dataclass, field, fields
 
 _NOT_GIVEN = unknown()
 
@@ -18,6 +20,7 @@ class Model:
     """The network's shape."""
 
     family: Value = _NOT_GIVEN  # "gpt", "llama", "glm", "deepseek", "hybrid", "bert", … as the dialect knows it
+    names: Value = _NOT_GIVEN  # tuple of paths and names that may say which published model it is
     layers: Value = _NOT_GIVEN  # decoder layers, without multi-token-prediction layers
     hidden: Value = _NOT_GIVEN
     heads: Value = _NOT_GIVEN
@@ -187,11 +190,29 @@ class Inference:
     blocks: Value = _NOT_GIVEN
 
 
+class Bound(NamedTuple):
+    """Between what a value lies that is not known. name: of the value, dotted. how: how a caller says what it is."""
+
+    name: str
+    least: int
+    most: int
+    how: str = ""
+
+
+class Supposed(NamedTuple):
+    """A plan in which what a run leaves open is as it usually is, or the nearest that the framework takes, and what
+    that is."""
+
+    plan: Plan
+    reasons: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such
     features that may be on. architecture: compute capability of the device that the run was checked for; 0 where none
-    is known."""
+    is known. bounds: what a dialect knows of sizes that are not known. supposed: makes the plan that memory is
+    estimated for where this one leaves too much open; None where there is none."""
 
     target: Target
     model: Model = field(default_factory=Model)
@@ -204,6 +225,8 @@ class Plan:
     unmodelled: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
     architecture: int = 0
+    bounds: tuple[Bound, ...] = ()
+    supposed: Callable[[], Supposed | None] | None = None
 
     def values(self) -> dict[str, Value]:
         """Every Value by dotted name, in the order of the classes above."""

@@ -30,6 +30,7 @@ class Request(NamedTuple):
     estimate it was.
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
+    given: arguments and variables of scripts as the caller says them, whatever the files say.
     """
 
     world_size: int | None = None
@@ -40,6 +41,7 @@ class Request(NamedTuple):
     environment: Mapping[str, str] = {}
     follow: bool = True
     measured: float = 0.0
+    given: Mapping[str, str] = {}
     pace: float = 1.0
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import plan_model, plan_training
+from preflight.dialects.megatron import plan_model, plan_training, vocabulary
 from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
@@ -38,6 +38,7 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
         unmodelled=unmodelled,
         doubted=doubted,
         architecture=_architecture(run),
+        bounds=vocabulary.bound(run),
     )
 
 
