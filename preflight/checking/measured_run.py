@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from preflight.checking.engine import Policy
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request, Target
 from preflight.run.settings import Measured, Settings
+from preflight.source.record import dataclass
 from preflight.source.text import InputError, Source
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MeasuredRun:
     """A measured run, read as the settings say. Its figures raise InputError where there is no estimate."""
 
