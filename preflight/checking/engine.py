@@ -93,8 +93,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         beside.read,
         lambda name: find_device(plugins.devices, name),
         lambda name: likely_device(plugins.devices, name),
-        beside.checkout,
-        beside.around,
+        *beside[1:],
     )
     reading = dialect.read(document, surroundings)
     return Job(

@@ -20,7 +20,7 @@ from preflight.cli.codes import OK
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.stream import say
 from preflight.report.escapes import counted, plain
-from preflight.run.settings import FILE, Facts
+from preflight.run.settings import FILE
 from preflight.source import atomic
 from preflight.source.finding import Severity
 
@@ -55,7 +55,7 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     project = survey(report)
     known = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
     texts = {
-        FILE: "".join(f"{plain(line)}\n" for line in settings_lines(project, Facts(*facts))),
+        FILE: "".join(f"{plain(line)}\n" for line in settings_lines(project, session.facts_of(facts))),
         HOOKS: HOOK.format(baseline=f" --baseline {BASELINE}" if known else ""),
     }
     say("".join(f"{plain(line)}\n" for line in _found(project, report)))

@@ -90,6 +90,10 @@ class JobFacts(NamedTuple):
             "--target", metavar="FRAMEWORK[@VERSION]", help="The framework that reads the config.", completion="targets"
         ),
     ] = None
+    set: Annotated[
+        list[str] | None,
+        option("--set", metavar="NAME=VALUE", help="What an argument or a variable of a script is; repeatable."),
+    ] = None
 
 
 SELECT = "Report only these: rule ids (with *), a framework, memory, shell, silent-change, or a severity."

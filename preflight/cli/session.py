@@ -88,7 +88,18 @@ def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
     if least and least not in settings.SEVERITIES:
         hint = did_you_mean(least, settings.SEVERITIES)
         raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
-    return Checker(found, loaded, Facts(*facts), Choice(listed(rules.select), listed(rules.ignore), least))
+    return Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
+
+
+def facts_of(facts: JobFacts) -> Facts:
+    """What a call says about its jobs. Raises InputError for what is set without a value."""
+    said: dict[str, str] = {}
+    for word in facts.set or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name.lstrip("-"):
+            raise InputError(f"--set {word} says no NAME=VALUE")
+        said[name.lstrip("-")] = value
+    return Facts(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target, said or None)
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:

@@ -112,4 +112,5 @@ def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name
 def lowered(finding: Finding, because: str) -> Finding:
     """A warning in place of an error, with the reason."""
     message = Message("{message}; {because}", message=finding.message, because=because)
-    return replace(finding, severity=Severity.WARNING, message=message)
+    reason = because if finding.severity is Severity.ERROR else finding.lowered
+    return replace(finding, severity=Severity.WARNING, message=message, lowered=reason)

@@ -20,17 +20,21 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
-    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0"."""
+    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0". set: arguments
+    and variables, as texts."""
 
     world_size: int | None = None
     nodes: int | None = None
     devices_per_node: int | None = None
     device: str | None = None
     target: str | None = None
+    set: Mapping[str, str] | None = None
 
     def over(self, weaker: Facts) -> Facts:
         """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
         merged = weaker._replace(**{name: value for name, value in self._asdict().items() if value is not None})
+        if self.set and weaker.set:
+            merged = merged._replace(set={**weaker.set, **self.set})
         if self.world_size is not None and self.nodes is None:
             return merged._replace(nodes=None)
         return merged._replace(world_size=self.world_size) if self.nodes is not None else merged
@@ -84,11 +88,13 @@ class PerFile(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A run whose memory was measured: config, bytes that the device tool showed at the peak, facts it ran with."""
+    """A run that was measured: config, bytes that the device tool showed at the peak, seconds of a step (None: not
+    measured), facts it ran with."""
 
     config: str
-    peak: float
+    peak: float | None
     facts: Facts
+    step: float | None = None
 
 
 class Settings(NamedTuple):
@@ -177,7 +183,8 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
 
 
 def _measured(data: Mapping[str, Any]) -> Measured:
-    return Measured(data["config"], data["peak-gib"] * GIB, _facts(data))
+    peak = data["peak-gib"] * GIB if "peak-gib" in data else None
+    return Measured(data["config"], peak, _facts(data), data.get("step-seconds"))
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:
@@ -185,7 +192,13 @@ def _choice(data: Mapping[str, Any]) -> Choice:
 
 
 def _facts(data: Mapping[str, Any]) -> Facts:
-    return Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+    found = Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+    return found._replace(set={name: written(value) for name, value in found.set.items()}) if found.set else found
+
+
+def written(value: object) -> str:
+    """A value of a settings file as a command or a script has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _device(data: Mapping[str, Any], path: Path) -> Device:
@@ -204,4 +217,7 @@ def _device(data: Mapping[str, Any], path: Path) -> Device:
         vendor=data.get("vendor", ""),
         aliases=tuple(data.get("aliases", ())),
         source=str(path),
+        fp8=scaled("fp8-tflops", 1e12),
+        hbm=scaled("memory-gb-per-s", 1e9),
+        domain=data.get("fast-domain", 0),
     )

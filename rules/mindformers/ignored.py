@@ -66,6 +66,7 @@ MINDFORMERS.add(
         why="legacy models ignore it silently",
         at=(expert,),
         **_WRONG,
+        after=("class-missing",),
     ),
     refuse(
         "sequence-parallel-ignored",

@@ -112,6 +112,7 @@ MINDSPEED.add(
         a.bf16,
         at=(REUSE,),
         why="masters are rebuilt from the bits of bf16 weights; dies at launch",
+        after=("megatron/grouped-gemm-without-bf16",),
     ),
     refuse(
         "reuse-fp32-param-legacy",

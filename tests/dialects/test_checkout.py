@@ -169,3 +169,12 @@ def test_a_copy_of_a_release_proves_it(tmp_path: Path) -> None:
     report = preflight.check(tmp_path / "examples/run.sh")
     assert json.as_dict(report)["runs"][0]["standing"] == "proven"
     assert os.path.exists(tmp_path / "megatron/core/package_info.py")
+
+
+def test_a_copy_of_the_checkout_at_another_place_is_the_checkout(tmp_path: Path) -> None:
+    entry = 'def extra(parser):\n    parser.add_argument("--images", type=int)\n    return parser\n'
+    (tmp_path / "Megatron-LM").mkdir()
+    elsewhere = launch("--images many", "/home/somebody/Megatron-LM/train_images.py")
+    assert "bad-value" in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
+    elsewhere = launch("--images many", "/home/somebody/other/train_images.py")
+    assert "bad-value" not in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))

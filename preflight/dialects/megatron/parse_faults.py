@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
@@ -93,15 +94,15 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     ), options.options.get(near)
 
 
-def of_another_script(options: Table, problem: Problem) -> bool:
-    """Whether an option is no slip, and none that a pretraining script of any release could have:
+def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str] = tuple(RELEASES)) -> bool:
+    """Whether an option is no slip, and none that a pretraining script of any release of some frameworks could have:
     another entry script has it."""
     text = problem.span.text
     if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
         return False
     if _opposite(options, text) is not None:
         return False
-    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in RELEASES)
+    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in frameworks)
 
 
 def _close(typed: str, near: str) -> bool:

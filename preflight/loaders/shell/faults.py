@@ -184,9 +184,11 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
     if commands.state.foreign or "${!" in tree.source.text:
         return
     used = referenced(commands)
-    from preflight.loaders.shell.variable_slips import unused_sizes
+    from preflight.loaders.shell.variable_slips import blanks_at_equals, unused_paths, unused_sizes
 
-    yield from (problem for problem in unused_sizes(commands, used) if problem.span.source is tree.source)
+    unread = (*unused_sizes(commands, used), *unused_paths(commands, used))
+    yield from (problem for problem in unread if problem.span.source is tree.source)
+    yield from blanks_at_equals(tree, commands, used)
     for name, variable in groups(commands):
         if name in used or variable.place.source is not tree.source:
             continue
