@@ -19,12 +19,11 @@ from preflight.checking.verification import verify_facts, verify_ids, verify_opt
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
-from preflight.job import Job
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
-from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
+from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
@@ -113,14 +112,12 @@ class Checker:
 
         Raises InputError where there is no estimate.
         """
-        if (run := self.settings.measured) is None or run.peak is None:
+        run = self.settings.measured
+        if run is None or run.peak is None:
             return 0.0
-        from preflight.memory.device_need import beyond
+        from preflight.checking.measured_run import bytes_beyond
 
-        estimate = self._measured_run(run).memory
-        if estimate.worst is None:
-            raise InputError(f"the measured run cannot be estimated: {'; '.join(estimate.unknown)}", run.config)
-        return beyond(estimate.worst, run.peak)
+        return bytes_beyond(run, run.peak, self.settings, self.plugins, self.policy)
 
     @cached_property
     def pace(self) -> float:
@@ -128,25 +125,12 @@ class Checker:
 
         Raises InputError where there is no estimate.
         """
-        if (run := self.settings.measured) is None or run.step is None:
+        run = self.settings.measured
+        if run is None or run.step is None:
             return 1.0
-        from preflight.steptime import estimate
+        from preflight.checking.measured_run import pace_of
 
-        job = self._measured_run(run)
-        found = estimate(job.plan, job.cluster)
-        if found.seconds is None:
-            raise InputError(f"the measured run cannot be estimated: {'; '.join(found.unknown)}", run.config)
-        return found.seconds / run.step
-
-    def _measured_run(self, run: Measured) -> Job:
-        path = self.settings.root / run.config
-        facts = run.facts.over(self.settings.facts)
-        target = Target.parse(facts.target) if facts.target else None
-        request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
-        report = Workspace([Source.read(path, run.config)], self.plugins, request, self.policy).check()
-        if not report.jobs:
-            raise InputError("the measured run cannot be estimated: it is no config that is known", run.config)
-        return report.jobs[0]
+        return pace_of(run, run.step, self.settings, self.plugins, self.policy)
 
     def workspace(self, sources: Iterable[Source]) -> Workspace:
         """The sources with the facts of the first of them."""
