@@ -56,5 +56,5 @@ class MeasuredRun:
         request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
         report = Workspace([Source.read(path, self.run.config)], self.plugins, request, self.policy).check()
         if not report.jobs:
-            raise self._unknown(("it is no config that is known",))
+            raise self._unknown(("preflight does not know this config",))
         return report.jobs[0]
