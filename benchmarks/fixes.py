@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from preflight.api import installed
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.fixer import fix
 from preflight.fix.prove_script import flags

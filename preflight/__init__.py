@@ -15,7 +15,7 @@ _HOMES = {
     "check_text": "api",
     "diff": "api",
     "estimate_memory": "api",
-    "Report": "checking.engine",
+    "Report": "checking.result",
     "Finding": "source.finding",
     "Fix": "source.finding",
     "Edit": "source.finding",
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from preflight.api import check_text as check_text
     from preflight.api import diff as diff
     from preflight.api import estimate_memory as estimate_memory
-    from preflight.checking.engine import Report as Report
+    from preflight.checking.result import Report as Report
     from preflight.job import Job as Job
     from preflight.lint.rule import RulePack as RulePack
     from preflight.lint.rule import collect as collect

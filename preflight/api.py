@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape

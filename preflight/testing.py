@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from preflight.api import installed
-from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.engine import Policy, check_documents
+from preflight.checking.result import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.fixer import Fixed, fix
 from preflight.loaders.command import load_command

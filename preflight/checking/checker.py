@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from preflight.checking.discovery import Named
-from preflight.checking.engine import UNUSED, Policy, Report, order
+from preflight.checking.engine import UNUSED, Policy, order
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.result import Report
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape

@@ -7,6 +7,9 @@ from typing import Any
 
 from preflight.checking.beside import NOTHING, Beside
 from preflight.checking.most_findings import bounded, some_of
+from preflight.checking.result import Crash as Crash
+from preflight.checking.result import Report as Report
+from preflight.checking.result import Unchecked
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
 from preflight.job import Job
@@ -17,10 +20,9 @@ from preflight.lint.suppression import suppressions, unsuppressed
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device, likely_device
-from preflight.run.plan import Plan
 from preflight.run.request import Request
-from preflight.source.finding import Finding, Kind, Severity
-from preflight.source.record import NamedTuple, dataclass
+from preflight.source.finding import Finding, Severity
+from preflight.source.record import NamedTuple
 
 
 class Policy(NamedTuple):
@@ -29,75 +31,6 @@ class Policy(NamedTuple):
     chosen: Callable[[str, str], bool] = lambda rule, path: True
     options: Mapping[str, Mapping[str, Any]] = {}
     kept: frozenset[str] = frozenset()
-
-
-class Crash(NamedTuple):
-    """A rule that failed; never hidden, never a finding."""
-
-    rule: str
-    path: str
-    error: str
-    trace: str
-
-
-class Unchecked(NamedTuple):
-    """Something a rule could not verify on a file."""
-
-    rule: str
-    path: str
-    because: str
-
-
-class Unreadable(NamedTuple):
-    """A file that could not be read as what it is; line and column are 0 when no place is known."""
-
-    path: str
-    line: int
-    column: int
-    message: str
-
-    def __str__(self) -> str:
-        return ":".join([*(str(part) for part in self[:3] if part), f" {self.message}"])
-
-
-@dataclass(frozen=True)
-class Report:
-    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
-    cannot be read.
-
-    looked: other files that were opened, or looked for in vain: what is in them is part of the report.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    unknown: tuple[Unchecked, ...] = ()
-    crashes: tuple[Crash, ...] = ()
-    skipped: tuple[str, ...] = ()
-    suppressed: int = 0
-    checked: tuple[str, ...] = ()
-    errors: tuple[Unreadable, ...] = ()
-    looked: tuple[str, ...] = ()
-    rules: tuple[Checkable, ...] = ()
-    """The rules that made the findings, sorted by id."""
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan of the first run, None when nothing was read."""
-        return self.jobs[0].plan if self.jobs else None
-
-    @property
-    def accepted(self) -> bool:
-        """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
-        return not self.errors and not any(
-            f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings
-        )
-
-    @property
-    def fits(self) -> bool:
-        """All is read, and no run is predicted not to fit in memory."""
-        return not self.errors and not any(
-            f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings
-        )
 
 
 def read_job(document: Document, plugins: Plugins, request: Request, beside: Beside) -> Job | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.comparison import Comparison, compare
 from preflight.checking.discovery import discover
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.checking.revisions import parse, states
 from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from preflight.checking.beside import Beside
-from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.engine import Policy, check_documents
+from preflight.checking.result import Report
 from preflight.dialects import folders
 from preflight.dialects.checkout.around import Checkout, Checkouts
 from preflight.loaders import load

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from preflight.checking.checker import Checker, merge
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.cli import output, session
 from preflight.cli.codes import LEVELS, OK
 from preflight.cli.memo import Memo

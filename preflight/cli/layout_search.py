@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from preflight.checking.checker import Checker, merge
-from preflight.checking.engine import Report
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.result import Report
 from preflight.checking.workspace import Workspace
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK, USAGE

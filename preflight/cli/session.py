@@ -10,8 +10,8 @@ from typing import TextIO
 import preflight
 from preflight.checking.checker import Checker, OwnDevices
 from preflight.checking.discovery import Named, discover
-from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
+from preflight.checking.result import Report
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins

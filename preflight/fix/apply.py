@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.fix.prove_yaml import prove
 from preflight.loaders import load
 from preflight.loaders.document import Document

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from preflight.checking.checker import Checker, Suggest
-from preflight.checking.engine import Report
 from preflight.checking.failure import attempted
+from preflight.checking.result import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Allowed, Inside
 from preflight.fix.apply import apply

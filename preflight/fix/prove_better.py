@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.refusal import NotProven
 

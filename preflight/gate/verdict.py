@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import preflight
-from preflight.checking.engine import Policy, Report
+from preflight.checking.engine import Policy
+from preflight.checking.result import Report
 from preflight.gate.deadline import OutOfTime, deadline
 from preflight.gate.reading import Reading, read
 from preflight.gate.submission import Submission

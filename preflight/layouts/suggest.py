@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from itertools import takewhile
 
-from preflight.checking.engine import Report
 from preflight.checking.fix_policy import LAYOUT, Policy
+from preflight.checking.result import Report
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.layouts.attempt import Attempts

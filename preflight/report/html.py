@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 import preflight
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.job import Job
 from preflight.memory import Term
 from preflight.report.escapes import counted, plain

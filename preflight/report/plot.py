@@ -15,7 +15,7 @@ FORMATS = (".png", ".svg", ".pdf")
 def plot(job: Job, path: Path) -> None:
     """Write stacked bars per stage. Raises InputError for an unknown format, a missing library, or nothing to draw."""
     if path.suffix == ".html":
-        from preflight.checking.engine import Report
+        from preflight.checking.result import Report
         from preflight.report.html import render
 
         page = render(Report(jobs=(job,), checked=(job.documents[0].source.name,)))

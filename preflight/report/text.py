@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from preflight.checking.engine import Report
+from preflight.checking.result import Report
 from preflight.job import Job
 from preflight.lint.evidence import switched_at
 from preflight.report.escapes import counted, plain
