@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from preflight.api import installed
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.fixer import fix
 from preflight.fix.prove_script import flags
@@ -137,7 +137,7 @@ def judge(case: Case) -> tuple[str, str]:
         return "not found", ""
     rules = set(errors(before))
     for _ in range(3):  # errors only, and those that come to light behind them
-        result = fix(workspace, unsafe=True, wanted=lambda rule, path: rule in rules, suggest=suggest)
+        result = fix(workspace, unsafe=True, wanted=lambda finding: finding.rule in rules, suggest=suggest)
         if rules.issuperset(errors(result.report)):
             break
         rules.update(errors(result.report))

@@ -15,7 +15,8 @@ _HOMES = {
     "check_text": "api",
     "diff": "api",
     "estimate_memory": "api",
-    "Report": "checking.result",
+    "estimate_step_time": "api",
+    "Report": "checking.engine",
     "Finding": "source.finding",
     "Fix": "source.finding",
     "Edit": "source.finding",
@@ -58,7 +59,8 @@ if TYPE_CHECKING:
     from preflight.api import check_text as check_text
     from preflight.api import diff as diff
     from preflight.api import estimate_memory as estimate_memory
-    from preflight.checking.result import Report as Report
+    from preflight.api import estimate_step_time as estimate_step_time
+    from preflight.checking.engine import Report as Report
     from preflight.job import Job as Job
     from preflight.lint.rule import RulePack as RulePack
     from preflight.lint.rule import collect as collect

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from preflight.api import installed
-from preflight.checking.engine import Policy, check_documents
-from preflight.checking.result import Report
+from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.workspace import Workspace
 from preflight.fix.fixer import Fixed, fix
 from preflight.loaders.command import load_command
@@ -115,7 +114,7 @@ class Case:
             return fix(
                 Workspace([source], plugins, self.request, policy),
                 unsafe=True,
-                wanted=lambda rule, path: rule in wanted,
+                wanted=lambda finding: finding.rule in wanted,
                 offered=True,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import preflight
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.source.finding import Severity
 
 SIZES = (

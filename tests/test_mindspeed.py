@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from preflight.api import installed
-from preflight.checking.engine import Policy
-from preflight.checking.result import Report
+from preflight.checking.engine import Policy, Report
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.expressions import Expression
 from preflight.lint.rule import Checkable, collect

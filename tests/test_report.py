@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight import Finding, Related, Severity
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.report.concise import line
 from preflight.report.excerpt import excerpt
 from preflight.report.style import Look

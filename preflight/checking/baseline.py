@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.source import atomic
 from preflight.source.finding import Finding
 from preflight.source.record import NamedTuple

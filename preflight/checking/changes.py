@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from preflight.checking.checker import Checker
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.source.finding import Finding
 from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.loaders.document import Unknown
 from preflight.run.value import Value

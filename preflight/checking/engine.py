@@ -7,9 +7,9 @@ from typing import Any
 
 from preflight.checking.beside import NOTHING, Beside
 from preflight.checking.most_findings import bounded, some_of
-from preflight.checking.result import Crash as Crash
-from preflight.checking.result import Report as Report
-from preflight.checking.result import Unchecked
+from preflight.checking.not_judged import Crash as Crash
+from preflight.checking.not_judged import Unchecked as Unchecked
+from preflight.checking.not_judged import Unreadable as Unreadable
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
 from preflight.job import Job
@@ -20,17 +20,67 @@ from preflight.lint.suppression import suppressions, unsuppressed
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device, likely_device
+from preflight.run.plan import Plan
 from preflight.run.request import Request
-from preflight.source.finding import Finding, Severity
-from preflight.source.record import NamedTuple
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.record import NamedTuple, dataclass
 
 
 class Policy(NamedTuple):
-    """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others."""
+    """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
+
+    reported: whether a finding of a rule that ran is reported; None where all are.
+    """
 
     chosen: Callable[[str, str], bool] = lambda rule, path: True
     options: Mapping[str, Mapping[str, Any]] = {}
     kept: frozenset[str] = frozenset()
+    reported: Callable[[Finding], bool] | None = None
+
+    def wants(self, finding: Finding) -> bool:
+        """Whether a finding is of a chosen rule, and reported."""
+        chosen = self.chosen(finding.rule, finding.path)
+        return chosen and (self.reported is None or self.reported(finding))
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
+    cannot be read.
+
+    looked: other files that were opened, or looked for in vain: what is in them is part of the report.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    unknown: tuple[Unchecked, ...] = ()
+    crashes: tuple[Crash, ...] = ()
+    skipped: tuple[str, ...] = ()
+    suppressed: int = 0
+    checked: tuple[str, ...] = ()
+    errors: tuple[Unreadable, ...] = ()
+    looked: tuple[str, ...] = ()
+    rules: tuple[Checkable, ...] = ()
+    """The rules that made the findings, sorted by id."""
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the first run, None when nothing was read."""
+        return self.jobs[0].plan if self.jobs else None
+
+    @property
+    def accepted(self) -> bool:
+        """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
+        return not self.errors and not any(
+            f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings
+        )
+
+    @property
+    def fits(self) -> bool:
+        """All is read, and no run is predicted not to fit in memory."""
+        return not self.errors and not any(
+            f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings
+        )
 
 
 def read_job(document: Document, plugins: Plugins, request: Request, beside: Beside) -> Job | None:
@@ -43,8 +93,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         beside.read,
         lambda name: find_device(plugins.devices, name),
         lambda name: likely_device(plugins.devices, name),
-        beside.checkout,
-        beside.around,
+        *beside[1:],
     )
     reading = dialect.read(document, surroundings)
     return Job(
@@ -115,16 +164,17 @@ def check_documents(
         crashes += failed
     findings = _distinct(findings)
     kept = _unsuppressed(findings, jobs, unknown, plugins, policy)
+    shown = [finding for finding in kept if policy.reported is None or policy.reported(finding)]
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     return Report(
-        findings=tuple(bounded(sorted(kept, key=order))),
+        findings=tuple(bounded(sorted(shown, key=order))),
         jobs=tuple(jobs),
         unknown=tuple(dict.fromkeys(unknown)),
         crashes=tuple(crashes),
         skipped=tuple(name for name in dict.fromkeys(skipped) if name not in checked),
         suppressed=len(findings) - sum(f.rule != UNUSED for f in kept),
         checked=checked,
-        rules=_fired(kept, jobs, plugins),
+        rules=_fired(shown, jobs, plugins),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from preflight.checking.result import Crash, Report, Unreadable
+from preflight.checking.engine import Crash, Report, Unreadable
 from preflight.plugins.manager import PluginError
 from preflight.source.extras import missing
 from preflight.source.text import InputError

@@ -9,7 +9,7 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.comparison import Comparison, compare
 from preflight.checking.discovery import discover
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.checking.revisions import parse, states
 from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source
@@ -42,7 +42,7 @@ def _of_paths(checker: Checker, before: Path, after: Path) -> Iterator[Compariso
 
 
 def _below(checker: Checker, folder: Path) -> dict[str, Path]:
-    found = discover([str(folder)], checker.settings)
+    found = discover([str(folder)], checker.settings_of)
     return {item.path.relative_to(folder).as_posix(): item.path for item in found if not item.fault}
 
 

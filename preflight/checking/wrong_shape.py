@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.loaders import load
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request

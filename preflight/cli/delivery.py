@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from preflight.checking.discovery import SUFFIXES
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.cli.stream import say
 from preflight.source.text import InputError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK
 from preflight.cli.delivery import deliver, read_for

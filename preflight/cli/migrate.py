@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from preflight.checking.result import Report, Unreadable
+from preflight.checking.engine import Report, Unreadable
 from preflight.checking.verification import verify_facts
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK, USAGE

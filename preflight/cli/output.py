@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.checking.result import Report
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Output, Printed

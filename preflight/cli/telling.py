@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.cli import output
 from preflight.cli.memo import Memo
 from preflight.cli.session import counter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.fix.prove_yaml import prove
 from preflight.loaders import load
 from preflight.loaders.document import Document
@@ -49,7 +49,7 @@ def apply(
     edited = {}
     for name, part in planned.items():
         old = part[0][0].source
-        new = Source(splice(old.text, part), name, path=old.path, bom=old.bom, arguments=old.arguments)
+        new = old.changed(splice(old.text, part))
         if proven:
             prove(load(old), edits[name], new)
         edited[name] = new

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from preflight.checking.checker import Suggest
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Inside
 from preflight.fix.apply import apply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.source.finding import Edit, Fix
 from preflight.source.text import Position, Source
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from preflight.checking.checker import merge
-from preflight.checking.engine import Policy, check_documents
-from preflight.checking.result import Report
+from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
 from preflight.gate.submission import Allocation, Submission

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from preflight.checking.engine import Policy
-from preflight.checking.result import Report
+from preflight.checking.engine import Policy, Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import apply
 from preflight.job import Job

@@ -19,7 +19,7 @@ from preflight.job import Job
 from preflight.lint.evaluator import Condition, compiled, joined
 from preflight.lint.evidence import holds
 from preflight.lint.expressions import Expression, Handle
-from preflight.lint.rule import Checkable, Said, collect
+from preflight.lint.rule import Checkable, Said, collect, takes_part
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.source import cache
 from preflight.source.finding import Kind, Severity, Unverified
@@ -110,7 +110,7 @@ class KeptRule:
     def concerns(self, versions: Mapping[str, str]) -> bool:
         """Whether it holds for these versions of frameworks."""
         if self._versions is None:
-            return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+            return takes_part(self.id, self.kind, self.frameworks, versions)
         wanted, unless = self._versions
         own = self.frameworks[0]
         return own in versions and unless not in versions and holds(self.id, own, versions, wanted)

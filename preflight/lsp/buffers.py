@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
-from preflight.checking.result import Report
 from preflight.checking.workspace import Workspace, display
 from preflight.dialects.checkout.around import Checkouts
 from preflight.job import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.places import position_of, range_of, uri_of
 from preflight.source.finding import Finding, Severity

@@ -15,13 +15,28 @@ from preflight.run.value import known
 DEGREES = (("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"), ("EP", "expert"), ("DP", "data"))
 
 
-def lenses(buffer: Buffer) -> list[types.CodeLens]:
-    """One lens for each run that the text holds now."""
+COMMAND = "preflight.memory"
+
+
+def lenses(buffer: Buffer, uri: str) -> list[types.CodeLens]:
+    """One lens for each run that the text holds now; behind it, the memory of each stage."""
     return [
-        types.CodeLens(range_of(job.start), types.Command(title, "preflight.memory"))
-        for job in buffer.report.jobs
+        types.CodeLens(range_of(job.start), types.Command(title, COMMAND, arguments=[uri, number]))
+        for number, job in enumerate(buffer.report.jobs)
         if job.start.path == buffer.source.name and (title := " · ".join(_parts(job)))
     ]
+
+
+def memory_by_stage(buffer: Buffer, number: int) -> str:
+    """What each pipeline stage of a run needs, or why that is not known."""
+    jobs = buffer.report.jobs
+    if not 0 <= number < len(jobs):
+        return "this run is not there any more"
+    estimate = jobs[number].memory
+    if not estimate.stages:
+        return "memory is not known: " + "; ".join(estimate.unknown or ("no size of the model is known",))
+    needs = ", ".join(f"{stage.required / GIB:.1f}" for stage in estimate.stages)
+    return f"GiB of each stage: {needs}" + (f"; the device has {estimate.budget / GIB:.1f}" if estimate.budget else "")
 
 
 def _parts(job: Job) -> Iterator[str]:

@@ -11,7 +11,7 @@ from preflight.lsp.buffers import Buffers
 from preflight.lsp.completion import completions
 from preflight.lsp.diagnostics import diagnostics
 from preflight.lsp.hover import hover
-from preflight.lsp.lens import lenses
+from preflight.lsp.lens import COMMAND, lenses, memory_by_stage
 from preflight.lsp.links import definition, links
 from preflight.lsp.places import offset_of
 
@@ -78,11 +78,13 @@ def _reading(server: LanguageServer, buffers: Buffers) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def lensed(params: types.CodeLensParams) -> list[types.CodeLens]:
         buffer = buffers.get(params.text_document.uri)
-        return lenses(buffer) if buffer else []
+        return lenses(buffer, params.text_document.uri) if buffer else []
 
-    @server.command("preflight.memory")
-    def memory(*arguments: object) -> None:
-        """The command behind a lens: there is nothing to do, the lens says it all."""
+    @server.command(COMMAND)
+    def memory(uri: str, number: int) -> None:
+        buffer = buffers.get(uri)
+        told = memory_by_stage(buffer, number) if buffer else "this file is not open any more"
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, told))
 
 
 def _acting(server: LanguageServer, buffers: Buffers) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.source.finding import Finding

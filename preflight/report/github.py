@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from preflight.checking.engine import Report, Unreadable
 from preflight.checking.failure import crash_line
-from preflight.checking.result import Report, Unreadable
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.source.finding import Finding, Severity

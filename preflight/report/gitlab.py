@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.report.dump import dumped
 from preflight.report.escapes import plain
 from preflight.report.fingerprint import fingerprints

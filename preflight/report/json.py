@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 import preflight
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.fix.apply import text_edits
 from preflight.job import Job
 from preflight.loaders.document import Unknown

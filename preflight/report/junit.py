@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
+from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.checking.result import Report
 from preflight.report.concise import line
 from preflight.report.escapes import plain
 from preflight.report.style import Look

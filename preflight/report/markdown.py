@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.checking.result import Report
 from preflight.report.escapes import counted, plain
 from preflight.report.style import Look
 from preflight.source.finding import Finding, Severity

@@ -10,8 +10,8 @@ import attr
 import sarif_om as sarif  # type: ignore[import-untyped]
 
 import preflight
+from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.checking.result import Report
 from preflight.fix.apply import text_edits
 from preflight.lint.rule import Checkable
 from preflight.report.distribution import home

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS
 from preflight.report.style import Look

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 from importlib import import_module
 
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.loaders.command import load_command
 from preflight.run.request import Request, Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.api import installed, request
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.source.text import Source
 

@@ -10,7 +10,7 @@ import pytest
 from bounded import COMMAND, EVIL
 
 import preflight
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
 from preflight.dialects.checkout.files import MAX_BYTES, MOST_BESIDE, Files

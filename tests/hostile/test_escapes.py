@@ -12,7 +12,7 @@ import pytest
 from bounded import COMMAND, EVIL, GRAPH, check
 
 from preflight.api import installed
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.gate.submission import Allocation, Submission
 from preflight.gate.text import told
 from preflight.gate.verdict import Policies, judge

@@ -8,7 +8,7 @@ import pytest
 from bounded import COMMAND
 
 from preflight.api import check_text
-from preflight.checking.result import Report
+from preflight.checking.engine import Report
 from preflight.loaders import load
 from preflight.loaders.bounds import MAX_PADDED, MAX_SCRIPT
 from preflight.loaders.shell.padding import without_padding

@@ -150,8 +150,12 @@ async def test_the_lens_says_layout_and_memory(editor: Editor, tmp_path: Path) -
     (tmp_path / "preflight.toml").write_text('device = "h100-80gb"\n')
     uri = await editor.open(tmp_path / "run.sh", SCRIPT.replace("TP=3", "TP=4"))
     lenses = await editor.client.text_document_code_lens_async(types.CodeLensParams(document(uri)))
-    (title,) = [one.command.title for one in lenses or () if one.command]
-    assert title.startswith("TP 4 · PP 1 · DP 2 · ") and title.endswith("GiB, fits")
+    (command,) = [one.command for one in lenses or () if one.command]
+    assert command.title.startswith("TP 4 · PP 1 · DP 2 · ") and command.title.endswith("GiB, fits")
+    asked = types.ExecuteCommandParams(command.command, command.arguments)
+    await editor.client.workspace_execute_command_async(asked)
+    (told,) = editor.client.messages
+    assert told.message.startswith("GiB of each stage: ") and "the device has " in told.message
 
 
 @pytest.mark.parametrize(
