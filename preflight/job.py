@@ -75,8 +75,9 @@ class Job:
 
     @cached_property
     def noticed_kinds(self) -> frozenset[str]:
-        """The kinds of what the loaders noticed."""
-        return frozenset(problem.kind for document in self.documents for problem in document.problems)
+        """The kinds of what the loaders noticed, and the parser of the options."""
+        noticed = (self.arguments.problems, *(document.problems for document in self.documents))
+        return frozenset(problem.kind for problems in noticed for problem in problems)
 
     @cached_property
     def answers(self) -> Answers:

@@ -16,6 +16,13 @@ _FRAMEWORKS = {
 }
 
 
+FAMILIES = {
+    "launcher": "Options and values of launchers.",
+    "msrun_launcher": "Launches by MindFormers' msrun_launcher.sh.",
+}
+"""Rule functions whose files begin alike have one page; what it is about."""
+
+
 def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
     def whole() -> tuple[Checkable, ...]:
         from importlib import import_module

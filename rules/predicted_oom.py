@@ -35,10 +35,13 @@ GIB = 2**30
 
 @rule(severity=Severity.ERROR, kind=Kind.MEMORY)
 def check(job: Job) -> Iterator[Finding | Unverified]:
+    if (budget := job.cluster.budget) is None:
+        yield Unverified("the device is not known")
+        return
     estimate = job.memory
-    worst, budget = estimate.worst, estimate.budget
-    if worst is None or budget is None or estimate.verdict == "unknown":
-        yield Unverified(estimate.unknown[0] if estimate.unknown else "the device is not known")
+    worst = estimate.worst
+    if worst is None or estimate.verdict == "unknown":
+        yield Unverified(estimate.unknown[0])
         return
     if estimate.verdict == "fits":
         return

@@ -70,7 +70,7 @@ def test_no_rule_is_lost() -> None:
     found = [(pack.frameworks, len(pack.load())) for pack in preflight.rules.packs()]
     assert found == [
         ((), 37),
-        (("megatron",), 588),
+        (("megatron",), 602),
         (("mindspeed", "mindspeed-llm"), 417),
         (("mindformers", "pynative"), 303),
     ]

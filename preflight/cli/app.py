@@ -36,6 +36,7 @@ COMMANDS = {
     "baseline": "baseline",
     "migrate": "migrate",
     "diff": "diff",
+    "lsp": "lsp",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",

@@ -17,7 +17,6 @@ from preflight.layouts.proof import Proof, Try
 from preflight.layouts.result import Result
 from preflight.layouts.space import Limits, everywhere, space
 from preflight.layouts.step_time import PASSES, Time, step_time
-from preflight.memory.device_need import budget
 from preflight.memory.shape import Missing
 from preflight.run.sizes import Sizes
 from preflight.source.finding import Edit
@@ -49,7 +48,7 @@ def search(
     result.considered = len(columns["tensor"])
     if not result.considered:
         return result
-    limit = budget(job.cluster)
+    limit = job.cluster.budget
     available = limit if limit is not None else math.inf
     need = required(where, columns, job.cluster) if where.measured else np.zeros(result.considered)
     listed, share = _shares(where, columns, need, job, available)

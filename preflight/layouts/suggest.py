@@ -39,7 +39,7 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         if not mine or job.arguments.relayout is None:
             continue
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
-        layouts, policy = nearest(workspace, report, job, others), Policy.of(job)
+        layouts, policy = nearest(workspace, report, job, others), Policy(job)
         for i in mine:
             guess = _is_a_guess(layouts, findings[i], policy)
             fixes = [_fix(layout, offered=guess, fastest=min(found.seconds for found in layouts)) for layout in layouts]
@@ -85,7 +85,7 @@ def _without(workspace: Workspace, report: Report, job: Job, findings: list[Find
             and now[finding.rule, finding.message] < was[finding.rule, finding.message]
         ):
             gone = Fix(f"remove {key[-1]}, so that its default holds", edits)
-            findings[i] = Policy.of(job).ranked(replace(finding, fix=gone))
+            findings[i] = Policy(job).ranked(replace(finding, fix=gone))
 
 
 def _name(key: Key) -> str:

@@ -36,7 +36,7 @@ def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     try:
         found = _counted(plan, cluster)
     except Missing as missing:
-        return MemoryEstimate(budget=device_need.budget(cluster), unknown=(str(missing),))
+        return MemoryEstimate(budget=cluster.budget, unknown=(str(missing),))
     assumed = tuple(dict.fromkeys(value.note for value in plan.values().values() if value.origin is Origin.ASSUMED))
     if not assumed:
         return found
@@ -58,7 +58,7 @@ def _sure(plan: Plan, cluster: Cluster) -> bool:
 
 def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """The stages of a plan between its ends. Raises Missing for what has no ends."""
-    available = device_need.budget(cluster)
+    available = cluster.budget
     if plan.inference.enabled.raw is True:
         return _inference(plan, cluster, available)
     features = (*plan.unmodelled, *plan.doubted)
@@ -84,7 +84,7 @@ def _judged(
     plan: Plan, ends: Ranged, beside: Gap, numbers: Shape, stages: tuple[Stage, ...], cluster: Cluster
 ) -> MemoryEstimate:
     """The verdict on stages. Without an end to what they may need they fit nowhere for sure, and are not shown."""
-    available = device_need.budget(cluster)
+    available = cluster.budget
     taken = (*ends.taken, *_open(numbers), *_features(plan))
     low = max(stage.low for stage in stages)
     verdict = device_need.verdict(low, max(stage.required for stage in stages), available)

@@ -52,3 +52,10 @@ class Cluster:
 
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""
+
+    @property
+    def budget(self) -> float | None:
+        """Bytes that a process can get: the limit that the config sets, within what the device gives; None where
+        neither is known."""
+        limits = (self.memory.raw if self.memory.known else None, self.device.budget if self.device else None)
+        return min((float(limit) for limit in limits if limit is not None), default=None)

@@ -40,6 +40,7 @@ LOSSES = ("aux_loss", "seq_aux_loss", "global_aux_loss")
     id="megatron/balance-without-coefficient",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=("moe_router_load_balancing_type",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Auxiliary losses whose coefficient is the default of 0."""

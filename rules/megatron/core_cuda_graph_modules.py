@@ -30,6 +30,7 @@ ITERATION, INFERENCE = "full_iteration", "full_iteration_inference"
     id="megatron/cuda-graph-modules",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=("cuda_graph_modules", "cuda_graph_scope_deprecated"),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, "cuda_graph_modules", "cuda_graph_scope_deprecated")

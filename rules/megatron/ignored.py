@@ -100,7 +100,12 @@ MEGATRON.add(
     ),
     refuse(
         "fewer-samples-than-a-batch",
-        all_of(a.train_samples > 0, a.step_batch_size_schedule.is_none, a.train_samples < a.global_batch_size),
+        all_of(
+            a.train_samples > 0,
+            a.step_batch_size_schedule.is_none,
+            a.rampup_batch_size.is_none,
+            a.train_samples < a.global_batch_size,
+        ),
         message="{train_samples} samples are less than one global batch of {global_batch_size}: the run trains 0 steps",
         why="samples become whole steps, rounded down; the run ends at once and reports success",
         severity=Severity.WARNING,

@@ -34,7 +34,13 @@ STEADY = ("Ring", "CollnetDirect", "CollnetChain", "^NVLS")
 OLD = "<0.19"
 
 
-@rule(severity=Severity.ERROR, id="megatron/nccl-algorithm", kind=Kind.RELEASE, frameworks=("megatron",))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/nccl-algorithm",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    reads=("deterministic_mode",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """NCCL_ALGO against deterministic mode."""
     values = read(job, "deterministic_mode")

@@ -26,7 +26,14 @@ from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_optio
 from preflight.source.finding import Kind
 
 
-@rule(id="stray-word", kind=Kind.OPTIONS, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(
+    id="stray-word",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "stray-word"):
         yield finding(problem, _quoting(problem), own_options(job))

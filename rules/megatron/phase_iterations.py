@@ -26,7 +26,9 @@ from preflight.source.finding import Kind
 NAME = "phase_transition_iterations"
 
 
-@rule(severity=Severity.ERROR, id="megatron/phase-iterations", kind=Kind.RELEASE, frameworks=("megatron",))
+@rule(
+    severity=Severity.ERROR, id="megatron/phase-iterations", kind=Kind.RELEASE, frameworks=("megatron",), reads=(NAME,)
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first entry that is no whole number."""
     given = typed(job, NAME)

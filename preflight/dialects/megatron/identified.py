@@ -88,7 +88,8 @@ def certainty(
     asked = surroundings.request.target is not None
     known = run.value("entry_is_known").raw is True
     if asked or (found is not None and found.proven):
-        return Certainty(True, known, evidence=found.evidence if found is not None else "")
+        evidence = found.evidence if found is not None else ""
+        return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence)
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
+from preflight.dialects.megatron.option_releases import where_an_option_is
 from preflight.dialects.megatron.option_table import RELEASES, Flag, Table, releases_with
 from preflight.dialects.megatron.retired_options import choice_before, option_before
 from preflight.loaders.document import Problem, Word
@@ -70,7 +71,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         message = Message(template, parser=options.label, option=text, opposite=opposite.option)
         return Problem(UNKNOWN_FLAG, message, word.span, word.uses, unknown_option=True), opposite
     near = _near(options, text)
-    elsewhere = _elsewhere(options, text)
+    elsewhere = where_an_option_is(text)
     before, in_use = option_before(text)
     hint: str = ""
     if text in REMOVED:
@@ -101,21 +102,6 @@ def of_another_script(options: Table, problem: Problem) -> bool:
     if _opposite(options, text) is not None:
         return False
     return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in RELEASES)
-
-
-def _elsewhere(options: Table, text: str) -> list[str]:
-    """Where an option exists: the releases of each framework that have it."""
-    return [said for framework in RELEASES for said in _spans(framework, releases_with(framework, text))]
-
-
-def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
-    """Releases of a framework as people say them: from one on, or from one to another."""
-    if not releases:
-        return []
-    first, last = releases[0], releases[-1]
-    if last == RELEASES[framework][0]:
-        return [f"{framework} {first} and later"] if first != last else [f"{framework} {first}"]
-    return [f"{framework} {first} to {last}" if first != last else f"{framework} {first}"]
 
 
 def _close(typed: str, near: str) -> bool:
