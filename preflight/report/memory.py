@@ -31,6 +31,8 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
     lines += [f"    assumed: {plain(said)}" for said in estimate.assumed]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
         lines.append("    (--world-size says how many devices there are)")
+    if any("not known" in said for said in (*estimate.unknown, *estimate.taken)):
+        lines.append("    (--set NAME=VALUE says what an argument or a variable of a script is)")
     if estimate.stages:
         lines += _table(estimate, look)
     lines += [f"  {line}".rstrip() for line in _savings(job)]
