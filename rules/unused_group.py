@@ -4,7 +4,7 @@
 Finds variables that hold options and are not expanded anywhere in the script.
 
 ## Why is this bad?
-The options in it reach no launch: what they were meant to turn on is silently off.
+The options in it are never passed to the training command: what they were meant to turn on is silently off.
 
 ## Example
     MTP_ARGS="--mtp-num-layers 1"

@@ -23,7 +23,7 @@ FLOORS = [
     ("loaders",),
     ("run",),
     ("memory",),
-    ("job",),
+    ("steptime", "job"),
     ("lint",),
     ("dialects",),
     ("plugins", "plugin"),
@@ -31,7 +31,7 @@ FLOORS = [
     ("fix", "api"),
     ("layouts",),
     ("report",),
-    ("gate", "testing"),
+    ("gate", "lsp", "testing"),
     ("cli",),
 ]
 FACE = ("__init__", "__main__")  # names and the way in: they hold nothing that another module uses

@@ -9,29 +9,30 @@ where nothing tells between two ways, both are offered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from preflight.job import Job
 from preflight.lint.support import support
 from preflight.run.value import Value
 from preflight.source.finding import Change, Edit, Finding, Fix, Key, Safety, Severity
-from preflight.source.record import NamedTuple, replace
+from preflight.source.record import replace
 from preflight.source.spelling import slips
 
 LAYOUT = "change the layout: "
 """How the title of a fix begins that comes from the search of layouts, which keeps the global batch."""
 
 
-class Policy(NamedTuple):
-    """The policy over one run: what was typed, by key."""
+class Policy:
+    """The policy over one run."""
 
-    job: Job
-    typed: Mapping[Key, tuple[str, Value]]
+    def __init__(self, job: Job) -> None:
+        self.job = job
 
-    @classmethod
-    def of(cls, job: Job) -> Policy:
-        """The policy over a run."""
-        written = job.arguments.written.items()
-        return cls(job, {value.key: (name, value) for name, value in written if value.key})
+    @cached_property
+    def _typed(self) -> Mapping[Key, tuple[str, Value]]:
+        """What was typed, by key."""
+        written = self.job.arguments.written.items()
+        return {value.key: (name, value) for name, value in written if value.key}
 
     def ranked(self, finding: Finding) -> Finding:
         """The finding with its fixes in the order of the policy,
@@ -131,12 +132,12 @@ class Policy(NamedTuple):
         return _between(value.raw, value.setting.span.text if value.setting else "", edit.value)
 
     def _value(self, key: Key) -> Value | None:
-        found = self.typed.get(key)
+        found = self._typed.get(key)
         return found[1] if found is not None else None
 
     def _name(self, key: Key) -> str:
         """The name of the argument that a setting writes."""
-        if (found := self.typed.get(key)) is not None:
+        if (found := self._typed.get(key)) is not None:
             return found[0]
         last = str(key[-1]) if key else ""
         return last.strip("-").replace("-", "_") if last.startswith("--") else ".".join(map(str, key))
@@ -170,7 +171,7 @@ class Policy(NamedTuple):
 
 def ranked(findings: Iterable[Finding], job: Job) -> list[Finding]:
     """Findings of one run with their fixes as the policy wants them."""
-    policy = Policy.of(job)
+    policy = Policy(job)
     return [policy.ranked(finding) for finding in findings]
 
 

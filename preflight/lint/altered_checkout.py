@@ -17,7 +17,7 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
     has = certainty.has
     if has is None:
         return found
-    template = "so it is in {target}, but the check is not in this checkout ({evidence})"
+    template = "{target} checks this, the code in this checkout does not ({evidence})"
     because = Message(template, target=str(job.target), evidence=certainty.evidence)
 
     def judged(finding: Finding) -> Finding:

@@ -6,7 +6,7 @@ and the losses are not computed. A coefficient of 0 that somebody typed is meant
 (`--moe-router-enable-expert-bias`); both are silent.
 
 ## Why is this bad?
-Nothing says so and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
+No message appears and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
 that is days old.
 
 ## Example
@@ -40,6 +40,7 @@ LOSSES = ("aux_loss", "seq_aux_loss", "global_aux_loss")
     id="megatron/balance-without-coefficient",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=("moe_router_load_balancing_type",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Auxiliary losses whose coefficient is the default of 0."""

@@ -105,7 +105,7 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.save_interval.given,
-            ~a.save.given,
+            a.save.is_none,
             a.save_interval <= a.train_iters,
             a.train_iters >= TRIAL,
         ),

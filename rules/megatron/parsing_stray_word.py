@@ -1,4 +1,4 @@
-"""A word that belongs to no option.
+"""An argument that no option takes.
 
 ## What it does
 Finds words after a switch or after an option that has its value already. The words of one variable that was meant to
@@ -27,7 +27,14 @@ from preflight.source.finding import Kind
 from preflight.source.text import Span
 
 
-@rule(id="stray-word", kind=Kind.OPTIONS, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(
+    id="stray-word",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
 def check(job: Job) -> Iterator[Finding]:
     before: Problem | None = None
     for problem in problems(job, "stray-word"):

@@ -50,7 +50,7 @@ MINDFORMERS.add(
     refuse(
         "run-mode-export",
         a["run_mode"] == "export",
-        message="run_mode export is gone; it must be train, finetune, eval or predict",
+        message="run_mode export was removed; it must be train, finetune, eval or predict",
         why="the mode existed in 1.0 only",
     ),
     refuse(
@@ -172,7 +172,7 @@ MINDFORMERS.add(
     refuse(
         "auto-pipeline",
         all_of(a["use_parallel"], a["parallel.auto_pipeline"]),
-        message="parallel.auto_pipeline is gone",
+        message="parallel.auto_pipeline was removed",
         why="the start refuses it",
         fixes=(drop(a["parallel.auto_pipeline"]),),
     ),
@@ -190,6 +190,7 @@ MINDFORMERS.add(
         message="run_mode is {run_mode}, but train_dataset has no data_loader",
         why="the data loader is looked at before the network is built, and is not there",
         at=(a["train_dataset"], a["run_mode"]),
+        after=("template-not-filled",),
     ),
     *(
         in_range(

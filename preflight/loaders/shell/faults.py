@@ -195,8 +195,8 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
         flags = [f for value in variable.items for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
         message = Message.plural(
             max(len(flags), 1),
-            "{name} is never used: {flags} reaches no launch",
-            "{name} is never used: {flags} reach no launch",
+            "{name} is defined but never passed to the training command: {flags} has no effect",
+            "{name} is defined but never passed to the training command: {flags} have no effect",
             name=name,
             flags=first_three(flags),
         )

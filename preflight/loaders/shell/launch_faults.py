@@ -97,8 +97,8 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
             message = Message.plural(
                 len(flags),
-                "${name} is only the first word of an array: {flags} reaches no launch",
-                "${name} is only the first word of an array: {flags} reach no launch",
+                "${name} expands to the first word of the array only: {flags} is not passed on",
+                "${name} expands to the first word of the array only: {flags} are not passed on",
                 name=name,
                 flags=first_three(flags),
             )
@@ -150,10 +150,10 @@ def _placeholder(word: Word) -> Iterator[Problem]:
     shown = (value or flag).text
     because = (value or flag).because
     if because.startswith("the placeholder"):
-        message = Message("{placeholder} was never filled in", placeholder=because)
+        message = Message("placeholder {text} is not filled in", text=because.removeprefix("the placeholder "))
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
     elif shown is not None and _PLACEHOLDER.fullmatch(shown):
-        message = Message("the placeholder {shown!r} was never filled in", shown=shown)
+        message = Message("placeholder {text!r} is not filled in", text=shown)
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
 
 
@@ -180,7 +180,7 @@ def _split_values(words: tuple[Word, ...]) -> Iterator[Problem]:
         if whole and one.text.startswith("/") and re.fullmatch(r"[A-Za-z_][\w./-]*", other.text):
             name = source.text[: one.span.start - 1].rpartition("\n")[2].strip().rpartition(" ")[2].rstrip("=")
             message = Message(
-                "{one} {other} falls into two words where ${name} stands without quotes",
+                "{one} {other} is split into two words, because ${name} is not quoted",
                 one=one.text,
                 other=other.text,
                 name=name,
