@@ -15,8 +15,8 @@ from itertools import combinations, product
 from math import prod
 from typing import Any
 
-from preflight.dialects.megatron.option_table import UNASKED, Flag, table
-from preflight.dialects.megatron.targets import BASE
+from preflight.dialects.megatron.option_table import UNASKED, Flag, built_on, table
+from preflight.dialects.megatron.targets import BUILT_ON_MEGATRON
 from preflight.lint.evaluator import evaluate
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.shapes import Constraint
@@ -122,10 +122,12 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
 
 
 def _concerns(rule: Constraint, framework: str, version: str) -> bool:
-    """Whether a table has options of runs that a rule looks at. MindSpeed builds on one version of Megatron."""
+    """Whether a table has options of runs that a rule looks at. What builds on Megatron builds on one version of it."""
     if rule.framework == "megatron":
         return framework == "megatron" and matches(version, rule.versions)
-    return framework != "megatron" or version == BASE.get(rule.framework, version)
+    return framework != "megatron" or (
+        rule.framework not in BUILT_ON_MEGATRON or version == built_on(rule.framework, "master")
+    )
 
 
 def _of_flag(flag: Flag, numbers: list[Any], own: list[Any]) -> Iterator[Any]:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import preflight
 from preflight.dialects.megatron.older_names import RENAMED
-from preflight.memory import Stage
+from preflight.memory import MemoryEstimate, Stage
+from preflight.run.plan import Plan
 
 LEAST = 2e9
 RECORDED = {
@@ -55,7 +56,8 @@ class Unit(NamedTuple):
     steady_estimate: float | None
     workspace: float
     why: str = ""
-    least: float = 0.0  # sum of the terms' low ends: what the low bound is a share of
+    least: float = 0.0  # sum of the terms' low ends: what the low bound is a share of; of a range its low end
+    most: float = 0.0  # the high end, of a range
 
     @property
     def error(self) -> float:
@@ -115,10 +117,18 @@ def _megatron_unit(group: list[dict[str, Any]]) -> Unit:
     if not estimate.stages:
         return Unit(name, row["args"], measured, steady, None, None, 0.0, "; ".join(estimate.unknown))
     last = estimate.stages[-1]
+    if is_range(estimate, report.plan):
+        why = f"a range: {'; '.join(estimate.taken)}"
+        return Unit(name, row["args"], measured, steady, None, None, 0.0, why, last.low, last.required)
     workspace = sum(term.high for term in last.terms if term.name == "workspaces")
     return Unit(
         name, row["args"], measured, steady, last.allocated_peak, last.steady, workspace, least=last.low / last.sure
     )
+
+
+def is_range(estimate: MemoryEstimate, plan: Plan) -> bool:
+    """Whether an estimate is no point: something has no formula, or its two ends are far apart."""
+    return bool(estimate.taken) and (bool(plan.unmodelled) or estimate.wide)
 
 
 def ascend(data: Path) -> list[Unit]:
@@ -159,16 +169,13 @@ def _ascend_units(row: dict[str, Any]) -> Iterator[Unit]:
                 statistics.median(rank[name] * 2**20 for rank in here)
                 for name in ("max allocated memory", "allocated memory")
             )
-            yield Unit(
-                f"{row['case']} stage {stage.index}",
-                row["config"],
-                peak,
-                steady,
-                stage.first_step,
-                stage.steady,
-                0.0,
-                least=_first(stage),
-            )
+            name = f"{row['case']} stage {stage.index}"
+            if is_range(estimate, report.plan):
+                why, least = f"a range: {'; '.join(estimate.taken)}", stage.sure * _first(stage)
+                yield Unit(name, row["config"], peak, steady, None, None, 0.0, why, least, stage.required)
+                continue
+            found = (stage.first_step, stage.steady)
+            yield Unit(name, row["config"], peak, steady, *found, 0.0, least=_first(stage))
 
 
 def _first(stage: Stage) -> float:

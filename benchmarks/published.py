@@ -26,7 +26,6 @@ from preflight.layouts.grid import RECOMPUTE, grid
 from preflight.layouts.space import Limits, space
 from preflight.layouts.step_time import step_time
 from preflight.layouts.suggest import current
-from preflight.memory.device_need import budget
 from preflight.memory.shape import Missing
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
@@ -77,7 +76,7 @@ def rank(path: Path, world: int, version: str) -> Rank | None:
             name, 0, len(same), 0.0, f"rule {errors[0]}" if errors else f"no candidate: {outside(columns, job)}"
         )
     need = required(where, columns, job.cluster)
-    fits = need <= (budget(job.cluster) or np.inf) * 1.05
+    fits = need <= (job.cluster.budget or np.inf) * 1.05
     times = step_time(where, columns, job.cluster.device).total
     chosen, more = same & fits, ""
     if not chosen.any():  # lists of operators are no candidates: the next is to recompute whole layers

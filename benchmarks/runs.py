@@ -101,15 +101,14 @@ class Runs:
 
     def _graph(self) -> Iterator[_Made]:
         """The two sides of each pair of YAML configs."""
-        near = import_module("test_mindformers_constraints")
-        for case in near.DATA["cases"]:
-            for side in ("rejected", "accepted"):
-                text, target = (
-                    near.built(case.get("base", "llama"), case[side]),
-                    f"mindformers@{case.get('target', '1.5.0')}",
-                )
-                run = Case(name="", text=text, devices=case.get("devices", 8), target=target)
-                yield (f"mindformers/{case['rule']}", EVERY), lambda run=run: map(Run, self._jobs(run))
+        tables, targets = import_module("pairs"), import_module("test_mindformers_constraints").TARGETS
+        for pair in tables.pairs():
+            if pair.table in targets:
+                for side in (pair.found, pair.silent):
+                    text = yaml.safe_dump(tables.config(pair.base, side))
+                    target = f"mindformers@{pair.row.get('target', targets[pair.table])}"
+                    run = Case(name="", text=text, devices=pair.row.get("devices", 8), target=target)
+                    yield (pair.rule, EVERY), lambda run=run: map(Run, self._jobs(run))
 
     def _rules(self) -> Iterator[_Made]:
         def make(case: Case, rule: str, own: Path) -> Iterator[Run]:

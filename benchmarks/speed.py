@@ -4,8 +4,8 @@ Measures CPU time of whole processes (user and system, children included) as med
 pass` and to yamllint, which is run on the same files where it is installed. The rows "hook" are the command lines that
 pre-commit runs. Nothing is remembered from run to run but in the rows "again" (no file has changed) and "re-check" (one
 has). CORPUS is a folder of configs, with the MindFormers YAML below
-`mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated. --check fails when a ratio
-is more than 15 % above the recorded one.
+`mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated, which yamllint reads faster
+than published ones: the bars are about those. --check fails when a ratio is more than 15 % above the recorded one.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def generated(folder: Path) -> tuple[list[str], list[str], str]:
 
 def script(folder: Path) -> str:
     """A launch script of 200 lines."""
-    text = next(EXAMPLES.rglob("*.sh")).read_text(encoding="utf-8")
+    text = (EXAMPLES / "megatron" / "train_8b_faults.sh").read_text(encoding="utf-8")
     path = folder / "train.sh"
     head, _, rest = text.partition("\n")
     filler = "".join(
@@ -224,6 +224,8 @@ def main() -> int:
         # what others take varies more
         ours = {name: round(v, 3) for name, v in compared.items() if not name.endswith(("/ pass", "/ yamllint"))}
         asked.record.write_text(json.dumps(ours, indent=2) + "\n", encoding="utf-8")
+    if missing := [name for name in BARS if name not in compared]:
+        print(f"not measured, for want of yamllint (the extra dev has it): {', '.join(missing)}")
     print(*worse, sep="\n", end="\n" if worse else "")
     return 1 if worse else 0
 

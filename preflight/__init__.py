@@ -13,7 +13,9 @@ _HOMES = {
     "check": "api",
     "check_command": "api",
     "check_text": "api",
+    "diff": "api",
     "estimate_memory": "api",
+    "estimate_step_time": "api",
     "Report": "checking.engine",
     "Finding": "source.finding",
     "Fix": "source.finding",
@@ -55,7 +57,9 @@ if TYPE_CHECKING:
     from preflight.api import check as check
     from preflight.api import check_command as check_command
     from preflight.api import check_text as check_text
+    from preflight.api import diff as diff
     from preflight.api import estimate_memory as estimate_memory
+    from preflight.api import estimate_step_time as estimate_step_time
     from preflight.checking.engine import Report as Report
     from preflight.job import Job as Job
     from preflight.lint.rule import RulePack as RulePack

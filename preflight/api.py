@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from preflight.checking.engine import Report
 from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
+from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
@@ -19,9 +21,13 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.device_names import find_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
-from preflight.run.settings import Facts
+from preflight.run.settings import Facts, Settings
 from preflight.source.finding import Finding, Severity
 from preflight.source.text import InputError, Source
+
+if TYPE_CHECKING:
+    from preflight.checking.comparison import Comparison
+    from preflight.steptime import StepTimeEstimate
 
 
 @lru_cache(maxsize=1)
@@ -111,9 +117,36 @@ def check_command(
     return Workspace([load_command(argv).source], installed(), request(world_size, device, target, env)).check()
 
 
+def diff(
+    before: str | PathLike[str],
+    after: str | PathLike[str],
+    *,
+    world_size: int | None = None,
+    device: str | None = None,
+    target: str | Target | None = None,
+) -> list[Comparison]:
+    """What a change of a config, or of the configs of a folder, means for their runs, file by file.
+
+    Raises InputError for a file that cannot be read.
+    """
+    from preflight.checking.checker import Checker
+    from preflight.checking.pairs import comparisons
+
+    facts = Facts(world_size, device=device, target=str(target) if target else None)
+    checker = Checker(Settings(root=Path.cwd()), installed(), facts)
+    return list(comparisons(checker, (str(before), str(after))))
+
+
 def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEstimate:
     """Memory per pipeline stage of a plan. Raises InputError for a device name that is not known."""
     if isinstance(device, str):
         verify_facts(Facts(device=device), installed())
         device = find_device(installed().devices, device)
     return estimate(plan, Cluster(device=device))
+
+
+def estimate_step_time(job: Job) -> StepTimeEstimate:
+    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` says why."""
+    from preflight.steptime import estimate
+
+    return estimate(job.plan, job.cluster)

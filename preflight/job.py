@@ -70,13 +70,15 @@ class Job:
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """Names whose value is not simply the default; a constraint over none of them cannot be broken by this run."""
-        return frozenset(self.arguments.written) | frozenset(self.arguments.effective)
+        """Names whose value is not simply the default, nor brought by a run that was checked before;
+        a constraint over none of them cannot be broken by this run."""
+        return (frozenset(self.arguments.written) | frozenset(self.arguments.effective)) - self.arguments.settled
 
     @cached_property
     def noticed_kinds(self) -> frozenset[str]:
-        """The kinds of what the loaders noticed."""
-        return frozenset(problem.kind for document in self.documents for problem in document.problems)
+        """The kinds of what the loaders noticed, and the parser of the options."""
+        noticed = (self.arguments.problems, *(document.problems for document in self.documents))
+        return frozenset(problem.kind for problems in noticed for problem in problems)
 
     @cached_property
     def answers(self) -> Answers:

@@ -4,6 +4,8 @@ and the exact text that is found in it.
     @pytest.mark.parametrize("case", preflight.testing.load("tests/rules/device_count.yaml"), ids=str)
     def test_rule(case, tmp_path):
         case.verify(tmp_path, rules=["device-count"])
+
+`assert_trains("configs/*.yaml", world_size=64)` is a test of a team's own configs.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ class Case:
             return fix(
                 Workspace([source], plugins, self.request, policy),
                 unsafe=True,
-                wanted=lambda rule, path: rule in wanted,
+                wanted=lambda finding: finding.rule in wanted,
                 offered=True,
             )
 
@@ -124,6 +126,33 @@ class Case:
         if new := _errors(again.report) - _errors(before):
             raise AssertionError(f"the fixed text has new errors: {', '.join(sorted(new))}")
         return text
+
+
+def assert_trains(
+    *patterns: str, world_size: int | None = None, device: str | None = None, target: str | None = None
+) -> None:
+    """Raises AssertionError, with the findings, where preflight finds an error in a file that a pattern matches.
+
+    patterns: paths, with * and ** as in glob, from the working directory. What matches no file, or no training config,
+    is an error as well: such a test would hold nothing.
+    """
+    import glob
+
+    from preflight.api import check
+
+    for pattern in patterns:
+        names = sorted(glob.glob(pattern, recursive=True))
+        if not names:
+            raise AssertionError(f"{pattern} matches no file")
+        for name in names:
+            report = check(name, world_size=world_size, device=device, target=target)
+            told = [line(f) for f in report.findings if f.severity is Severity.ERROR]
+            if told or report.crashes:
+                raise AssertionError(
+                    "\n".join((*told, *(f"{crash.rule} crashed: {crash.error}" for crash in report.crashes)))
+                )
+            if not report.jobs:
+                raise AssertionError(f"{name} is no training config that preflight knows")
 
 
 def load(path: str | Path) -> list[Case]:

@@ -10,10 +10,17 @@ from collections.abc import Sequence
 from preflight.lint.rule import Checkable, RulePack
 
 _FRAMEWORKS = {
-    "megatron": ("megatron",),
+    "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
 }
+
+
+FAMILIES = {
+    "launcher": "Options and values of launchers.",
+    "msrun_launcher": "Launches by MindFormers' msrun_launcher.sh.",
+}
+"""Rule functions whose files begin alike have one page; what it is about."""
 
 
 def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:

@@ -3,7 +3,9 @@
 ## What it does
 Estimates the memory of every pipeline stage at the second step, when optimizer states exist: weights, gradients,
 optimizer states, activations of the micro-batches in flight, loss buffers, and what the runtime takes beside them.
-It is an error when even the low bound exceeds what the device can give, and a warning when the likely need does.
+It is an error when even the low bound exceeds what the device can give, and a warning when the likely need does, or
+when the low bound stands on a size that a model is published with. What is not known is counted as a range; where that
+is wider than a factor of two, its high end is no warning.
 
 ## Why is this bad?
 The job dies at the first or second step, or after hours on the first long sample, on every device it queued for.
@@ -33,14 +35,20 @@ GIB = 2**30
 
 @rule(severity=Severity.ERROR, kind=Kind.MEMORY)
 def check(job: Job) -> Iterator[Finding | Unverified]:
+    if (budget := job.cluster.budget) is None:
+        yield Unverified("the device is not known")
+        return
     estimate = job.memory
-    worst, budget = estimate.worst, estimate.budget
-    if worst is None or budget is None or estimate.verdict == "unknown":
-        yield Unverified(estimate.unknown[0] if estimate.unknown else "the device is not known")
+    worst = estimate.worst
+    if worst is None or estimate.verdict == "unknown":
+        yield Unverified(estimate.unknown[0])
         return
     if estimate.verdict == "fits":
         return
     sure = estimate.verdict == "does-not-fit"
+    if estimate.supposed or (estimate.wide and estimate.taken and not sure):
+        yield Unverified((*estimate.assumed, *estimate.taken)[0])
+        return
     if sure:
         worst = max(estimate.stages, key=lambda stage: stage.low)
     sizes = largest((term.name, term.high) for term in worst.terms if term.kind != "device")

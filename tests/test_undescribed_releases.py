@@ -79,6 +79,27 @@ def test_mindformers_between_two_releases() -> None:
     assert severities("mindformers@1.4.0").get("unknown-key") is not Severity.ERROR
 
 
+def test_a_check_that_only_one_neighbour_makes_is_a_warning_that_names_the_other() -> None:
+    text = (
+        "run_mode: train\nuse_parallel: True\nparallel: {parallel_mode: 1}\nrunner_config: {epochs: 1}\n"
+        "parallel_config: {context_parallel: 2, context_parallel_algo: hybrid_cp}\n"
+    )
+
+    def told(target: str) -> list[tuple[Severity | None, str]]:
+        report = preflight.check_text(text, target=target, world_size=8)
+        return [
+            (f.severity, f.message.rpartition("; ")[2])
+            for f in report.findings
+            if f.rule == "mindformers/context-parallel-algorithm-old"
+        ]
+
+    assert [severity for severity, _ in told("mindformers@1.3.2")] == [Severity.ERROR]
+    assert told("mindformers@1.4.0") == [
+        (Severity.WARNING, "mindformers@1.5.0 does not refuse it, and 1.4.0 is not described")
+    ]
+    assert told("mindformers@1.5.0") == []
+
+
 def test_the_summary_says_what_was_read_for_want_of_what() -> None:
     def summary(target: str) -> tuple[str, ...]:
         return tell(
@@ -88,7 +109,7 @@ def test_the_summary_says_what_was_read_for_want_of_what() -> None:
             Look(),
         ).targets
 
-    assert summary("megatron@0.13.1") == ("megatron@0.13.0 for want of 0.13.1",)
+    assert summary("megatron@0.13.1") == ("megatron@0.13.0, because 0.13.1 is not supported",)
     assert summary("megatron@0.12") == ("megatron@0.12.1",)
 
 

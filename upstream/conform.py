@@ -34,7 +34,7 @@ def mutated(bases: Sequence[Case], table: Table, count: int, seed: int) -> Itera
     """Runs with one option added, changed or removed, the same ones for the same seed."""
     chance = random.Random(seed)
     names = sorted(name for name in table if name.startswith("--"))
-    for number in range(count):
+    for number in range(count if bases else 0):
         base = chance.choice(bases)
         words, what = list(base["args"]), chance.choice(names)
         if what in words:
@@ -73,8 +73,11 @@ def judged(
     return {verdict["id"]: verdict for verdict in verdicts}
 
 
-def compared(runs: Sequence[Case], verdicts: Mapping[str, Case], of: Mapping[str, bool | None]) -> Iterator[str]:
-    """How often somebody's verdicts agree with the judge's, and each run where they do not."""
+def compared(
+    runs: Sequence[Case], verdicts: Mapping[str, Case], of: Mapping[str, bool | None], said: Mapping[str, str] = {}
+) -> Iterator[str]:
+    """How often somebody's verdicts agree with the judge's, and each run where they do not. said: run → why it is
+    refused where the release accepts it."""
     known = [run for run in runs if of.get(run["id"]) is not None]
     wrong = [run for run in known if of[run["id"]] != verdicts[run["id"]]["accept"]]
     false = sum(bool(verdicts[run["id"]]["accept"]) for run in wrong)
@@ -82,11 +85,12 @@ def compared(runs: Sequence[Case], verdicts: Mapping[str, Case], of: Mapping[str
     for run in wrong:
         verdict = verdicts[run["id"]]
         told = "accepts" if verdict["accept"] else f"refuses at {verdict['where']} ({verdict['stage']})"
-        yield f"  {run['id']}: the release {told}: {run.get('what') or run.get('mutations') or ''}"
+        what = f"{run.get('what') or run.get('mutations') or ''}"
+        yield f"  {run['id']}: the release {told}: {what}" + (f"; {why}" if (why := said.get(run["id"])) else "")
 
 
-def own_verdicts(framework: Framework, release: Release, runs: Iterable[Case]) -> dict[str, bool]:
-    """Id → whether preflight accepts a run of that release."""
+def own_errors(framework: Framework, release: Release, runs: Iterable[Case]) -> dict[str, str]:
+    """Id → the errors of preflight on a run of that release, "" where it accepts the run."""
     import preflight
 
     target = f"{framework.name}@{release.name}"
@@ -95,7 +99,8 @@ def own_verdicts(framework: Framework, release: Release, runs: Iterable[Case]) -
         env = {name: str(value) for name, value in (run.get("env") or {}).items()}
         words = ["pretrain_gpt.py", *run["args"]]
         report = preflight.check_command(words, world_size=run["world_size"], env=env, device="h100", target=target)
-        found[run["id"]] = report.accepted
+        errors = [f for f in report.findings if f.severity is preflight.Severity.ERROR and f.rule != "predicted-oom"]
+        found[run["id"]] = "; ".join(f"{error.rule}: {error.message}" for error in errors)
     return found
 
 
@@ -114,4 +119,6 @@ def conform(
     yield f"{framework.name} {release.name}: {len(runs)} runs, {sum(v['accept'] for v in verdicts.values())} accepted"
     yield from ("labels: " + line for line in compared(runs, verdicts, {run["id"]: run["accept"] for run in runs}))
     if options.get("preflight"):
-        yield from ("preflight: " + line for line in compared(runs, verdicts, own_verdicts(framework, release, runs)))
+        errors = own_errors(framework, release, runs)
+        accepted = {id: not why for id, why in errors.items()}
+        yield from ("preflight: " + line for line in compared(runs, verdicts, accepted, errors))

@@ -13,13 +13,14 @@ if TYPE_CHECKING:  # most files lie in no checkout
 
 
 class Beside(NamedTuple):
-    """read: another file that a document names; checkout: the one around it; around: scripts beside it. None where they
-    must not be opened.
+    """read: another file that a document names; checkout: the one around it; around: scripts beside it; data: the bytes
+    of another file. None where they must not be opened.
     """
 
     read: Callable[[Document, str], Document | None] = lambda document, name: None
     checkout: Callable[[Document], Checkout | None] = lambda document: None
     around: Checkouts | None = None
+    data: Callable[[Document, str], bytes | None] = lambda document, name: None
 
 
 NOTHING = Beside()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from preflight.job import Job
 from preflight.lint import certainty
 from preflight.lint.altered_checkout import lower_what_a_checkout_lacks, lower_what_another_program_sets
 from preflight.lint.assumed_arguments import lower_what_options_may_cure, with_open_options
-from preflight.lint.refusing_releases import lower_what_some_releases_take
+from preflight.lint.refusing_releases import lower_what_a_neighbour_takes, lower_what_some_releases_take
 from preflight.loaders.document import Document, Launch
 from preflight.run.request import Request, Target
 from preflight.source.finding import Finding, Kind, Severity
@@ -26,10 +26,6 @@ class SecondLook(NamedTuple):
     read: Callable[[Document, Request], Job | None]
     check: Callable[[Job], list[Finding]]
 
-    def as_release(self, document: Document, target: Target) -> Job | None:
-        """A document read as a config of another release."""
-        return self.read(document, self.request._replace(target=target))
-
 
 def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """What was found, with a warning for each error that another number of nodes or another release may not have."""
@@ -39,16 +35,9 @@ def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, 
     if job.arguments.assumed:
         found = _lower_what_is_assumed(document, found, job, look)
     found = lower_what_another_program_sets(lower_what_a_checkout_lacks(found, job), job)
-    if job.arguments.certainty.releases:
-        found = lower_what_some_releases_take(found, job)
-    found = certainty.split(found, job)
-    if job.arguments.certainty.releases or job.arguments.certainty.has is not None:
-        return found
-    option, is_of_an_earlier_release = certainty.strange(job)
-    if option:
-        everywhere = [] if is_of_an_earlier_release else _found_in_the_oldest_release(document, job, look)
-        return certainty.foreign(found, everywhere, job, option)
-    return _lower_what_a_neighbour_release_takes(document, found, job, look)
+    found = certainty.split(lower_what_some_releases_take(found, job), job)
+    near = certainty.around(job.asked, look.described)
+    return lower_what_a_neighbour_takes(found, job, near) if near else found
 
 
 def _lower_where_the_rest_runs(
@@ -81,35 +70,3 @@ def _lower_what_other_nodes_cure(document: Document, found: list[Finding], look:
         return found
     others = (look.read(other, look.request) for other in certainty.elsewhere(document, document.launch))
     return certainty.supposed(found, (look.check(other) for other in others if other is not None), variable)
-
-
-def _lower_what_a_neighbour_release_takes(
-    document: Document, found: list[Finding], job: Job, look: SecondLook
-) -> list[Finding]:
-    """A release that is not described is read as one beside it;
-    an error that the other neighbour lacks is a warning."""
-    asked = look.request.target
-    if asked is None or asked == job.target:
-        return found
-    near = certainty.around(asked, look.described)
-    if near == (job.target,):
-        return certainty.alone(found, asked, job.target)
-    for target in near:
-        if target != job.target and (there := look.as_release(document, target)) is not None:
-            if _tell_the_same_of_an_older_release(asked, near, job, there):
-                return certainty.alone(found, asked, job.target)
-            return certainty.doubted(found, look.check(there), asked, target)
-    return found
-
-
-def _tell_the_same_of_an_older_release(asked: Target, near: Sequence[Target], job: Job, there: Job) -> bool:
-    """Two releases on the same foundation are one witness of what came before them."""
-    foundation = certainty.beneath(job.versions, job.target)
-    return certainty.older(asked, near) and foundation == certainty.beneath(there.versions, there.target) != {}
-
-
-def _found_in_the_oldest_release(document: Document, job: Job, look: SecondLook) -> list[Finding]:
-    """Nothing where it is built on the same foundation as the run's own release, and so tells nothing of others."""
-    oldest = next(iter(certainty.around(Target(job.target.framework, "0"), look.described)), job.target)
-    there = look.as_release(document, oldest) if oldest != job.target else None
-    return look.check(there) if there is not None and not certainty.beneath(there.versions, oldest) else []

@@ -17,13 +17,14 @@ from preflight.source.text import InputError, Source
 
 class Changed(NamedTuple):
     """An argument whose value is another one in the other release. typed: somebody writes it, else its default
-    changes."""
+    changes. option: how a file spells it, where that is not its name."""
 
     name: str
     before: object
     after: object
     value: Value
     typed: bool
+    option: str
 
 
 class Migration(NamedTuple):
@@ -80,7 +81,7 @@ def _typed(before: Job, after: Job) -> Iterator[Changed]:
     for name, value in before.arguments.written.items():
         old, new = before.arguments.get(name), after.arguments.get(name)
         if name in after.arguments.written and _differ(old, new):
-            yield Changed(name, old.raw, new.raw, value, typed=True)
+            yield Changed(name, old.raw, new.raw, value, typed=True, option=_option(after, name, new.raw))
 
 
 def _defaults(before: Job, after: Job) -> Iterator[Changed]:
@@ -89,8 +90,24 @@ def _defaults(before: Job, after: Job) -> Iterator[Changed]:
     for name in sorted(set(before.arguments.names()) & set(after.arguments.names())):
         old, new = before.arguments.default(name), after.arguments.default(name)
         if name not in written and _differ(old, new):
-            yield Changed(name, old.raw, new.raw, new, typed=False)
+            yield Changed(name, old.raw, new.raw, new, typed=False, option=_option(after, name, new.raw))
+
+
+def _option(job: Job, name: str, value: object) -> str:
+    """The option that sets an argument, or its name where none does."""
+    edits = job.arguments.put(name, value) or job.arguments.put(name, not value)
+    return next((key for edit in edits for key in map(str, edit.key) if key.startswith("--")), name)
 
 
 def _differ(old: Value, new: Value) -> bool:
-    return not isinstance(old.raw, Unknown) and not isinstance(new.raw, Unknown) and old.raw != new.raw
+    """Whether two values are known and mean something else. None, False and "" all say that nothing is set; a number is
+    the same whether a release reads it or leaves it as text."""
+    if isinstance(old.raw, Unknown) or isinstance(new.raw, Unknown):
+        return False
+    return _meant(old.raw) != _meant(new.raw)
+
+
+def _meant(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return [str(item) for item in value]
+    return None if value is False or value == "" else value

@@ -15,7 +15,7 @@ from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request
 from preflight.source.record import replace
-from preflight.source.text import Source
+from preflight.source.text import InputError, Source, bounded, bytes_of
 
 LONGEST = 4096
 """Characters of a path: no system opens a longer one."""
@@ -32,7 +32,7 @@ class Workspace:
         policy: Policy = Policy(),
         checkouts: Checkouts | None = None,
     ) -> None:
-        self.sources = tuple(sources)
+        self.sources = tuple(_with_variables(source, request) for source in sources)
         self.checkouts = checkouts if checkouts is not None else Checkouts()
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
@@ -53,7 +53,7 @@ class Workspace:
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)
 
-        beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None)
+        beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None, self._data)
         report = check_documents(documents, self.plugins, self.request, self.policy, beside)
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
@@ -76,6 +76,15 @@ class Workspace:
             self._opened[path] = load(Source.read(path, shown))
         return next(iter(self._opened[path]), None)
 
+    def _data(self, document: Document, name: str) -> bytes | None:
+        """The bytes of another file; None where it must not be opened, or cannot be read."""
+        open_ = self.request.follow and not self.checkouts.isolated and 0 < len(name) <= LONGEST
+        path = self._found(document, name) if open_ else None
+        try:
+            return bounded(bytes_of(path), name) if path is not None else None
+        except (OSError, InputError):
+            return None
+
     def _found(self, document: Document, name: str) -> Path | None:
         """The first file of that name in the folders of a document; all of them were looked into."""
         for folder in folders(document):
@@ -83,6 +92,15 @@ class Workspace:
             if (path := _file(folder / name)) is not None:
                 return path
         return None
+
+
+def _with_variables(source: Source, request: Request) -> Source:
+    """A source with what the caller says that its variables are."""
+    if not request.given:
+        return source
+    made = source.changed(source.text)
+    made.variables = request.given
+    return made
 
 
 def _file(path: Path) -> Path | None:

@@ -25,6 +25,7 @@ from preflight.cli.words import split
 from preflight.source.spelling import did_you_mean, nearest
 
 COMMANDS = {
+    "init": "init",
     "check": "check",
     "fix": "fix",
     "show": "show",
@@ -35,6 +36,8 @@ COMMANDS = {
     "gate-install": "gate_install",
     "baseline": "baseline",
     "migrate": "migrate",
+    "diff": "diff",
+    "lsp": "lsp",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, takes
+from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, option, takes
 from preflight.cli.show import show_jobs
 from preflight.job import Job
+from preflight.plugins import manager as plugins
 from preflight.report.style import Look
+from preflight.run.cluster import Device
 
 Plot = Annotated[
     str | None,
@@ -20,9 +22,21 @@ Plot = Annotated[
 ]
 
 
+Compare = Annotated[
+    list[str] | None,
+    option("--compare", metavar="NAME", help="Answer for another accelerator, too; repeatable.", completion="devices"),
+]
+
+
 @takes(Inputs, JobFacts, Rules, Printed)
 def memory(
-    inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, command: Started = None, plot: Plot = None
+    inputs: Inputs,
+    facts: JobFacts,
+    rules: Rules,
+    out: Printed,
+    command: Started = None,
+    plot: Plot = None,
+    compare: Compare = None,
 ) -> int:
     """Estimate the memory of each run.
 
@@ -31,9 +45,24 @@ def memory(
     from preflight.report.memory import memory_dict, memory_text
     from preflight.report.plot import plot as draw
 
+    others = [_device(name) for name in compare or ()]
+
     def text(job: Job, look: Look) -> str:
         if plot is not None:
             draw(job, Path(plot))
-        return memory_text(job, look)
+        return memory_text(job, look, others)
 
     return show_jobs((inputs, facts, rules, out), command, text, memory_dict)
+
+
+def _device(name: str) -> Device:
+    """An accelerator by name. Raises InputError for one that nobody knows."""
+    from preflight.checking.verification import verify_facts
+    from preflight.run.device_names import find_device
+    from preflight.run.settings import Facts
+
+    known = plugins.load()
+    verify_facts(Facts(device=name), known)
+    found = find_device(known.devices, name)
+    assert found is not None
+    return found

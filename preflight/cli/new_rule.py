@@ -21,6 +21,7 @@ Id = Annotated[
 ]
 Into = Annotated[Path, typer.Option("--into", metavar="FOLDER", help="Folder of the rules.")]
 Fixtures = Annotated[Path, typer.Option("--fixtures", metavar="FOLDER", help="Folder of their fixtures.")]
+NO_PLACE = "new: nobody has named its statement upstream yet"
 PAGES = "next: python tests/write_examples.py && preflight rules --write-docs docs/rules"
 
 
@@ -55,7 +56,20 @@ def _declared(framework: str, name: str, into: Path, tests: Path) -> None:
     with table.open("a", encoding="utf-8") as rows:
         rows.write(pair)
     typer.echo(f"added a pair to {table}")
+    _without_place(into.parent / "schemas", (framework, place.folder), f"{framework}/{name}")
     typer.echo(PAGES)
+
+
+def _without_place(schemas: Path, folders: tuple[str, ...], id: str) -> None:
+    """Put a check among those of which nobody has named the statement upstream, in the first folder that has such."""
+    files = (schemas / folder / "decisions.json" for folder in folders)
+    decisions = next((file for file in files if file.is_file()), None)
+    if decisions is None:
+        return
+    before, opening, after = decisions.read_text(encoding="utf-8").partition('"rules": {')
+    end = "\n" if after.startswith("}") else ","
+    decisions.write_text(f'{before}{opening}\n"{id}": "{NO_PLACE}"{end}{after}', encoding="utf-8")
+    typer.echo(f"added a row to {decisions}")
 
 
 def _write(files: dict[Path, str]) -> None:

@@ -35,10 +35,11 @@ def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: boo
     return Look(_colored(color), width, quiet, verbose, unknown)
 
 
-def printed(output: Printed) -> Look:
+def printed(output: Printed, formats: Sequence[str] = ("text", "json")) -> Look:
     """How the text of a command that describes runs is to look. Raises InputError for a format that it lacks."""
-    if output.output_format not in ("text", "json"):
-        raise InputError(f"this command prints text or json, not {output.output_format!r}")
+    if output.output_format not in formats:
+        *first, last = formats
+        raise InputError(f"this command prints {', '.join(first)} or {last}, not {output.output_format!r}")
     style = look(output.color)
     return style._replace(color=False, width=0) if output.output_file else style
 

@@ -91,20 +91,27 @@ def rules(
 
 
 def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
-    """A line for each rule that a later release makes and this one does not, with the first that does."""
+    """A line for each rule that a later release makes and this one does not, with the releases that do."""
     known = evidence(since.framework)
     if known is None or not known.releases:
         raise InputError(f"which releases of {since.framework} make which checks is not described")
-    later = known.releases[known.number(since.version) + 1 :]
-    newer = [
-        (at, rule)
-        for rule in found
-        if known.held(rule.id, since.version) is False
-        and (at := next((at for at, release in enumerate(later) if known.held(rule.id, release)), None)) is not None
-    ]
-    width = max((len(rule.id) for _, rule in newer), default=0)
-    for at, rule in sorted(newer, key=lambda one: (one[0], one[1].id)):
-        yield f"{later[at]:<8} {rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n"
+    releases = known.releases[known.number(since.version) + 1 :]
+    later = [release for release in releases if any(known.held(rule.id, release) for rule in found)]
+    newer = []
+    for rule in found:
+        if known.held(rule.id, since.version) is False:
+            made = [at for at, release in enumerate(later) if known.held(rule.id, release)]
+            newer += [(made[0], _span(later, made), rule)] if made else []
+    first, width = (max(map(len, column), default=0) for column in ([n[1] for n in newer], [n[2].id for n in newer]))
+    for _, span, rule in sorted(newer, key=lambda one: (one[0], one[2].id)):
+        yield f"{span:<{first}}  {rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n"
+
+
+def _span(later: Sequence[str], made: Sequence[int]) -> str:
+    """The first release that makes a check, and the last where a newer one makes it no more."""
+    if made[-1] == len(later) - 1:
+        return later[made[0]]
+    return f"{later[made[0]]} only" if made[0] == made[-1] else f"{later[made[0]]} to {later[made[-1]]}"
 
 
 def _row(rule: Checkable) -> dict[str, object]:

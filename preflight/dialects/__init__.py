@@ -25,7 +25,8 @@ class Surroundings(NamedTuple):
     read: opens another file that the config names (a path relative to the document), or None when it is missing or
     must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same
     of a word that a job uses for what it asks of its cluster. checkout: the one around a document, None where there is
-    none or it must not be looked at. around: the same of scripts beside a document.
+    none or it must not be looked at. around: the same of scripts beside a document. data: the bytes of another file,
+    None where there is none or it must not be opened.
     """
 
     request: Request
@@ -34,6 +35,7 @@ class Surroundings(NamedTuple):
     likely: Callable[[str], Device | None] = lambda name: None
     checkout: Callable[[Document], Checkout | None] = lambda document: None
     around: Checkouts | None = None
+    data: Callable[[Document, str], bytes | None] = lambda document, name: None
 
 
 class Reading(NamedTuple):

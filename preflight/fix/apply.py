@@ -49,7 +49,7 @@ def apply(
     edited = {}
     for name, part in planned.items():
         old = part[0][0].source
-        new = Source(splice(old.text, part), name, path=old.path, bom=old.bom, arguments=old.arguments)
+        new = old.changed(splice(old.text, part))
         if proven:
             prove(load(old), edits[name], new)
         edited[name] = new

@@ -1,16 +1,16 @@
-"""What is not certain: errors of one release only, where another between two was asked for;
-errors of a script's default number of nodes only."""
+"""What is not certain: which releases a run may be of where the one that was asked for is not described, what shows a
+fork, and errors of a script's default number of nodes only."""
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from preflight.job import Job
 from preflight.loaders.document import Document, Launch, Unknown
 from preflight.run.request import Request, Target
 from preflight.run.versions import numbers
-from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.finding import Finding, Severity
 from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
@@ -47,73 +47,20 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
     return tuple(releases[version] for version in order[max(0, above - 1) : max(0, above - 1) + 2])
 
 
-def older(asked: Target, near: Sequence[Target]) -> bool:
-    """Whether a release is older than those around it."""
-    wanted = numbers(asked.version)[:2]
-    return all(wanted < numbers(target.version)[: len(wanted)] for target in near)
-
-
-def beneath(versions: Mapping[str, str], target: Target) -> dict[str, str]:
-    """The releases of other frameworks that one is built on. Where two releases are built on the same,
-    they do not tell what an older one was built on."""
-    return {name: version for name, version in versions.items() if version != target.version}
-
-
-def doubted(found: Sequence[Finding], other: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
-    """What was found as one of the releases around; where the other one has no error at the place of an error,
-    it is a warning."""
-    places = {(f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
-    because = Message(
-        "read as {there} it is no error, and {version} is not described", there=str(there), version=asked.version
-    )
-    return [
-        f if f.severity is not Severity.ERROR or (f.path, f.span.start) in places else lowered(f, because)
-        for f in found
-    ]
-
-
-def alone(found: Sequence[Finding], asked: Target, there: Target) -> list[Finding]:
-    """What was found as the release that alone tells of an older one:
-    what its own rules and options refuse is a warning."""
-    because = Message("so it is in {there}, and {version} is not described", there=str(there), version=asked.version)
-    return [
-        lowered(f, because) if f.severity is Severity.ERROR and (f.kind.parses or f.kind.of_release) else f
-        for f in found
-    ]
-
-
-def strange(job: Job) -> tuple[str, bool]:
+def strange(job: Job) -> str:
     """An option or a choice which shows that the parser is none of those that are described, where nobody said the
-    target; "" where all are known or slips. And whether an earlier release has it.
+    target; "" where all are known or slips.
 
     An entry script may have options of its own; only what an earlier release has tells there.
     """
     if job.arguments.certainty.stated:
-        return "", False
+        return ""
     known = job.arguments.certainty.entry_known
     told = [
         p for p in job.arguments.problems if p.in_use or (p.unknown_option and p.fix is None and (known or p.before))
     ]
     named = [(p.span.text.partition("=")[0], bool(p.before)) for p in sorted(told, key=lambda p: not p.before)]
-    return next((one for one in named if one[1] or OPTION.fullmatch(one[0])), ("", False))
-
-
-def foreign(found: Sequence[Finding], oldest: Sequence[Finding], job: Job, option: str) -> list[Finding]:
-    """What was found as a described release in a command for another one, or for a fork: what its options refuse is a
-    warning, and what its own rules refuse, where the oldest release that is described does not refuse it there, too."""
-    because = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
-    everywhere = {
-        (f.rule, f.path, f.span.start)
-        for f in oldest
-        if f.severity is Severity.ERROR and not f.kind.parses and f.kind is not Kind.ABSENCE
-    }
-    return [
-        lowered(f, because) if _of_release(f) and (f.rule, f.path, f.span.start) not in everywhere else f for f in found
-    ]
-
-
-def _of_release(finding: Finding) -> bool:
-    return finding.severity is Severity.ERROR and (finding.kind is Kind.OPTIONS or finding.kind.of_release)
+    return next((option for option, before in named if before or OPTION.fullmatch(option)), "")
 
 
 def split(found: Sequence[Finding], job: Job) -> list[Finding]:
@@ -153,7 +100,9 @@ def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name
         cured |= left - {(f.rule, f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
         if cured == left:
             break
-    because = Message("{name} is only given a default here, and with another it may be no error", name=name)
+    because = Message(
+        "assumes the script's default for {name}; pass --nodes to check another number of nodes", name=name
+    )
     judged = (
         lowered(f, because) if f.severity is Severity.ERROR and key[:3] in cured else f for key, f in said.items()
     )
@@ -163,4 +112,5 @@ def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name
 def lowered(finding: Finding, because: str) -> Finding:
     """A warning in place of an error, with the reason."""
     message = Message("{message}; {because}", message=finding.message, because=because)
-    return replace(finding, severity=Severity.WARNING, message=message)
+    reason = because if finding.severity is Severity.ERROR else finding.lowered
+    return replace(finding, severity=Severity.WARNING, message=message, lowered=reason)

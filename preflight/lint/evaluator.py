@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from preflight.lint.expressions import Expression, Handle
@@ -49,11 +50,26 @@ def compiled(node: object) -> Condition:
     if not isinstance(node, Expression):
         return lambda answers: node
     if node.op in ("and", "or"):
-        return _lazy([compiled(part) for part in node.parts], decides=node.op == "or")
+        return joined(node.op, [partial(compiled, part) for part in node.parts])
     operate, first, *others = _OPERATORS[node.op], *node.parts
     if not any(isinstance(part, Expression) for part in others):
         return _of_one(operate, compiled(first), others)
     return _strict(operate, [compiled(part) for part in node.parts])
+
+
+def joined(op: str, makers: Sequence[Callable[[], Condition]]) -> Condition:
+    """Conditions under `and` or `or`, each made when it is first asked: the first one mostly decides."""
+    parts: list[Condition] = []
+
+    def when_asked(number: int, make: Callable[[], Condition]) -> Condition:
+        def first_time(answers: dict[Key, Any]) -> Any:
+            parts[number] = make()
+            return parts[number](answers)
+
+        return first_time
+
+    parts += (when_asked(number, make) for number, make in enumerate(makers))
+    return _lazy(parts, decides=op == "or")
 
 
 def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:

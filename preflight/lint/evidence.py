@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -188,12 +188,22 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
     """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same;
     None where nothing is known of it."""
-    own = evidence(framework)
-    if own is not None and all(evidence(name) is not own for name in versions):
+    witnesses = _witnesses(framework, tuple(versions.items()))
+    if witnesses is None:
         return False
-    own_and_above = list(versions)[list(versions).index(framework) :] if framework in versions else list(versions)
-    told = [known.held(rule, versions[name]) for name in own_and_above if (known := evidence(name)) is not None]
+    told = [known.held(rule, version) for known, version in witnesses]
     return any(told) if any(held is not None for held in told) else None
+
+
+@lru_cache(maxsize=256)
+def _witnesses(framework: str, versions: tuple[tuple[str, str], ...]) -> tuple[tuple[Evidence, str], ...] | None:
+    """The evidence of a framework and of those on top of it, each with its version in a run;
+    None where the evidence of the framework tells of none that takes part."""
+    own, names = evidence(framework), [name for name, _ in versions]
+    if own is not None and all(evidence(name) is not own for name in names):
+        return None
+    own_and_above = versions[names.index(framework) :] if framework in names else versions
+    return tuple((known, version) for name, version in own_and_above if (known := evidence(name)) is not None)
 
 
 def refused_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:

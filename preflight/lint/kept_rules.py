@@ -10,21 +10,23 @@ import json
 import os
 from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import preflight
 from preflight.job import Job
-from preflight.lint.evaluator import Condition, compiled
+from preflight.lint.evaluator import Condition, compiled, joined
 from preflight.lint.evidence import holds
 from preflight.lint.expressions import Expression, Handle
-from preflight.lint.rule import Checkable, Said, collect
+from preflight.lint.rule import Checkable, Said, collect, takes_part
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.source import cache
 from preflight.source.finding import Kind, Severity, Unverified
 
 HERE = os.path.dirname(str(preflight.__file__))
 Silent = Callable[[Job], bool]
+LIST = "list"
 
 
 class Gate:
@@ -39,7 +41,7 @@ class Gate:
     def broken(self, job: Job) -> Any:
         """Whether a run breaks it; Unknown where that is not known."""
         if self._compiled is None:
-            self._compiled = compiled(tree(self._kept))
+            self._compiled = condition(self._kept)
         return self._compiled(job.answers)
 
     def silent(self, job: Job) -> bool:
@@ -108,7 +110,7 @@ class KeptRule:
     def concerns(self, versions: Mapping[str, str]) -> bool:
         """Whether it holds for these versions of frameworks."""
         if self._versions is None:
-            return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+            return takes_part(self.id, self.kind, self.frameworks, versions)
         wanted, unless = self._versions
         own = self.frameworks[0]
         return own in versions and unless not in versions and holds(self.id, own, versions, wanted)
@@ -184,15 +186,24 @@ def _gate(rule: Checkable) -> tuple[Any, ...] | None:
 
 
 def plain(node: object) -> object:
-    """An expression as lists: [operator, parts…], a handle as {name: view}.
+    """An expression as lists: [operator, parts…], a handle as {name: view}, a list as if `list` were an operator.
     Raises TypeError for what JSON would change."""
     if isinstance(node, Handle):
         return {node.name: node.view}
     if isinstance(node, Expression):
         return [node.op, *(plain(part) for part in node.parts)]
-    if node is None or type(node) in (bool, int, str) or (type(node) is float and node - node == 0):
+    if isinstance(node, list):
+        return [LIST, *map(plain, node)]
+    if node is None or type(node) in (bool, int, str) or (type(node) is float and node == node):
         return node
     raise TypeError(f"{node!r} cannot be kept")
+
+
+def condition(kept: object) -> Condition:
+    """What an expression of the table asks of a run."""
+    if isinstance(kept, list) and kept[0] in ("and", "or"):
+        return joined(kept[0], [partial(condition, part) for part in kept[1:]])
+    return compiled(tree(kept))
 
 
 def tree(kept: object) -> object:
@@ -200,4 +211,6 @@ def tree(kept: object) -> object:
     if isinstance(kept, dict):
         ((name, view),) = kept.items()
         return Handle(name, view)
+    if isinstance(kept, list) and kept[0] == LIST:
+        return [tree(part) for part in kept[1:]]
     return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept

@@ -1,12 +1,14 @@
-"""Errors of a run whose release is only known to be one of several: what some of these take is a warning."""
+"""Errors of a run whose release is only known to be one of several, or to lie between two: what some of these take is a
+warning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from preflight.job import Job
 from preflight.lint.certainty import lowered, strange
 from preflight.lint.evidence import evidence, refused_in
+from preflight.run.request import Target
 from preflight.source.finding import Finding, Fix, Kind, Safety, Severity
 from preflight.source.message import Message
 from preflight.source.record import replace
@@ -18,13 +20,17 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
     An option that no release has shows a fork: then the run may be of any of them, and its options may differ.
     """
     known, certainty = evidence(job.target.framework), job.arguments.certainty
-    if known is None or certainty.stated:
+    if known is None or certainty.stated or certainty.has is not None:
         return found
-    option, _ = strange(job)
+    option = strange(job)
+    if not option and not certainty.releases:
+        return found
     possible = known.checked if option else certainty.releases
     described = [release for release in possible if _described(release, known.framework)]
     stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
-    fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
+    fork = Message(
+        "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
+    )
 
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE:
@@ -33,6 +39,30 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
             return lowered(finding, fork) if finding.severity is Severity.ERROR else finding
         because = _not_all(finding, stacks)
         return finding if because is None else without_safe_fixes(lowered(finding, because))
+
+    return [judged(finding) for finding in found]
+
+
+def lower_what_a_neighbour_takes(found: list[Finding], job: Job, near: Sequence[Target]) -> list[Finding]:
+    """The findings about a release that is not described, with a warning for each error of options or of a release's
+    checks that the evidence does not have in all the described releases beside it."""
+    certainty, asked = job.arguments.certainty, job.asked.version if job.asked is not None else ""
+    stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
+
+    def judged(finding: Finding) -> Finding:
+        if finding.severity is not Severity.ERROR or not (finding.kind.parses or finding.kind.of_release):
+            return finding
+        framework = finding.rule.partition("/")[0]
+        held = {there: refused_in(finding.rule, framework, stack) for there, stack in stacks.items()}
+        if all(held.values()):
+            return finding
+        other = next((there for there in near if held[there] is False), None)
+        because = (
+            Message("so it is in {target}, and {version} is not described", target=str(job.target), version=asked)
+            if other is None
+            else Message("{other} does not refuse it, and {version} is not described", other=str(other), version=asked)
+        )
+        return without_safe_fixes(lowered(finding, because))
 
     return [judged(finding) for finding in found]
 
@@ -67,6 +97,6 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
         return None
     first, last = alike[0], alike[-1]
     if last == releases[-1]:
-        return Message("so from {first} on, and the options fit {oldest} as well", first=first, oldest=releases[0])
-    template = "so in {first} to {last}, and the options fit {newest} as well"
+        return Message("holds from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
+    template = "holds from {first} to {last}; the options also fit {newest}"
     return Message(template, first=first, last=last, newest=releases[-1])

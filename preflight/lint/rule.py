@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from preflight.job import Job
-from preflight.lint.evidence import evidence, found_place
+from preflight.lint.evidence import evidence, found_place, held_in
 from preflight.source.finding import Finding, Kind, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
 
@@ -45,7 +45,7 @@ class Checkable(Protocol):
 
     @property
     def noticed(self) -> bool:
-        """It only passes on what loaders noticed under its id."""
+        """It only passes on what loaders, or the parser of the options, noticed under its id."""
         ...
 
     @property
@@ -75,12 +75,20 @@ class RulePack(NamedTuple):
     deferred: Callable[[], Sequence[Checkable]] | None = None
 
 
+def takes_part(id: str, kind: Kind, frameworks: Sequence[str], versions: Mapping[str, str]) -> bool:
+    """Whether a rule function is about a run: one of its frameworks takes part, and where it repeats checks of a
+    release, that release makes one of them as far as the evidence knows."""
+    if frameworks and versions.keys().isdisjoint(frameworks):
+        return False
+    return kind is not Kind.RELEASE or held_in(id, frameworks[0], versions) is not False
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
 
     beside: the same, but only where that error stands at the same place.
-    noticed: it only passes on what loaders noticed under its id.
+    noticed: it only passes on what loaders, or the parser of the options, noticed under its id.
     reads: it has nothing to say about a run that touches none of these arguments; () if it looks at every run.
     """
 
@@ -123,7 +131,7 @@ class Rule:
         return frozenset(self.reads) or None
 
     def concerns(self, versions: Mapping[str, str]) -> bool:
-        return not self.frameworks or not versions.keys().isdisjoint(self.frameworks)
+        return takes_part(self.id, self.kind, self.frameworks, versions)
 
     def silent(self, job: Job) -> bool:
         return False  # only the function knows
@@ -167,7 +175,7 @@ def rule(
     frameworks: names as in a target; empty means every dialect.
     upstream: the checks of the framework that this rule owns, as "file:line".
     after, beside: ids of rules whose error says it already, on the run or at the same place.
-    noticed: the rule only passes on what loaders noticed under its id.
+    noticed: the rule only passes on what loaders, or the parser of the options, noticed under its id.
     reads: the rule has nothing to say about a run that touches none of these arguments.
     kind: what its errors rest on.
     """

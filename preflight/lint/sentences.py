@@ -141,18 +141,25 @@ def _clause(node: object, spell: Spell, inside: str = "") -> str:
         return _not(node.parts[0], spell)
     if node.op in ("==", "!="):
         return _equal(node, spell)
-    value = _value(node.parts[0], spell) if node.parts else ""
     if node.op in _COMPARED:
-        return f"{value} {_COMPARED[node.op]} {_value(node.parts[1], spell)}"
+        return f"{_value(node.parts[0], spell)} {_COMPARED[node.op]} {_value(node.parts[1], spell)}"
+    return _asked(node, spell, True)
+
+
+def _asked(node: Expression, spell: Spell, holds: bool) -> str:
+    """What is asked of one value, in words: that it holds, or that it does not."""
+    no, value = "" if holds else "not ", _value(node.parts[0], spell) if node.parts else ""
     if node.op == "is none":
-        return f"{value} is not set"
+        return f"{value} is {'not ' if holds else ''}set"
     if node.op == "in":
-        return f"{value} is {_listed(node.parts[1:], 'or')}"
+        none = "" if holds else "none of " if len(node.parts) > 2 else "not "
+        return f"{value} is {none}{_listed(node.parts[1:], 'or' if holds else 'and')}"
     if node.op in ("has", "startswith"):
-        return f"{value} {'contains' if node.op == 'has' else 'starts with'} {_constant(node.parts[1])}"
+        contains, starts = ("contains", "starts with") if holds else ("does not contain", "does not start with")
+        return f"{value} {contains if node.op == 'has' else starts} {_constant(node.parts[1])}"
     if node.op == "is a":
-        return f"{value} is {_kind(node.parts[1])}"
-    return f"{_value(node, spell)} is not 0"
+        return f"{value} is {no}{_kind(node.parts[1])}"
+    return f"{_value(node, spell)} is {'not ' if holds else ''}0"
 
 
 def _kind(kind: object) -> str:
@@ -165,16 +172,7 @@ def _not(inner: object, spell: Spell) -> str:
         return _truth(inner, spell, False)
     if not isinstance(inner, Expression):
         return _constant(inner)
-    value = _value(inner.parts[0], spell)
-    if inner.op == "is none":
-        return f"{value} is set"
-    if inner.op == "in":
-        return f"{value} is {'none of ' if len(inner.parts) > 2 else 'not '}{_listed(inner.parts[1:], 'and')}"
-    if inner.op in ("has", "startswith"):
-        return f"{value} does not {'contain' if inner.op == 'has' else 'start with'} {_constant(inner.parts[1])}"
-    if inner.op == "is a":
-        return f"{value} is not {_kind(inner.parts[1])}"
-    return f"{_value(inner, spell)} is 0"
+    return _asked(inner, spell, False)
 
 
 def _truth(handle: Handle, spell: Spell, holds: bool) -> str:

@@ -1,65 +1,93 @@
-"""What would shrink the largest terms of the stage that decides."""
+"""What would shrink a run, and by how much: one change at a time, each estimated like the run itself."""
 
 from __future__ import annotations
 
-from preflight.memory.result import MemoryEstimate, Term
+from collections.abc import Iterator
+from typing import Any
+
+from preflight.memory.activations import FLASH
+from preflight.memory.estimate import counted_shape, stage
 from preflight.memory.shape import Shape
+from preflight.run.cluster import Cluster
+from preflight.run.plan import Plan
+from preflight.source.record import NamedTuple, replace
 
-SHOWN = 3
+SHOWN = 5
 LEAST = 0.01
-"""A smaller share of the peak is not worth a line."""
+"""A smaller share of what is needed is not worth a line."""
 
 
-def advice(estimate: MemoryEstimate, s: Shape) -> list[str]:
-    """One line for each of the largest terms that something can be done about, largest first."""
-    worst = estimate.worst
-    if worst is None:
+class Saving(NamedTuple):
+    """A change, what the stage that decides needs with it, and how much less that is; bytes."""
+
+    change: str
+    required: float
+    saved: float
+
+
+def savings(plan: Plan, cluster: Cluster) -> list[Saving]:
+    """The changes that save most, the largest saving first."""
+    numbers = counted_shape(plan, cluster)
+    if numbers is None or plan.inference.enabled.raw is True:
         return []
-    activations = sum(term.high for term in worst.terms if term.name.startswith("activations"))
-    terms = [term for term in worst.terms if not term.name.startswith("activations") and term.kind != "device"]
-    ranked = sorted([*terms, Term("activations", activations, activations)], key=lambda term: -term.high)
-    lines = [(term, _remedy(term.name, s)) for term in ranked if term.high > LEAST * worst.allocated_peak]
-    return [f"{term.name}, {term.high / 2**30:.1f} GiB: {remedy}" for term, remedy in lines if remedy][:SHOWN]
+    now = _required(numbers, cluster)
+    found = []
+    for words, changes in _changes(numbers):
+        after = _required(replace(numbers, **changes), cluster)
+        if now - after > LEAST * now:
+            found.append(Saving(words, after, now - after))
+    return sorted(found, key=lambda saving: -saving.saved)[:SHOWN]
 
 
-def _remedy(name: str, s: Shape) -> str:
-    if name == "activations":
-        return _less_activation(s)
-    if name in ("optimizer states", "master weights"):
-        if s.zero < 1 and s.data > 1:
-            return "shard them over data parallel ranks (distributed optimizer, optimizer parallel)"
-        return ("more devices: data parallel ranks share them; " if s.zero else "") + _more(s)
-    if name in ("weights", "gradients"):
-        return _more(s)
-    if name == "logits and loss":
-        fused = (
-            "a loss fused by Transformer Engine, "
-            if s.kernels == "transformer_engine" and s.cross_entropy != "te"
-            else ""
-        )
-        smaller = f"a micro batch below {s.micro}, " if s.micro > 1 else ""
-        return f"{fused}{smaller}more tensor parallel" + (
-            "" if s.context > 1 else ", context parallel for long sequences"
-        )
-    return ""
+def _required(s: Shape, cluster: Cluster) -> float:
+    return max(stage(s, rank, cluster).required for rank in range(s.pipeline))
 
 
-def _more(s: Shape) -> str:
-    return "more tensor or pipeline parallel" + (
-        ", or more expert parallel" if s.experts and s.expert < s.experts.count else ""
-    )
+def _changes(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Changes that leave the model and the devices as they are."""
+    if s.micro > 1 and s.micro % 2 == 0:
+        yield f"micro batch {s.micro // 2} in place of {s.micro}", {"micro": s.micro // 2, "count": 2 * s.count}
+    yield from _recomputed(s)
+    yield from _kernels(s)
+    if not s.zero and s.data * s.context > 1:
+        shards = s.data * s.context
+        ranks = max(1, shards * s.tensor // (s.expert * s.expert_tensor))
+        words = "states shared over data ranks (distributed optimizer, optimizer parallel)"
+        yield words, {"zero": 1, "shards": shards, "expert_shards": ranks}
+    yield from _spread(s)
 
 
-def _less_activation(s: Shape) -> str:
-    ways = []
-    if s.attention not in ("flash", "fused", "mla-flash"):
-        ways.append("a flash attention backend")
+def _recomputed(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every layer made again, or half of them."""
+    full = s.full_layers == s.stages if s.full_layers is not None else s.recompute == "full" and s.method != "block"
+    if full:
+        return
+    plain: dict[str, Any] = {"modules": frozenset(), "operators": (), "recompute": "full", "method": "uniform"}
+    yield "every layer recomputed", {**plain, "recompute_layers": 1, "full_layers": s.stages}
+    half = tuple(tuple(-(-n // 2) for n in row) for row in s.stages)
+    if s.recompute == "none" and half != s.stages:
+        yield "half of the layers recomputed", {**plain, "full_layers": half}
+
+
+def _kernels(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kernels that keep less."""
+    if s.attention not in FLASH:
+        yield "a fused attention kernel", {"attention": "flash"}
     if s.tensor > 1 and not s.sequence_parallel and not s.tensor_x:
-        ways.append("sequence parallel")
-    if s.micro > 1:
-        ways.append(f"a micro batch below {s.micro}")
-    if s.recompute == "none":
-        ways.append("selective recomputation")
-    elif s.recompute == "selective":
-        ways.append("full recomputation of some layers")
-    return ", ".join(ways) or "more tensor or context parallel"
+        yield "sequence parallel", {"sequence_parallel": True}
+    if s.kernels == "transformer_engine" and s.cross_entropy not in ("te", "mindspore"):
+        yield "a loss fused by Transformer Engine", {"cross_entropy": "te"}
+
+
+def _spread(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Twice as many ranks for a layer, at the cost of data parallel."""
+    fits = s.data % 2 == 0 and s.heads % (2 * s.tensor) == 0 and not s.tensor_x and s.experts is None
+    if fits and 2 * s.tensor <= 8:
+        less = {"data": s.data // 2, "shards": max(1, s.shards // 2), "count": 2 * s.count}
+        yield (
+            f"tensor parallel {2 * s.tensor} in place of {s.tensor}",
+            {
+                **{"tensor": 2 * s.tensor, "expert_tensor": 2 * s.expert_tensor, "sequence_parallel": True},
+                **less,
+            },
+        )

@@ -83,15 +83,6 @@ def beyond(stage: Stage, measured: float) -> float:
     return measured - (stage.required - margin)
 
 
-def budget(cluster: Cluster) -> float | None:
-    """Bytes that a process can get: the limit that the config sets, within what the device gives."""
-    limit = cluster.memory.raw if cluster.memory.known else None
-    device = cluster.device.budget if cluster.device is not None else None
-    if limit is None:
-        return device
-    return float(limit) if device is None else min(float(limit), device)
-
-
 def verdict(low: float, required: float, available: float | None) -> Verdict:
     """does-not-fit when even the low bound exceeds what there is; at-risk when the need does."""
     if available is None:

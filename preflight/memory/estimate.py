@@ -3,60 +3,164 @@
 from __future__ import annotations
 
 from preflight.memory import device_need, inference, leftovers, parameters, peak, states
-from preflight.memory.requirements import MOST
-from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term
-from preflight.memory.shape import SWAPPED, Missing, Shape, shape
+from preflight.memory.assumed import with_published
+from preflight.memory.between import between
+from preflight.memory.gaps import Gap, gap
+from preflight.memory.ranges import Ranged, changed, ranged, without_assumed
+from preflight.memory.requirements import MOST, Missing
+from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term, Verdict
+from preflight.memory.shape import SWAPPED, Shape, shape
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
-from preflight.run.value import known
-from preflight.source.record import NamedTuple
+from preflight.run.value import Origin, known
+from preflight.source.record import NamedTuple, replace
 
 GIB = 2**30
-WIDE = 2.0
-"""A range of unpadded samples or swapped activations wider than this factor is no estimate."""
+_NO_GAP = Gap()
+NOT_MODELLED = "what is not modelled"
 
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
-    available = device_need.budget(cluster)
-    if plan.unmodelled:
-        return MemoryEstimate(
-            budget=available, unknown=tuple(f"not modelled: {feature}" for feature in plan.unmodelled)
-        )
+    found = _estimated(plan, cluster)
+    if found.stages or plan.supposed is None or (supposed := plan.supposed()) is None:
+        return found
+    other = _estimated(supposed.plan, cluster)
+    assumed = (*supposed.reasons, *other.assumed)
+    return replace(other, assumed=assumed, verdict=_no_bound(other.verdict), supposed=True)
+
+
+def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
+    """A plan as it stands. Where it has values that are assumed, it does not fit only if it does not without them."""
+    plan = with_published(plan)
     try:
-        numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
+        found = _counted(plan, cluster)
     except Missing as missing:
-        return MemoryEstimate(budget=available, unknown=(str(missing),))
-    if plan.doubted:
-        return MemoryEstimate(
-            budget=available, unknown=tuple(f"may be on, and is not modelled: {feature}" for feature in plan.doubted)
-        )
-    cached = cached_tokens(plan) if plan.inference.enabled.raw is True else None
-    if plan.inference.enabled.raw is True and cached is None:
-        return MemoryEstimate(budget=available, unknown=("the size of the key-value cache is not known",))
-    if cached is not None:
-        stages = tuple(inference_stage(numbers, rank, cluster, cached) for rank in range(numbers.pipeline))
-    else:
-        stages = tuple(stage(numbers, rank, cluster) for rank in range(numbers.pipeline))
-    worst = max(stages, key=lambda s: s.required)
+        return MemoryEstimate(budget=cluster.budget, unknown=(str(missing),))
+    assumed = tuple(dict.fromkeys(value.note for value in plan.values().values() if value.origin is Origin.ASSUMED))
+    if not assumed:
+        return found
+    sure = found.verdict == "does-not-fit" and _sure(plan, cluster)
+    return replace(found, assumed=assumed, verdict=found.verdict if sure else _no_bound(found.verdict))
+
+
+def _no_bound(verdict: Verdict) -> Verdict:
+    """A verdict whose low end is no bound, for something is assumed."""
+    return "at-risk" if verdict == "does-not-fit" else verdict
+
+
+def _sure(plan: Plan, cluster: Cluster) -> bool:
+    try:
+        return _counted(without_assumed(plan), cluster).verdict == "does-not-fit"
+    except Missing:
+        return False
+
+
+def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
+    """The stages of a plan between its ends. Raises Missing for what has no ends."""
+    available = cluster.budget
+    if plan.inference.enabled.raw is True:
+        return _inference(plan, cluster, available)
+    features = (*plan.unmodelled, *plan.doubted)
+    beside = gap(features) if features else _NO_GAP
+    if beside is None:
+        raise Missing(_not_modelled(plan))
+    ends = ranged(plan)
+    architecture = cluster.device.architecture if cluster.device else plan.architecture
+    most = shape(
+        changed(ends.most or ends.least, beside.high) if beside.high else ends.most or ends.least, architecture
+    )
+    stages = tuple(stage(most, rank, cluster, beside) for rank in range(most.pipeline))
+    if ends.taken or beside.low:
+        least = shape(changed(ends.least, beside.low) if beside.low else ends.least, architecture)
+        if least.pipeline != most.pipeline:
+            raise Missing("the pipeline parallel size is not known")
+        lows = (stage(least, rank, cluster, beside) for rank in range(least.pipeline))
+        stages = tuple(between(low, high) for low, high in zip(lows, stages, strict=True))
+    return _judged(plan, ends, beside, most, stages, cluster)
+
+
+def _judged(
+    plan: Plan, ends: Ranged, beside: Gap, numbers: Shape, stages: tuple[Stage, ...], cluster: Cluster
+) -> MemoryEstimate:
+    """The verdict on stages. Without an end to what they may need they fit nowhere for sure, and are not shown."""
+    available = cluster.budget
+    taken = (*ends.taken, *_open(numbers), *_features(plan))
     low = max(stage.low for stage in stages)
-    verdict = device_need.verdict(low, worst.required, available)
-    why = numbers.open if verdict != "does-not-fit" else ""
-    why = SWAPPED if not why and numbers.doubtful and verdict == "at-risk" else why
-    if why and any(stage.low * WIDE < stage.allocated_peak for stage in stages):
-        return MemoryEstimate(
-            budget=available, unknown=(f"{why} is not known: {low / GIB:.1f} to {worst.allocated_peak / GIB:.1f} GiB",)
-        )
+    verdict = device_need.verdict(low, max(stage.required for stage in stages), available)
+    if (ends.most is None or beside.most is None) and verdict != "does-not-fit":
+        why = f"{'; '.join(taken)}: at least {low / GIB:.1f} GiB"
+        return MemoryEstimate(budget=available, unknown=(why,), taken=taken)
     reasons = () if available is not None else ("the device is not known",)
-    return MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster))
+    return MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster), taken)
 
 
-def stage(s: Shape, rank: int, cluster: Cluster) -> Stage:
-    """One pipeline rank."""
+def _open(numbers: Shape) -> tuple[str, ...]:
+    """What makes the activations a range."""
+    why = numbers.open or (SWAPPED if numbers.doubtful else "")
+    return (f"{why} is not known",) if why else ()
+
+
+def counted_shape(plan: Plan, cluster: Cluster) -> Shape | None:
+    """The numbers that a plan is estimated with, at their most; None where it is not, or features have no formula."""
+    supposed = plan.supposed() if plan.supposed is not None else None
+    for one in (plan, *((supposed.plan,) if supposed is not None else ())):
+        try:
+            if not (one.unmodelled or one.doubted):
+                architecture = cluster.device.architecture if cluster.device else one.architecture
+                return shape(ranged(one).most or one, architecture)
+        except Missing:
+            continue
+    return None
+
+
+def _features(plan: Plan) -> tuple[str, ...]:
+    return (
+        *(f"not modelled: {feature}" for feature in plan.unmodelled),
+        *(f"may be on, and is not modelled: {feature}" for feature in plan.doubted),
+    )
+
+
+def _not_modelled(plan: Plan) -> str:
+    return "; ".join(said for said in _features(plan) if gap((said.partition(": ")[2],)) is None)
+
+
+def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryEstimate:
+    """A predict run: weights and the cache."""
+    if features := _features(plan):
+        return MemoryEstimate(budget=available, unknown=features)
+    numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
+    cached = cached_tokens(plan)
+    if cached is None:
+        raise Missing("the size of the key-value cache is not known")
+    stages = tuple(inference_stage(numbers, rank, cluster, cached) for rank in range(numbers.pipeline))
+    return _judged(plan, Ranged(plan, plan, ()), _NO_GAP, numbers, stages, cluster)
+
+
+def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage:
+    """One pipeline rank. beside: what features without a formula may change."""
     n = parameters.stage(s, rank)
     steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
     stays = states.fp16_copy(s, n) + leftovers.last_inputs(s, rank)
-    return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), Rest(n.total, stays, states.at_step(s, n)))
+    rest = Rest(n.total, stays, states.at_step(s, n))
+    if beside is _NO_GAP:
+        return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), rest)
+    steady = [term._replace(low=term.low * beside.steady) for term in steady]
+    return summed(s, rank, cluster, steady, _with_gap(peak.dynamic_terms(s, rank), steady, beside), rest)
+
+
+def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term]:
+    """Activations from their least on, and what may be there beside them as a term of its own."""
+    alive, held = sum(term.high for term in dynamic), sum(term.high for term in steady)
+    freed = {f"activations: {name}" for name in beside.freed}
+    terms = [term._replace(low=0.0 if term.name in freed else term.low * beside.least) for term in dynamic]
+    more = ((beside.most or 1.0) - 1) * alive + (beside.whole - 1) * (alive + held)
+    recorded = (beside.recorded - 1) * (alive + held)
+    beyond = (
+        Term(NOT_MODELLED, 0.0, recorded, "the most that recordings have beyond", "dynamic"),
+        Term(NOT_MODELLED, 0.0, more, "a stated gap", "device"),
+    )
+    return [*terms, *(term for term in beyond if term.high > 0)]
 
 
 def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:
@@ -88,6 +192,8 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
     """The totals of a rank from its terms."""
     if s.open:
         dynamic = [term._replace(low=0.0) for term in dynamic]
+    beyond = [term for term in dynamic if term.kind == "device"]
+    dynamic = [term for term in dynamic if term.kind != "device"]
     total = sum(term.high for term in steady)
     moments = sum(term.high for term in steady if term.name == "optimizer states")
     alive = sum(term.high for term in dynamic)
@@ -102,7 +208,7 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
             )
         ]
     allocated = total + max(alive, rest.step)
-    device = [*device_need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
+    device = [*beyond, *device_need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
     required = max(allocated, allocated + sum(term.high for term in device))
     sure = LOW_MIXED if s.experts or s.fp8 else LOW
     return Stage(

@@ -128,18 +128,24 @@ MOST_CHUNKS = 4096
 
 def verify(values: Mapping[str, Value]) -> None:
     """Raises Missing for what is not known, or is no size."""
-    for name, words in _REQUIRED.items():
-        value = values[name]
-        if not value.known or value.raw is None:
-            raise Missing(_not_known(words, value.because))
-    for name, words in {**_DECIDING, **(_OF_EXPERTS if _raw(values, "model.experts") else {})}.items():
-        if why := values[name].because.removeprefix("not given"):
-            raise Missing(_not_known(words, why))
+    for name in open_names(values):
+        raise Missing(not_known(name, values[name]))
     _sizes(values)
     _stages(values)
 
 
-def _not_known(words: str, why: str) -> str:
+def open_names(values: Mapping[str, Value]) -> tuple[str, ...]:
+    """What the estimate needs and is not known, by name."""
+    deciding = (*_DECIDING, *(_OF_EXPERTS if _raw(values, "model.experts") else ()))
+    return (
+        *(name for name in _REQUIRED if not values[name].known or values[name].raw is None),
+        *(name for name in deciding if values[name].because.removeprefix("not given")),
+    )
+
+
+def not_known(name: str, value: Value) -> str:
+    """That a value is not known, and why."""
+    words, why = {**_REQUIRED, **_DECIDING, **_OF_EXPERTS}[name], value.because
     said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
     return said if not why or why == said else f"{said} ({why})"
 

@@ -14,6 +14,9 @@ LOW_MIXED = 0.87
 """The same with experts or FP8, where a bound from dense runs does not hold: 1 / the margin of such runs;
 the lowest had 0.92."""
 
+WIDE = 2.0
+"""A range wider than this factor tells what a run may need, not what it is likely to."""
+
 Verdict = Literal["does-not-fit", "at-risk", "fits", "unknown"]
 
 
@@ -50,7 +53,8 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
     """Stages in pipeline order. unknown: why nothing (or not everything) could be estimated. budget: bytes of the
-    device, None unknown."""
+    device, None unknown. taken: what is not known, and counted as a range. assumed: what is taken to be as it usually
+    is, from a published name or as the nearest that the framework takes."""
 
     stages: tuple[Stage, ...] = ()
     verdict: Verdict = "unknown"
@@ -58,6 +62,22 @@ class MemoryEstimate:
     unknown: tuple[str, ...] = ()
     outside: float = 0.0
     """Bytes of communication buffers that a memory pool of fixed size leaves no room for by itself (Ascend)."""
+
+    taken: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    supposed: bool = False
+    """Whether the run itself says too little, or what the framework refuses: no rule reports it."""
+
+    @property
+    def low(self) -> float:
+        """What the device must have at the least: the low end of the stage where it is highest."""
+        return max((stage.low for stage in self.stages), default=0.0)
+
+    @property
+    def wide(self) -> bool:
+        """Whether the two ends are too far apart to warn of the high one."""
+        worst = self.worst
+        return worst is not None and self.low * WIDE < worst.allocated_peak
 
     @property
     def worst(self) -> Stage | None:

@@ -15,8 +15,8 @@ from preflight.lint.rule import Checkable, Rule
 
 _PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
 HOW = (
-    "A check counts as covered when a rule that names its place upstream speaks on an example that upstream "
-    "refuses there."
+    "A check counts as covered when a rule that names its place upstream finds something in an example that "
+    "upstream refuses there."
 )
 
 
@@ -40,6 +40,9 @@ def _releases(framework: str) -> Iterator[str]:
         return
     yield from ("", f"{framework}, as its sources say it release by release:")
     for release, found in known.decided().items():
+        if not any(found):
+            yield f"  {release}: only its options are described"
+            continue
         yield (
             f"  {release}: {sum(found)} checks, {found[0]} with a rule, {found[1]} left out for a reason, "
             f"{found[2]} open"

@@ -20,18 +20,18 @@ def render(report: Report, look: Look = Look()) -> str:
     if report.findings:
         lines += ["| place | severity | finding | rule | fix |", "|---|---|---|---|---|"]
         lines += [_row(finding) for finding in report.findings]
-    lines += [f"- could not be read: {_cell(str(error))}" for error in report.errors]
-    lines += [f"- {_cell(crash_line(crash))}" for crash in report.crashes]
+    lines += [f"- could not be read: {cell(str(error))}" for error in report.errors]
+    lines += [f"- {cell(crash_line(crash))}" for crash in report.crashes]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _row(finding: Finding) -> str:
     fix = finding.fix.title if finding.fix else ""
-    place = _cell(f"{finding.path}:{finding.line}")
-    return f"| {place} | {finding.severity} | {_cell(finding.message)} | `{finding.rule}` | {_cell(fix)} |"
+    place = cell(f"{finding.path}:{finding.line}")
+    return f"| {place} | {finding.severity} | {cell(finding.message)} | `{finding.rule}` | {cell(fix)} |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """A text that stays text: code, where a part of it would become a mention, a link or an element."""
     text = plain(text)
     if not _LIVE.search(text):

@@ -1,50 +1,74 @@
-"""The memory of a run as a table: terms down, pipeline stages across, the verdict."""
+"""The memory of a run: the answer, then the table of terms by pipeline stage, then what would shrink it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
-from preflight.memory.advice import advice
-from preflight.memory.shape import Missing, shape
+from preflight.memory.advice import savings
 from preflight.report.escapes import plain
 from preflight.report.style import Look
-from preflight.run.cluster import GIB
+from preflight.run.cluster import GIB, Device
+from preflight.source.record import replace
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
 SHOWN = 8
 BAR = 30
 
 
-def memory_text(job: Job, look: Look = Look()) -> str:
-    """The table, the bars, the verdict."""
+def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) -> str:
+    """The answer, what it stands on, the table, the bars, what would save most. others: devices to compare with."""
     estimate = job.memory
     lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
+    lines += [f"  {look.paint(answer(job), COLORS[estimate.verdict])}"]
+    for device in others:
+        other = replace(job, cluster=replace(job.cluster, device=device))
+        lines.append(f"  {look.paint(answer(other), COLORS[other.memory.verdict])}")
     if estimate.stages:
-        lines += _table(estimate, look)
-    lines += [f"  {look.paint(_verdict(estimate), COLORS[estimate.verdict])}"]
-    lines += [
-        f"    {plain(reason)}" for reason in estimate.unknown if not (estimate.stages and estimate.budget is None)
-    ]
+        lines += [f"    not known: {plain(said)}" for said in estimate.taken]
+    lines += [f"    assumed: {plain(said)}" for said in estimate.assumed]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
         lines.append("    (--world-size says how many devices there are)")
-    lines += [f"  {line}".rstrip() for line in _advice(job)]
+    if estimate.stages:
+        lines += _table(estimate, look)
+    lines += [f"  {line}".rstrip() for line in _savings(job)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _advice(job: Job) -> list[str]:
-    """What would shrink the largest terms."""
-    try:
-        numbers = shape(job.plan)
-    except Missing:
+def answer(job: Job) -> str:
+    """Whether the run fits, in one line: what it needs of what there is, where, and what is left."""
+    estimate, device = job.memory, job.cluster.device
+    worst = estimate.worst
+    if worst is None:
+        return f"memory is not known: {plain('; '.join(estimate.unknown))}"
+    if estimate.budget is None:
+        return f"needs {_short(worst.required)} GiB on stage {worst.index} (name a device with --device to compare)"
+    where = f", {device.name}" if device is not None else ""
+    of, budget = f"of {_short(estimate.budget)} GiB", estimate.budget
+    if estimate.verdict == "does-not-fit":
+        lowest = max(estimate.stages, key=lambda stage: stage.low)
+        needs = f"at least {_short(lowest.low)} {of} on stage {lowest.index}{where}"
+        return f"does-not-fit: {needs}; {_short(lowest.low - budget)} GiB too much"
+    if estimate.verdict == "at-risk":
+        return f"at-risk: {_short(estimate.low)} to {_short(worst.required)} {of} on stage {worst.index}{where}"
+    needs = f"{_short(worst.required)} {of} on stage {worst.index}{where}"
+    return f"fits: {needs}; {_short(budget - worst.required)} GiB free"
+
+
+def _short(size: float) -> str:
+    return f"{size / GIB:.1f}"
+
+
+def _savings(job: Job) -> list[str]:
+    """What would save most, one change at a time."""
+    found = savings(job.plan, job.cluster) if job.memory.stages else []
+    if not found:
         return []
-    found = [] if job.plan.inference.enabled.raw is True else advice(job.memory, numbers)
-    return (
-        ["", "largest terms of the stage that decides, and what shrinks them", *(f"  {line}" for line in found)]
-        if found
-        else []
-    )
+    width = max(len(saving.change) for saving in found)
+    rows = (f"  {one.change:<{width}}  {_short(one.saved):>6} less: {_short(one.required)}" for one in found)
+    return ["", "what would shrink it, in GiB, one change at a time", *rows]
 
 
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
@@ -62,7 +86,7 @@ def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
     ]
     lines.insert(len(names) + 1, "")
     lines.insert(1, "")
-    return ["", *lines, "", *_bars(estimate, look), ""]
+    return ["", *lines, "", *_bars(estimate, look)]
 
 
 def _columns(estimate: MemoryEstimate) -> list[Stage]:
@@ -94,21 +118,6 @@ def _bars(estimate: MemoryEstimate, look: Look) -> list[str]:
     return lines
 
 
-def _verdict(estimate: MemoryEstimate) -> str:
-    worst = estimate.worst
-    if worst is None:
-        return "memory is not known"
-    if estimate.budget is None:
-        return f"stage {worst.index} needs most: {_gib(worst.required)} GiB (name a device with --device to compare)"
-    lowest = max(estimate.stages, key=lambda stage: stage.low)
-    of = f"of {_gib(estimate.budget)} GiB"
-    if estimate.verdict == "does-not-fit":
-        return f"does-not-fit: stage {lowest.index} needs at least {_gib(lowest.low)} GiB {of}"
-    if estimate.verdict == "at-risk":
-        return f"at-risk: stage {worst.index} may need {_gib(worst.required)} GiB {of}, at least {_gib(lowest.low)} GiB"
-    return f"{estimate.verdict}: stage {worst.index} needs {_gib(worst.required)} GiB {of}"
-
-
 def _term(stage: Stage, name: str) -> str:
     found = [term for term in stage.terms if term.name == name]
     low, high = sum(term.low for term in found), sum(term.high for term in found)
@@ -131,6 +140,9 @@ def memory_dict(job: Job) -> dict[str, Any]:
         "worst": estimate.worst.index if estimate.worst else None,
         "stages": [_stage(stage) for stage in estimate.stages],
         "unknown": list(estimate.unknown),
+        "taken": list(estimate.taken),
+        "assumed": list(estimate.assumed),
+        "savings": [saving._asdict() for saving in savings(job.plan, job.cluster)] if estimate.stages else [],
     }
 
 

@@ -25,7 +25,7 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
         yield from _finding(finding, style)
     for change in found.changed:
         if change.typed:
-            yield plain(f"  {_place(change)}{change.name}: {change.before} becomes {change.after}")
+            yield plain(f"  {_place(change)}{change.option}: {change.before} becomes {change.after}")
     for finding in found.gone:
         yield plain(
             f"  {finding.path}:{finding.line}:{finding.column}: no longer found: {finding.message} [{finding.rule}]"
@@ -35,7 +35,7 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
             f"  {len(defaults)} default{'s' * (len(defaults) > 1)} that this file does not set "
             f"change{'s' * (len(defaults) == 1)}:"
         )
-        yield from (plain(f"    {change.name}: {change.before} becomes {change.after}") for change in defaults)
+        yield from (plain(f"    {change.option}: {change.before} becomes {change.after}") for change in defaults)
     if not found.new and not found.changed and not found.gone:
         yield "  nothing changes"
 

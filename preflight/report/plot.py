@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from preflight.job import Job
+from preflight.memory import MemoryEstimate
 from preflight.run.cluster import GIB
 from preflight.source.text import InputError
 
+HUES = {"steady": "Blues", "dynamic": "Oranges", "device": "Greys"}
+HATCHES = ("", "//", "..", "\\\\", "xx")
 FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -31,11 +34,57 @@ def plot(job: Job, path: Path) -> None:
     _written(path, lambda: _draw(job, path))
 
 
+def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
+    """Draw tokens per second over devices, beside what perfect scaling would be.
+
+    Raises InputError for an unknown format or nothing to draw.
+    """
+    if path.suffix not in FORMATS:
+        raise InputError(f"--plot writes {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
+    if not points:
+        raise InputError("there is nothing to draw: no number of devices has a layout", name)
+    import matplotlib
+
+    matplotlib.use("agg")
+    _written(path, lambda: _draw_scale(points, path, name))
+
+
+def _draw_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
+    from matplotlib import pyplot
+
+    devices, tokens = [count for count, _ in points], [rate for _, rate in points]
+    figure, axes = pyplot.subplots(figsize=(7, 5), layout="constrained")
+    axes.plot(devices, tokens, marker="o", label="the fastest layout")
+    axes.plot(devices, [tokens[0] * count / devices[0] for count in devices], "--", label="perfect scaling")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlabel("devices")
+    axes.set_ylabel("tokens per second (estimated)")
+    axes.set_title(name)
+    axes.legend()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
 def _written(path: Path, write: Callable[[], object]) -> None:
     try:
         write()
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+
+
+def _looks(estimate: MemoryEstimate) -> dict[str, tuple[str, float, str]]:
+    """How each term is drawn: a hue for what stays, one for activations and one for what lies beside them; within it
+    a shade and a pattern of its own."""
+    kinds: dict[str, list[str]] = {kind: [] for kind in HUES}
+    for term in (term for stage in estimate.stages for term in stage.terms):
+        if term.name not in kinds[term.kind]:
+            kinds[term.kind].append(term.name)
+    return {
+        name: (HUES[kind], 0.35 + 0.6 * at / max(len(names) - 1, 1), HATCHES[at % len(HATCHES)])
+        for kind, names in kinds.items()
+        for at, name in enumerate(names)
+    }
 
 
 def _draw(job: Job, path: Path) -> None:
@@ -46,9 +95,12 @@ def _draw(job: Job, path: Path) -> None:
     names = list(dict.fromkeys(term.name for stage in estimate.stages for term in stage.terms))
     figure, axes = pyplot.subplots(figsize=(12, 1.5 + max(0.45 * len(labels), 0.2 * len(names))), layout="constrained")
     left = [0.0] * len(labels)
-    for index, name in enumerate(names):
+    look = _looks(estimate)
+    for name in names:
         sizes = [sum(term.high for term in stage.terms if term.name == name) / GIB for stage in estimate.stages]
-        axes.barh(labels, sizes, left=left, label=name, color=pyplot.get_cmap("tab20")(index % 20))
+        hue, shade, hatch = look[name]
+        color = pyplot.get_cmap(hue)(shade)
+        axes.barh(labels, sizes, left=left, label=name, color=color, hatch=hatch, edgecolor="white", linewidth=0.3)
         left = [start + size for start, size in zip(left, sizes, strict=True)]
     if estimate.budget:
         axes.axvline(estimate.budget / GIB, color="black", linestyle="--", label="device")

@@ -1,8 +1,9 @@
-"""Where the documentation of a rule stands: its page, one for each topic file of rules/, and its section there."""
+"""Where the documentation of a rule stands: its page, one for each topic file of rules/ or family of rule functions,
+and its section there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,7 +17,10 @@ RULES = "preflight.rules"
 
 
 class Topic(NamedTuple):
-    """One file of rules and the page about it. title: the id of its only rule, or what the file says of itself."""
+    """One file of rules, or a family of rule functions, and the page about it.
+
+    title: the id of its only rule, or what the file says of itself.
+    """
 
     path: str
     title: str
@@ -33,19 +37,25 @@ def topics() -> tuple[Topic, ...]:
 
 def _in_folder(folder: str) -> Iterable[Topic]:
     package = f"{RULES}.{folder}".rstrip(".")
+    families: Mapping[str, str] = getattr(import_module(package), "FAMILIES", {})
+    members: dict[str, list[str]] = {family: [] for family in families}
     for info in iter_modules(import_module(package).__path__):
         module = import_module(f"{package}.{info.name}")
         rules = list(collect(module)) if not info.ispkg else []
-        if rules:
-            name = info.name.replace("_", "-")
-            whole = len(rules) == 1 and isinstance(rules[0], Rule)
-            title = " ".join((module.__doc__ or name).partition("\n\n")[0].split())
-            yield Topic(
-                f"{folder}/{name}.md".lstrip("/"),
-                rules[0].id if whole else title,
-                title,
-                tuple(rule.id for rule in rules),
-            )
+        whole = len(rules) == 1 and isinstance(rules[0], Rule)
+        family = next((name for name in families if whole and info.name.startswith(f"{name}_")), None)
+        if family is not None:
+            members[family].append(rules[0].id)
+        elif rules:
+            title = " ".join((module.__doc__ or info.name).partition("\n\n")[0].split())
+            ids = tuple(rule.id for rule in rules)
+            yield Topic(_path(folder, info.name), ids[0] if whole else title, title, ids)
+    for family, ids_of_family in members.items():
+        yield Topic(_path(folder, family), families[family], families[family], tuple(ids_of_family))
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name.replace('_', '-')}.md".lstrip("/")
 
 
 @cache

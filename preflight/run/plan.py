@@ -6,9 +6,11 @@ Fields that may legitimately be absent hold the raw value None (no experts, no v
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
-from preflight.source.record import dataclass, field, fields
+from preflight.source.record import NamedTuple, dataclass, field, fields
 
 _NOT_GIVEN = unknown()
 
@@ -18,6 +20,7 @@ class Model:
     """The network's shape."""
 
     family: Value = _NOT_GIVEN  # "gpt", "llama", "glm", "deepseek", "hybrid", "bert", … as the dialect knows it
+    names: Value = _NOT_GIVEN  # tuple of paths and names that may say which published model it is
     layers: Value = _NOT_GIVEN  # decoder layers, without multi-token-prediction layers
     hidden: Value = _NOT_GIVEN
     heads: Value = _NOT_GIVEN
@@ -39,6 +42,8 @@ class Model:
     hidden_dropout: Value = _NOT_GIVEN
     attention_dropout: Value = _NOT_GIVEN
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
+    window: Value = _NOT_GIVEN  # tokens before it that a query sees in windowed layers; None without windows
+    window_every: Value = _NOT_GIVEN  # each so many-th layer sees all tokens; None or 0: all layers are windowed
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
@@ -94,6 +99,9 @@ class Layout:
     deferred: Value = _NOT_GIVEN  # micro-batches whose output-layer weight gradient is put off; 0 without
     # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
     exchanged: Value = _NOT_GIVEN
+    # tuple of what is hidden behind computation: "backward", "tensor", "gradients", "parameters", "experts", "stages",
+    # and "graphs" where kernels start from a recorded graph
+    overlaps: Value = _NOT_GIVEN
     weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
     heads_split: bool = True  # tensor parallelism divides attention by its heads
@@ -146,6 +154,7 @@ class Precision:
     second: Value = _NOT_GIVEN  # the second moment, where it differs; None as the first
     fp8: Value = _NOT_GIVEN  # fp8 recipe or None
     fp8_parameters: Value = _NOT_GIVEN
+    fp4: Value = _NOT_GIVEN  # fp4 recipe or None
     gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a buffer of their own at full precision
 
 
@@ -181,11 +190,29 @@ class Inference:
     blocks: Value = _NOT_GIVEN
 
 
+class Bound(NamedTuple):
+    """Between what a value lies that is not known. name: of the value, dotted. how: how a caller says what it is."""
+
+    name: str
+    least: int
+    most: int
+    how: str = ""
+
+
+class Supposed(NamedTuple):
+    """A plan in which what a run leaves open is as it usually is, or the nearest that the framework takes, and what
+    that is."""
+
+    plan: Plan
+    reasons: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such
     features that may be on. architecture: compute capability of the device that the run was checked for; 0 where none
-    is known."""
+    is known. bounds: what a dialect knows of sizes that are not known. supposed: makes the plan that memory is
+    estimated for where this one leaves too much open; None where there is none."""
 
     target: Target
     model: Model = field(default_factory=Model)
@@ -198,6 +225,8 @@ class Plan:
     unmodelled: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
     architecture: int = 0
+    bounds: tuple[Bound, ...] = ()
+    supposed: Callable[[], Supposed | None] | None = None
 
     def values(self) -> dict[str, Value]:
         """Every Value by dotted name, in the order of the classes above."""

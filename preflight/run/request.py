@@ -26,9 +26,11 @@ class Target(NamedTuple):
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not said.
 
-    measured: bytes that a measured run needed beyond what was estimated for it.
+    measured: bytes that a measured run needed beyond what was estimated for it; pace: how many times as fast as its
+    estimate it was.
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
+    given: arguments and variables of scripts as the caller says them, whatever the files say.
     """
 
     world_size: int | None = None
@@ -39,6 +41,8 @@ class Request(NamedTuple):
     environment: Mapping[str, str] = {}
     follow: bool = True
     measured: float = 0.0
+    given: Mapping[str, str] = {}
+    pace: float = 1.0
 
     @property
     def devices(self) -> int | None:

@@ -70,7 +70,8 @@ def _words(error: Any, where: str) -> tuple[str, str]:
     """The message of a fault, and the dotted name that it is about."""
     value, wanted = error.instance, error.validator_value
     if error.validator == "type":
-        return f"{where} must be {_NAMES[wanted]}, not {json.dumps(value, default=str)}", where
+        kinds = " or ".join(_NAMES[name] for name in ([wanted] if isinstance(wanted, str) else wanted))
+        return f"{where} must be {kinds}, not {json.dumps(value, default=str)}", where
     if error.validator == "enum":
         return f"{where} must be one of {', '.join(wanted)}, not {value!r}{did_you_mean(str(value), wanted)}", where
     if error.validator == "minimum":

@@ -1,4 +1,4 @@
-"""A value with its origin: written by somebody, a default, derived by the framework, or unknown."""
+"""A value with its origin: written by somebody, a default, derived by the framework, assumed, or unknown."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Origin(str, Enum):
     WRITTEN = "written"
     DEFAULT = "default"
     DERIVED = "derived"
+    ASSUMED = "assumed"  # from a published name, or from habit: never the reason of an error or a fix
     UNKNOWN = "unknown"
 
     def __str__(self) -> str:
@@ -71,6 +72,10 @@ class Value(NamedTuple):
         """The edits that make this value another; empty when there is no place to write it."""
         return self.edits(value) if self.edits else ()
 
+    def unassumed(self) -> Value:
+        """This value where what is assumed does not count: not known."""
+        return self._replace(raw=Unknown(f"assumed from {self.note}"), origin=Origin.UNKNOWN)
+
     def derived(self, raw: object, note: str) -> Value:
         """Another value computed from this one, still pointing at the place where a human would change it."""
         return self._replace(raw=raw, origin=Origin.DERIVED, note=note)
@@ -84,6 +89,11 @@ def default(raw: object, note: str = "") -> Value:
 def derived(raw: object, note: str = "") -> Value:
     """A value that was computed; note: from what."""
     return Value(raw, Origin.DERIVED, note=note)
+
+
+def assumed(raw: object, note: str = "") -> Value:
+    """A value taken from a published name or from habit; note: from which."""
+    return Value(raw, Origin.ASSUMED, note=note)
 
 
 def unknown(because: str = "") -> Value:

@@ -9,6 +9,8 @@ EXTRAS = {
     "attr": "reports",
     "junitparser": "reports",
     "matplotlib": "plot",
+    "pygls": "lsp",
+    "lsprotocol": "lsp",
 }
 """Extras of the package by the module that they install."""
 

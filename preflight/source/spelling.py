@@ -12,16 +12,22 @@ LONGEST = 200
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that is most like a misspelt one, or None. cutoff: how alike, from 0 to 1."""
+    return next(iter(_alike(word, tuple(known), 1, cutoff)), None)
+
+
+def alike(word: str, known: Iterable[str], cutoff: float) -> tuple[str, ...]:
+    """The known words that a misspelt one is like, the most alike first."""
     names = tuple(known)
-    return _nearest(word, names, cutoff) if names and len(word) <= LONGEST else None
+    return _alike(word, names, len(names), cutoff)
 
 
 @lru_cache(maxsize=1024)
-def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
+def _alike(word: str, known: tuple[str, ...], most: int, cutoff: float) -> tuple[str, ...]:
+    if not known or len(word) > LONGEST:
+        return ()
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, 1, cutoff)
-    return close[0] if close else None
+    return tuple(get_close_matches(word, known, most, cutoff))
 
 
 def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, ...]:

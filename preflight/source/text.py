@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
+from preflight.source.encoding import UTF_8, decoded, is_script_name
 from preflight.source.record import NamedTuple
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -40,7 +42,7 @@ def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
     return bounded(_pieces(read), name)
 
 
-def _bytes(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """The bytes of a file that is regular once it is open, too, or a little more than allowed."""
     with open(path, "rb", buffering=0, opener=_open) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -79,15 +81,27 @@ class Position(NamedTuple):
 class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
-    arguments: the words that a script is started with, where somebody says them.
+    arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
+    it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
+    is of another state than these.
     """
 
-    __slots__ = ("_starts", "arguments", "bom", "name", "path", "text")
+    __slots__ = ("_starts", "arguments", "beside", "bom", "encoding", "name", "path", "text", "variables")
 
     def __init__(
-        self, text: str, name: str, *, path: Path | None = None, bom: bool = False, arguments: tuple[str, ...] = ()
+        self,
+        text: str,
+        name: str,
+        *,
+        path: Path | None = None,
+        bom: bool = False,
+        encoding: str = UTF_8,
+        arguments: tuple[str, ...] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.text, self.name, self.path, self.bom, self.arguments = text, name, path, bom, arguments
+        self.beside: dict[Path, Source] = {}
+        self.text, self.name, self.path, self.bom = text, name, path, bom
+        self.encoding, self.arguments, self.variables = encoding, arguments, variables
         self._starts: list[int] | None = None
 
     @classmethod
@@ -103,7 +117,7 @@ class Source:
                 raise InputError(f"is {found.st_size} bytes long; more than {limit} are not read", name)
             if not found.st_size and found.st_dev == _kernel():
                 raise InputError("cannot be read: it is no file, the kernel makes it up", name)
-            data = _bytes(path) if found.st_size else b""
+            data = bytes_of(path) if found.st_size else b""
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
             raise InputError("does not exist", name) from None
         except OSError as error:
@@ -112,10 +126,11 @@ class Source:
 
     @classmethod
     def decode(cls, data: bytes, name: str, *, path: Path | None = None) -> Source:
-        """Make a Source of bytes. Raises InputError at the first byte that is not UTF-8, or at a NUL byte."""
+        """Make a Source of bytes. Raises InputError at a NUL byte and, but in a shell script, at the first byte that is
+        not UTF-8."""
         bom = data.startswith(BOM)
         try:
-            text = (data[len(BOM) :] if bom else data).decode("utf-8")
+            text, encoding = decoded(data[len(BOM) :] if bom else data, script=is_script_name(name))
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode("utf-8", "replace")
             line = before.count("\n") + 1
@@ -124,11 +139,17 @@ class Source:
         if (nul := text.find("\0")) >= 0:
             line = text.count("\n", 0, nul) + 1
             raise InputError("is a binary file (it contains a NUL byte)", name, line, nul - text.rfind("\n", 0, nul))
-        return cls(text, name, path=path, bom=bom)
+        return cls(text, name, path=path, bom=bom, encoding=encoding)
+
+    def changed(self, text: str) -> Source:
+        """The same file with another text."""
+        made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
+        made.arguments, made.variables, made.beside = self.arguments, self.variables, self.beside
+        return made
 
     def encode(self, text: str) -> bytes:
         """The bytes to write for a new text: same encoding, same byte-order mark."""
-        return (BOM if self.bom else b"") + text.encode("utf-8")
+        return (BOM if self.bom else b"") + text.encode(self.encoding)
 
     @property
     def starts(self) -> list[int]:

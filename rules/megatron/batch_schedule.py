@@ -34,6 +34,7 @@ SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6, "K": 10**3}
     id="megatron/batch-schedule",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=(NAME,),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first fault of a schedule."""

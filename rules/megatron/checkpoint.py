@@ -164,4 +164,27 @@ MEGATRON.add(
         at=(a.replication, a.non_persistent_ckpt_type),
         fixes=(drop(a.replication, also=(a.replication_jump,)),),
     ),
+    refuse(
+        "checkpoint-arguments-without-checkpoint",
+        all_of(a.use_checkpoint_args, a.load.is_none, a.pretrained_checkpoint.is_none),
+        message="--use-checkpoint-args reads the arguments of a checkpoint, and --load does not say of which",
+        why=REFUSED,
+        at=(a.use_checkpoint_args,),
+    ),
+    refuse(
+        "checkpoint-arguments-without-load",
+        all_of(a.use_checkpoint_args, a.load.is_none, a.pretrained_checkpoint.is_set),
+        message="--use-checkpoint-args reads the checkpoint of --load in this release, not --pretrained-checkpoint",
+        why=REFUSED,
+        at=(a.use_checkpoint_args, a.pretrained_checkpoint),
+    ),
+    refuse(
+        "checkpoint-arguments-with-local-checkpoint",
+        all_of(a.use_checkpoint_args, LOCAL),
+        message="--use-checkpoint-args excludes --non-persistent-ckpt-type local",
+        why="local checkpoints are found by arguments that are not read yet; " + REFUSED,
+        at=(a.non_persistent_ckpt_type, a.use_checkpoint_args),
+        fixes=(drop(a.non_persistent_ckpt_type),),
+        unless_framework="mindspeed-llm",
+    ),
 )

@@ -1,7 +1,7 @@
 """What each checkpoint format works with."""
 
 from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, weights_sharded
 from preflight.source.finding import Safety
 
@@ -48,7 +48,12 @@ MEGATRON.add(
     ),
     refuse(
         "reshardable-checkpoint-without-gloo",
-        all_of(a.use_gloo_process_groups.written == False, a.use_distributed_optimizer, a.use_dist_ckpt, SHARED),
+        all_of(
+            any_of(a.use_gloo_process_groups.written == False, a.enable_gloo_process_groups.written == False),
+            a.use_distributed_optimizer,
+            a.use_dist_ckpt,
+            SHARED,
+        ),
         message="--distrib-optim-fully-reshardable-mem-efficient gathers over Gloo groups, and they are disabled",
         why=REFUSED,
         at=(a.distrib_optim_fully_reshardable_mem_efficient,),

@@ -24,7 +24,13 @@ from preflight.rules.megatron.core_reading import read, typed
 from preflight.source.finding import Kind
 
 
-@rule(severity=Severity.ERROR, id="megatron/context-sizes", kind=Kind.RELEASE, frameworks=("megatron",))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/context-sizes",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    reads=("hierarchical_context_parallel_sizes",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Levels of context parallelism against its size."""
     given = typed(job, "hierarchical_context_parallel_sizes", "context_parallel_size")

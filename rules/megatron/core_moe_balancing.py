@@ -37,6 +37,7 @@ OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", 
     id="megatron/moe-balancing",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=(TYPES, LOSSES, CAPACITY),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, TYPES, LOSSES, CAPACITY):

@@ -42,6 +42,7 @@ LINES = {"0.20.0": (648, 653, 671), "0.12.1": (390, 394, 412)}
     kind=Kind.RELEASE,
     frameworks=("megatron",),
     upstream=tuple(f"{FILE}:{n}" for n in (648, 653, 671)),
+    reads=("moe_layer_freq",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, "moe_layer_freq"):

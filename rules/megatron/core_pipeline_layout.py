@@ -23,7 +23,8 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.dialects.megatron.layout_pattern import LETTERS, Layout, parse_layout
-from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.rules.megatron.core_reading import core, place_of, read, typed
+from preflight.run.versions import matches
 from preflight.source.finding import Kind
 
 NAME = "pipeline_model_parallel_layout"
@@ -46,25 +47,31 @@ OWNED = tuple(f"{MINDSPEED}:{line}" for line in MINDSPEED_LINES.values())
 
 
 @rule(
-    severity=Severity.ERROR, id="megatron/pipeline-layout", kind=Kind.RELEASE, frameworks=("megatron",), upstream=OWNED
+    severity=Severity.ERROR,
+    id="megatron/pipeline-layout",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    upstream=OWNED,
+    reads=(NAME,),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     mindspeed = "mindspeed" in job.versions
     if not typed(job, NAME):
         return
-    if isinstance(
-        values := read(job, NAME, "num_layers", "mtp_num_layers", "pipeline_model_parallel_size"), Unverified
-    ):
+    if isinstance(text := read(job, NAME), Unverified):
+        yield text
+        return
+    layout = parse_layout(str(text[0]))
+    said = _spelling(layout) or _ends(layout)
+    values = read(job, "num_layers", "mtp_num_layers", "pipeline_model_parallel_size")
+    if said is None and isinstance(values, Unverified):
         yield values
         return
-    text, layers, predictions, pipeline = values
-    layout = parse_layout(str(text))
-    said = (
-        _spelling(layout)
-        or _ends(layout)
-        or _counts(layout, layers, predictions)
-        or _predictions(layout, pipeline, predictions)
-    )
+    layers, predictions, pipeline = values if isinstance(values, list) else (None, None, 1)
+    if said is None and not mindspeed and matches(core(job), "<0.14"):
+        said = _counts(layout, layers, layout.count("m")) or _without_predictions(layout)
+    elif said is None:
+        said = _counts(layout, layers, predictions) or _predictions(layout, pipeline, predictions)
     if said is None:
         return
     message, site = said
@@ -114,6 +121,11 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
             "the layout holds {held} prediction layers, the model has {wanted}", held=held, wanted=wanted
         ), "fa33235fa9"
     return None
+
+
+def _without_predictions(layout: Layout) -> tuple[str, str] | None:
+    """Core 0.13 knows the letter of a prediction layer, and builds none."""
+    return ("this release places no prediction layer, m, by a layout", "9c2470ea47") if layout.count("m") else None
 
 
 def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tuple[str, str] | None:

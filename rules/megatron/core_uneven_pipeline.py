@@ -51,6 +51,7 @@ EARLIER = (
     kind=Kind.RELEASE,
     frameworks=("megatron",),
     after=tuple(f"megatron/{id}" for id in EARLIER),
+    reads=(FIRST, LAST),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not typed(job, FIRST, LAST):
@@ -63,9 +64,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     middle = layers - (first or 0) - (last or 0)
     stages = pipeline - (first is not None) - (last is not None)
-    old, exact = matches(core(job), "<0.13"), matches(core(job), ">=0.16")
+    old, exact = matches(core(job), ">=0.11,<0.13"), matches(core(job), ">=0.16")
     sites = (SITES[1], *SITES[1:]) if old else SITES
-    if (said := _fault(middle, stages, virtual, sites, zero=old, exact=exact)) is None:
+    first_core = matches(core(job), "<0.11")  # each end takes its layers before any are counted
+    if (said := _fault(middle, stages, None if first_core else virtual, sites, zero=old, exact=exact)) is None:
         return
     message, site = said
     places = typed(job, FIRST, LAST, "num_layers", "pipeline_model_parallel_size")

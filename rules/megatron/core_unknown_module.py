@@ -20,12 +20,12 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 """
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import core, place_of, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind
+from preflight.source.spelling import nearest
 
 OLD = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe")
 RECOMPUTED = (*OLD, "shared_experts", "gdn_norm_out", "gdp_in_proj", "gdp_qkv", "mhc")
@@ -48,6 +48,7 @@ SHARDED = ("moe_latent_proj",)
     id="megatron/unknown-module",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=("recompute_modules", "offload_modules", "gtp_remat_opt_in_modules"),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     old = matches(core(job), "<0.13")
@@ -73,9 +74,9 @@ def _module(
         return
     for module in dict.fromkeys(modules or ()):
         if module not in allowed:
-            near = get_close_matches(str(module), allowed, 1, 0.4)
+            near = nearest(str(module), allowed, 0.4)
             hint = (
-                Message("did you mean {near}", near=near[0])
+                Message("did you mean {near}", near=near)
                 if near
                 else Message("there is {allowed}", allowed=tuple(allowed))
             )

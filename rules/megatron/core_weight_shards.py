@@ -33,6 +33,7 @@ PAIRS = (
     id="megatron/weight-shards",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=tuple(shards for shards, _, _ in PAIRS),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     for shards, size, words in PAIRS:

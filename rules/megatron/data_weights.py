@@ -31,7 +31,7 @@ LISTS = ("data_path", "train_data_path", "valid_data_path", "test_data_path")
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 
-@rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",))
+@rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Numbers among paths, at other places than in front of each."""
     if job.arguments.get("entry_is_known").raw is not True:

@@ -167,6 +167,7 @@ MEGATRON.add(
         ),
         why=REFUSED,
         at=(a.eval_global_batch_size, a.eval_micro_batch_size),
+        after=("batch-not-divisible",),
     ),
     refuse(
         "kv-cache-offloaded-and-removed",
@@ -189,5 +190,14 @@ MEGATRON.add(
         "(level {inference_dynamic_batching_unified_memory_level})",
         why=REFUSED,
         at=(a.rl_offload_kv_cache_during_training, a.inference_dynamic_batching_unified_memory_level),
+    ),
+    conflicts(
+        "latent-experts-with-legacy-grouped-gemm",
+        a.moe_latent_size.is_set,
+        a.moe_use_legacy_grouped_gemm,
+        message="--moe-latent-size excludes --moe-use-legacy-grouped-gemm",
+        why="the old grouped experts have no latent projection; " + REFUSED,
+        at=(a.moe_use_legacy_grouped_gemm, a.moe_latent_size),
+        fixes=(drop(a.moe_use_legacy_grouped_gemm),),
     ),
 )

@@ -11,6 +11,7 @@ BALANCING = a.moe_router_load_balancing_type
 DISPATCHER = a.moe_token_dispatcher_type
 RANK_CAPACITY = a.moe_expert_rank_capacity_factor
 NET = a.experimental_attention_variant == "gated_delta_net"
+INFERENCE_EXPERTS = all_of(a.transformer_impl == "inference_optimized", a.num_experts.is_set)
 SPARSE = a.experimental_attention_variant == "dsa"
 
 MEGATRON.add(
@@ -116,10 +117,42 @@ MEGATRON.add(
     ),
     refuse(
         "gated-experts-for-inference",
-        all_of(a.transformer_impl == "inference_optimized", a.num_experts.is_set, gated),
+        all_of(INFERENCE_EXPERTS, gated),
         message="--transformer-impl inference_optimized has no gated experts (--swiglu, --quick-geglu) in this release",
         why=REFUSED,
         at=(a.transformer_impl, a.swiglu, a.quick_geglu),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
+    ),
+    refuse(
+        "uneven-stages-with-virtual-stages",
+        all_of(
+            a.num_layers_per_virtual_pipeline_stage.is_set,
+            any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
+        ),
+        message="stages of different size cannot be cut into virtual stages in this release",
+        why="nothing checks it before the model is built; then every rank stops",
+        at=(
+            a.num_layers_per_virtual_pipeline_stage,
+            a.decoder_first_pipeline_num_layers,
+            a.decoder_last_pipeline_num_layers,
+        ),
+        fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "gated-experts-with-local-graphs",
+        all_of(INFERENCE_EXPERTS, gated, a.cuda_graph_impl == "local"),
+        message="--transformer-impl inference_optimized has no local CUDA graphs of gated experts in this release",
+        why=REFUSED,
+        at=(a.cuda_graph_impl, a.transformer_impl),
+        fixes=(drop(a.cuda_graph_impl), put(a.transformer_impl, "transformer_engine")),
+    ),
+    refuse(
+        "grouped-back-end-with-local-graphs",
+        all_of(INFERENCE_EXPERTS, a.inference_grouped_gemm_backend == "te", a.cuda_graph_impl == "local"),
+        message="--inference-grouped-gemm-backend te takes no local CUDA graphs",
+        why=REFUSED,
+        at=(a.inference_grouped_gemm_backend, a.cuda_graph_impl),
+        fixes=(put(a.inference_grouped_gemm_backend, "torch"), drop(a.cuda_graph_impl)),
     ),
 )

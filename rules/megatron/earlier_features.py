@@ -1,6 +1,6 @@
 """What only some releases of Megatron refuse of rollouts, encoders, data and flash decoding."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
@@ -91,7 +91,7 @@ MEGATRON.add(
             a.experimental_attention_variant.is_none,
         ),
         message="--multi-latent-attention takes no --qk-l2-norm",
-        why="the layers cannot be put together; the run is refused while the model is built",
+        why="the layers cannot be built; the run is refused while the model is built",
         at=(a.qk_l2_norm, a.multi_latent_attention),
         fixes=(drop(a.qk_l2_norm),),
         unless_framework="mindspeed",
@@ -110,5 +110,55 @@ MEGATRON.add(
         message="--deterministic-mode excludes MAMBA_DETERMINISTIC=0",
         why=REFUSED,
         at=(a.deterministic_mode,),
+    ),
+    refuse(
+        "encoder-tensor-over-decoder",
+        a.encoder_tensor_model_parallel_size > a.tensor_model_parallel_size,
+        message=(
+            "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} exceeds tensor parallel "
+            "{tensor_model_parallel_size} of the decoder"
+        ),
+        why="an encoder rank hands its output to one decoder rank at least; " + REFUSED,
+        at=(a.encoder_tensor_model_parallel_size, a.tensor_model_parallel_size),
+        fixes=(put(a.encoder_tensor_model_parallel_size, a.tensor_model_parallel_size),),
+        after=("megatron/encoder-tensor-without-stages",),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "no-experts-written-as-zero",
+        all_of(
+            a.num_experts.written == 0,
+            a.encoder_pipeline_model_parallel_size == 0,
+            a.encoder_tensor_model_parallel_size != a.tensor_model_parallel_size,
+        ),
+        message="--num-experts 0 is refused in this release; a dense model has no --num-experts",
+        why="with 0 experts the tensor parallel size of the encoder, which nobody set, is compared; " + REFUSED,
+        at=(a.num_experts,),
+        fixes=(drop(a.num_experts, safety=Safety.SAFE),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
+        "rollouts-with-legacy-experts",
+        all_of(
+            a.perform_rl_step,
+            a.rl_inference_expert_model_parallel_size.is_set,
+            a.rl_inference_expert_model_parallel_size != a.expert_model_parallel_size,
+            a.moe_use_legacy_grouped_gemm,
+        ),
+        message=(
+            "expert parallel {expert_model_parallel_size} in training and {rl_inference_expert_model_parallel_size} "
+            "in rollouts excludes --moe-use-legacy-grouped-gemm"
+        ),
+        why="the weights of the old grouped experts cannot be moved to another layout; " + REFUSED,
+        at=(a.moe_use_legacy_grouped_gemm, a.rl_inference_expert_model_parallel_size),
+        fixes=(drop(a.moe_use_legacy_grouped_gemm),),
+    ),
+    refuse(
+        "single-submission-without-partial-rollouts",
+        all_of(a.perform_rl_step, a.rl_submission_granularity == "R", ~a.rl_partial_rollouts),
+        message="--rl-submission-granularity R needs --rl-partial-rollouts",
+        why=REFUSED,
+        at=(a.rl_submission_granularity,),
+        fixes=(put(a.rl_partial_rollouts), drop(a.rl_submission_granularity)),
     ),
 )

@@ -120,4 +120,21 @@ MEGATRON.add(
         at=(a.cuda_graph_impl,),
         fixes=(put(env("NCCL_GRAPH_REGISTER"), 0),),
     ),
+    refuse(
+        "connections-not-one",
+        all_of(any_of(a.sequence_parallel, a.async_tensor_model_parallel_allreduce), CONNECTIONS != "1"),
+        message="this release needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment of every run",
+        why=ORDER,
+        fixes=(put(CONNECTIONS, 1),),
+        unless_framework="mindspeed",
+        always=True,
+    ),
+    refuse(
+        "user-buffers-with-expandable-segments",
+        all_of(a.nccl_ub, SEGMENTS),
+        message="--use-nccl-ub excludes expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
+        why="buffers that NCCL has registered may not move; " + REFUSED,
+        at=(a.nccl_ub,),
+        fixes=(drop(a.nccl_ub),),
+    ),
 )

@@ -50,6 +50,7 @@ TEXT, ACTIVATION, HEADS, ARGUMENTS = "72d9774e0f", "99a4b61c4a", "df6d11529e", "
     id="megatron/layer-config",
     kind=Kind.RELEASE,
     frameworks=("megatron",),
+    reads=(NAME,),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first fault of a configuration of single layers."""

@@ -36,6 +36,7 @@ from preflight.source.finding import Kind
     severity=Severity.ERROR,
     frameworks=("megatron",),
     upstream=(UPSTREAM,),
+    noticed=True,
 )
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-choice"):

@@ -28,7 +28,14 @@ from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_optio
 from preflight.source.finding import Kind
 
 
-@rule(id="missing-value", kind=Kind.NO_VALUE, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(
+    id="missing-value",
+    kind=Kind.NO_VALUE,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "missing-value"):
         severity = own_options(job)

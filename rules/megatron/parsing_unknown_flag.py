@@ -31,7 +31,14 @@ from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_optio
 from preflight.source.finding import Kind
 
 
-@rule(id="unknown-flag", kind=Kind.OPTIONS, severity=Severity.ERROR, frameworks=("megatron",), upstream=(UPSTREAM,))
+@rule(
+    id="unknown-flag",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "unknown-flag"):
         severity = own_options(job)

@@ -26,7 +26,9 @@ from preflight.source.finding import Kind
 NAME = "phase_transition_iterations"
 
 
-@rule(severity=Severity.ERROR, id="megatron/phase-iterations", kind=Kind.RELEASE, frameworks=("megatron",))
+@rule(
+    severity=Severity.ERROR, id="megatron/phase-iterations", kind=Kind.RELEASE, frameworks=("megatron",), reads=(NAME,)
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """The first entry that is no whole number."""
     given = typed(job, NAME)
@@ -39,7 +41,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     odd = next((entry for entry in str(given[0].raw).split(",") if not _whole(entry)), None)
     if odd is not None:
-        message = Message("--phase-transition-iterations has the entry {odd!r}, which is no whole number", odd=odd)
+        message = Message("--phase-transition-iterations has the entry {odd!r}, which is not a whole number", odd=odd)
         yield Finding(message, span=job.place(*given), key=given[0].key)
 
 

@@ -150,12 +150,12 @@ MEGATRON.add(
     ),
     refuse(
         "parallel-size-zero",
-        any_of(a.tensor_model_parallel_size == 0, STAGES == 0, a.context_parallel_size == 0),
+        any_of(a.tensor_model_parallel_size <= 0, STAGES <= 0, a.context_parallel_size <= 0),
         message=(
             "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel "
-            "{context_parallel_size}: a size of 0 leaves no ranks"
+            "{context_parallel_size}: a size below 1 leaves no ranks"
         ),
-        why="the run divides by zero before it starts",
+        why="the run divides by it, or counts its ranks below zero, before it starts",
         at=(a.tensor_model_parallel_size, STAGES, a.context_parallel_size),
     ),
 )

@@ -85,7 +85,7 @@ def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
     if len(alike) == len(releases):
         return finding
     return lowered(
-        finding, Message("so from {first} on, and the keys fit {oldest} as well", first=alike[0], oldest=releases[0])
+        finding, Message("holds from {first} on; the keys also fit {oldest}", first=alike[0], oldest=releases[0])
     )
 
 
@@ -97,11 +97,13 @@ def _is_made(when: Expression | None, job: Job) -> bool:
 
 def _value(job: Job, row: Checked) -> Value | None:
     """What was typed for a setting; one of an mcore network may be called otherwise."""
+    value = job.arguments.given(row.name)
+    if not row.renamed and (value is None or not row.switched):
+        return value
     effective = job.arguments.get(row.name)
     if row.renamed:
         return effective if effective.written else None
-    value = job.arguments.given(row.name)
-    return value.derived(effective.raw, effective.note) if value is not None and row.switched else value
+    return value.derived(effective.raw, effective.note) if value is not None else None
 
 
 def _finding(job: Job, row: Checked, value: Value) -> Finding:

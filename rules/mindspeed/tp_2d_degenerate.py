@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Message, Severity, Unverified, known, rule
-from preflight.rules.mindspeed.tp_2d_sizes import repairs
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.mindspeed.tp_2d_sizes import repairs, sizes
 from preflight.source.finding import Kind
 
 DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
@@ -41,17 +41,13 @@ DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Both sizes should be above 1."""
-    arguments = job.arguments
-    switch = arguments.get("tp_2d")
-    if switch.known and not switch.raw:
+    arguments, read = job.arguments, sizes(job.arguments)
+    if isinstance(read, Unverified):
+        yield read
         return
-    values = tuple(arguments.get(name) for name in ("tp_x", "tp_y", "tensor_model_parallel_size"))
-    if (numbers := known(switch, *values)) is None:
-        yield Unverified(next((v.because for v in (switch, *values) if not v.known), ""))
+    if read is None or read.x * read.y != read.tensor or min(read.x, read.y) != 1:
         return
-    _, x, y, tensor = numbers
-    if x * y != tensor or min(x, y) != 1:
-        return
+    x, y, tensor = read
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
         "--tp-2d does nothing at tensor parallel 1"

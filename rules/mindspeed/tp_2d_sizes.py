@@ -30,6 +30,7 @@ from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, r
 from preflight.lint.shapes import REMOVE
 from preflight.run.arguments import Arguments
 from preflight.source.finding import Kind
+from preflight.source.record import NamedTuple
 
 CHECK = "mindspeed/features_manager/tensor_parallel/tp_2d.py:39"
 FEATURE = "mindspeed/features_manager/tensor_parallel/tp_2d.py:40"
@@ -53,17 +54,13 @@ OWN = (
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """x * y must be the tensor parallel size."""
-    arguments = job.arguments
-    switch = arguments.get("tp_2d")
-    if switch.known and not switch.raw:
+    arguments, read = job.arguments, sizes(job.arguments)
+    if isinstance(read, Unverified):
+        yield read
         return
-    values = tuple(arguments.get(name) for name in ("tp_x", "tp_y", "tensor_model_parallel_size"))
-    if (numbers := known(switch, *values)) is None:
-        yield Unverified(next((v.because for v in (switch, *values) if not v.known), ""))
+    if read is None or (read.x * read.y == read.tensor and read.x > 0):
         return
-    _, x, y, tensor = numbers
-    if x * y == tensor and x > 0:
-        return
+    x, y, tensor = read
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
         Message(
@@ -95,6 +92,25 @@ def _place(x: int, y: int, tensor: int) -> str:
     if x <= 0 or tensor // x != y:
         return CHECK
     return f"{GROUPS}:242" if tensor % x else f"{GROUPS}:247"
+
+
+class Sizes(NamedTuple):
+    """The two sizes of 2-D tensor parallelism, and what they split."""
+
+    x: int
+    y: int
+    tensor: int
+
+
+def sizes(arguments: Arguments) -> Sizes | Unverified | None:
+    """The sizes of a run, None where it splits in one direction."""
+    switch = arguments.get("tp_2d")
+    if switch.known and not switch.raw:
+        return None
+    values = tuple(arguments.get(name) for name in ("tp_x", "tp_y", "tensor_model_parallel_size"))
+    if (numbers := known(switch, *values)) is None:
+        return Unverified(next((v.because for v in (switch, *values) if not v.known), ""))
+    return Sizes(*numbers[1:])
 
 
 def repairs(arguments: Arguments, tensor: int, near: tuple[int, int]) -> Iterator[Fix]:

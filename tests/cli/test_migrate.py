@@ -37,7 +37,17 @@ def test_a_ramp_of_the_batch_is_lost_on_the_way_to_0_19(tmp_path: Path, capsys: 
     code, out = migrate(tmp_path, capsys, "--rampup-batch-size 8 8 1000", *words)
     assert code == 0
     assert "run.sh:3:67: warning: --rampup-batch-size parses and does nothing in this release" in out
-    assert "    data_parallel_sharding_strategy: no_shard becomes optim_grads_params\n" in out
+    assert "    --data-parallel-sharding-strategy: no_shard becomes optim_grads_params\n" in out
+
+
+def test_a_default_that_says_the_same_in_other_words_is_not_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--target", "megatron@0.14.0", "--to", "megatron@0.19.0")
+    _, out = migrate(tmp_path, capsys, "", *words)
+    assert "becomes" in out
+    assert "None becomes False" not in out
+    assert "wandb" not in out
 
 
 def test_an_option_that_is_newer_is_an_error_on_the_way_back(
@@ -56,3 +66,11 @@ def test_a_run_of_another_framework_is_refused(tmp_path: Path, capsys: pytest.Ca
     path.write_text(SCRIPT.format(more=""), encoding="utf-8")
     assert run(["migrate", str(path), "--to", "mindformers@1.5.0"]) == 2
     assert "is a run of megatron@0.20.0, not of mindformers" in capsys.readouterr().err
+
+
+def test_the_checks_of_later_releases_say_in_which_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rules", "--since", "megatron@0.16"]) == 0
+    rows = {line.split("megatron/")[1].split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert rows["gated-experts-with-local-graphs"].startswith("0.17.0 only ")
+    assert rows["rollouts-counted-twice"].startswith("0.17.0 to 0.18.0 ")
+    assert rows["hybrid-pattern"].startswith("0.17.0  ")

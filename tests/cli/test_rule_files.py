@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -99,6 +100,18 @@ def test_a_declared_check_that_new_rule_writes_holds_at_its_edge(
         assert report.jobs and bool(report.findings) is (edge.verdict == "speaks"), edge.change
         verdicts.add(edge.verdict)
     assert verdicts == {"speaks", "silent"}
+
+
+@pytest.mark.parametrize("rows", ["{}", '{\n"pynative/other": "a reason"\n}'])
+def test_new_rule_says_that_nobody_has_named_the_statement_of_a_check(rows: str, cli: Cli, tmp_path: Path) -> None:
+    for folder in ("rules", "tests/constraints", "schemas/mindformers"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "tests" / "constraints" / "mindformers-pynative.yaml").write_text("cases:\n")
+    decisions = tmp_path / "schemas" / "mindformers" / "decisions.json"
+    decisions.write_text(f'{{\n"sites": {{}},\n"rules": {rows},\n"stands": {{}}\n}}\n')
+    cli("new-rule", "pynative/declared-fault")
+    reason = "new: nobody has named its statement upstream yet"
+    assert json.loads(decisions.read_text())["rules"] == {**json.loads(rows), "pynative/declared-fault": reason}
 
 
 def test_new_rule_names_the_frameworks_it_knows(cli: Cli, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def errors(more: str, target: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("framework", ["mindspeed", "mindspeed-llm"])
 def test_what_earlier_releases_have_is_what_their_tables_say(framework: str) -> None:
-    text = (Path(__file__).parents[2] / "schemas" / "flags" / "earlier.json").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "schemas" / "retired_options.json").read_text(encoding="utf-8")
     said = json.loads(text)[framework]["options"]
     last = {option: at for at, release in enumerate(RELEASES) for option in table(framework, release).options}
     gone = {option: RELEASES[at + 1].rpartition(".")[0] for option, at in last.items() if at < len(RELEASES) - 1}
@@ -158,3 +158,10 @@ def test_what_a_release_changes_silently_is_its_own() -> None:
 def test_the_branch_of_a_release_may_have_renamed_an_option_of_its_tag() -> None:
     assert not {"unknown-flag"} & errors("--mg-cache-dir x", "mindspeed-llm@2.3.0").keys()
     assert not {"unknown-flag"} & errors("--mg-save-dir x", "mindspeed-llm@2.3.0").keys()
+
+
+def test_an_option_that_went_and_came_back_is_said_to_be_in_both() -> None:
+    assert errors("--reward-tokens good", "mindspeed-llm@2.2.0")["unknown-flag"] == (
+        "mindspeed-llm 2.2.0 has no option --reward-tokens; mindspeed-llm 2.0.0 to 2.1.0 and mindspeed-llm 2.3.0 and "
+        "later have it"
+    )

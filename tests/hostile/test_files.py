@@ -63,6 +63,8 @@ NAMING = {
     "launcher.sh": '#!/bin/bash\nbash msrun_launcher.sh "run_mindformer.py --config secret.yaml" 8\nbash secret.sh\n',
     "layers.sh": f"#!/bin/bash\n{COMMAND} --yaml-cfg secret.yaml --config-yaml secret.yaml --load secret\n",
     "ranks.sh": "#!/bin/bash\nexport RANK_TABLE_FILE=secret.json\npython run_mindformer.py --config secret.yaml\n",
+    "tokens.sh": "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+    "--tokenizer-type HuggingFaceTokenizer --tokenizer-model {folder}\n",
     "base.yaml": f"base_config: secret.yaml\npretrained_model_dir: {{folder}}\n{GRAPH}",
 }
 

@@ -35,7 +35,7 @@ NAMES += (
     "-x/run.sh",
     "--statistics",
 )
-COMMANDS = ("check", "fix", "show", "memory", "layouts", "baseline")
+COMMANDS = ("check", "fix", "show", "memory", "layouts", "diff", "baseline")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`--diff-base` in a repository that somebody else made: git runs no command that the repository names."""
+"""`--diff-base` and `diff` in a repository that somebody else made: git runs no command that the repository names."""
 
 from __future__ import annotations
 
@@ -47,9 +47,16 @@ def trap(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def check(folder: Path, path: str, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "preflight", "check", path, "--diff-base", "HEAD~1", "-f", "concise", *more]
+    """The report of a check against the revision before; `diff` is called as well, for what it makes git do."""
     env = {**os.environ, **environment}
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=env)
+
+    def called(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "preflight", *words]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=env)
+
+    for sides in ("HEAD~1", "HEAD~1...HEAD"):
+        assert called("diff", sides, path).returncode in (0, 1, 2)
+    return called("check", path, "--diff-base", "HEAD~1", "-f", "concise", *more)
 
 
 def bare(folder: Path, program: Path) -> None:
@@ -118,6 +125,8 @@ KEYS = (
     "uploadpack.packObjectsHook",
     "alias.cat-file",
     "alias.rev-parse",
+    "alias.check-ignore",
+    "pager.check-ignore",
 )
 
 
@@ -127,6 +136,7 @@ def test_a_repository_whose_own_config_names_programs(project: Path, trap: tuple
         git(project, "config", key, f"!{program}" if key.startswith("alias") else str(program))
     git(project, "config", "core.hooksPath", str(program.parent))
     (project / ".gitattributes").write_text("*.yaml diff=x filter=x\n")
+    (project / ".gitignore").write_text("ignored.yaml\n")
     hooks = project / ".git" / "hooks"
     for name in ("fsmonitor-watchman", "reference-transaction", "post-index-change", "post-checkout", "pre-auto-gc"):
         shutil.copy(program, hooks / name)

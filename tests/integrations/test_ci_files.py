@@ -25,10 +25,13 @@ def valid(schema: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     ("schema", "path"),
     [
         ("vendor.github-actions", "action.yml"),
+        ("vendor.github-actions", ".github/actions/diff/action.yml"),
         ("vendor.github-workflows", ".github/workflows/ci.yml"),
         ("vendor.github-workflows", ".github/workflows/release.yml"),
         ("vendor.github-workflows", "docs/ci/github-workflow.yml"),
+        ("vendor.github-workflows", "docs/ci/github-diff.yml"),
         ("vendor.gitlab-ci", "docs/ci/preflight.gitlab-ci.yml"),
+        ("vendor.gitlab-ci", "docs/ci/preflight-diff.gitlab-ci.yml"),
     ],
 )
 def test_the_file_is_valid(schema: str, path: str) -> None:
@@ -53,7 +56,7 @@ def linted(tool: str, *words: str) -> None:
 
 
 def test_workflows_run_nothing_that_can_change_and_hold_few_rights() -> None:
-    linted("zizmor", "--offline", "action.yml", ".github/workflows")
+    linted("zizmor", "--offline", "action.yml", ".github")
 
 
 def test_workflows_are_what_the_runner_understands() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,52 @@ def test_the_template_writes_what_gitlab_reads(project: Path) -> None:
     assert ran.returncode == 1
     for name in template["preflight"]["artifacts"]["reports"].values():
         assert (project / name).stat().st_size > 100
+
+
+FAKE_GH = """#!/bin/sh
+# what the comment action asks of gh: the comments are a file, and what is written replaces or makes it
+case "$*" in
+    *--paginate*) [ ! -f "$COMMENT_FILE" ] || echo 7 ;;
+    *"PATCH $COMMENT/7"*|*"POST $COMMENTS"*)
+        for word in "$@"; do case $word in body=@*) cp "${word#body=@}" "$COMMENT_FILE" ;; esac; done ;;
+    *) exit 1 ;;
+esac
+"""
+
+
+def test_the_comment_on_a_pull_request_is_kept_up_to_date(project: Path, tmp_path: Path) -> None:
+    steps = yaml.safe_load((ROOT / ".github/actions/diff/action.yml").read_text())["runs"]["steps"]
+    (tmp_path / "preflight").symlink_to(BIN.parent)
+    gh, comment = tmp_path / "bin" / "gh", tmp_path / "comment"
+    gh.parent.mkdir()
+    gh.write_text(FAKE_GH)
+    gh.chmod(0o755)
+    config = project / "examples/megatron/sound_8b.yaml"
+    config.write_text(config.read_text().replace("--num-layers: 32", "--num-layers: 30"))
+    author = "-c user.name=t -c user.email=t@example.com"
+    assert bash(f"git init -q . && git add -A && git {author} commit -qm one", project).returncode == 0
+    base = bash("git rev-parse HEAD", project).stdout.strip()
+    facts = {
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "BASE": base,
+        "GH_TOKEN": "",
+    }
+    asked = {
+        "COMMENTS": "repos/o/p/issues/1/comments",
+        "COMMENT": "repos/o/p/issues/comments",
+        "COMMENT_FILE": str(comment),
+    }
+    told = []
+    for layers in (32, 36):
+        config.write_text(re.sub("--num-layers: [0-9]+", f"--num-layers: {layers}", config.read_text()))
+        assert bash(f"git {author} commit -qam more", project).returncode == 0
+        for step in steps[-2:]:
+            ran = bash(step["run"].replace("gh api", f"{gh} api"), project, PATHS="", MORE="", **facts, **asked)
+            assert ran.returncode == 0, ran.stderr
+        told.append(comment.read_text())
+    assert all(text.startswith("<!-- preflight diff -->\n## What this changes") for text in told)
+    assert "| `--num-layers` | 30 | 32 |" in told[0] and "| `--num-layers` | 30 | 36 |" in told[1]
 
 
 @pytest.fixture

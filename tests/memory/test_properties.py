@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_plans import make
 
@@ -13,6 +14,7 @@ from preflight.memory import estimate
 from preflight.memory.estimate import stage
 from preflight.memory.shape import shape
 from preflight.run.cluster import Cluster, Device
+from preflight.run.value import assumed, unknown
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
 
@@ -91,15 +93,56 @@ def test_verdicts():
     assert estimate(sharded, Cluster()).verdict == "unknown"
 
 
-def test_unknown_sizes_are_named_not_guessed():
-    from dataclasses import replace
+def without(plan, **reasons):
+    """The plan with values that are not known."""
+    for name, why in reasons.items():
+        part, _, field = name.partition("__")
+        plan = replace(plan, **{part: replace(getattr(plan, part), **{field: unknown(why)})})
+    return plan
 
-    from preflight.run.value import unknown
 
-    plan = make()
-    plan = replace(plan, model=replace(plan.model, vocab=unknown("no --vocab-size")))
+SHARDED = {"optimizer__zero": 1, "optimizer__shards": 8}
+
+
+def test_an_unknown_vocabulary_is_counted_between_its_ends():
+    plan = without(make(**SHARDED), model__vocab="no --vocab-size")
     result = estimate(plan, CLUSTER)
-    assert result.verdict == "unknown" and result.unknown == ("the vocabulary size is not known (no --vocab-size)",)
+    said = "the vocabulary size is not known (no --vocab-size); 1 to 262,208 counted"
+    assert (result.verdict, result.taken) == ("at-risk", (said,))
+    for vocab in (1, 32000, 262_208):
+        known = estimate(make(**SHARDED, model__vocab=vocab), CLUSTER)
+        assert result.low <= known.low and known.worst.required <= result.worst.required
+
+
+def test_layers_that_fit_no_card_need_no_vocabulary():
+    assert estimate(without(make(), model__vocab="no --vocab-size"), CLUSTER).verdict == "does-not-fit"
+
+
+def test_what_has_no_end_is_named_with_what_is_needed_at_the_least():
+    result = estimate(without(make(**SHARDED), batch__micro="$1"), CLUSTER)
+    assert result.verdict == "unknown" and not result.stages
+    assert result.unknown[0].startswith("the micro batch size is not known ($1): at least ")
+
+
+UNKNOWN = ("batch__count", "layout__data", "optimizer__shards", "optimizer__zero", "recompute__mode", "optimizer__name")
+
+
+@settings(deadline=None)
+@given(lost=st.sets(st.sampled_from([*UNKNOWN, "model__tied", "layout__sequence_parallel", "precision__states"])))
+def test_a_range_contains_what_it_leaves_open(lost):
+    whole = {"layout__tensor": 2, "layout__sequence_parallel": True, "layout__pipeline": 2, "recompute__mode": "none"}
+    plan = make(**SHARDED, **whole, layout__stages=((16, 16),))
+    known, ranged = estimate(plan, CLUSTER), estimate(without(plan, **dict.fromkeys(lost, "$1")), CLUSTER)
+    assert ranged.low <= known.low and known.worst.required <= ranged.worst.required * (1 + 1e-9)
+    assert not lost or ranged.taken
+
+
+def test_an_assumed_size_is_no_reason_to_refuse():
+    large = make(**SHARDED, model__vocab=10**8)
+    assert estimate(large, CLUSTER).verdict == "does-not-fit"
+    named = replace(large, model=replace(large.model, vocab=assumed(10**8, "the vocabulary of a published model")))
+    result = estimate(named, CLUSTER)
+    assert (result.verdict, result.assumed) == ("at-risk", ("the vocabulary of a published model",))
 
 
 @given(pipeline=st.sampled_from([1, 2, 4, 8]), virtual=st.sampled_from([1, 2, 4]))
@@ -188,3 +231,15 @@ def test_more_parts_of_swapped_states_never_need_more(parts):
         for count in (parts, 2 * parts)
     )
     assert stage(many, 0, CLUSTER).allocated_peak <= stage(few, 0, CLUSTER).allocated_peak
+
+
+def test_a_named_model_fills_what_a_run_leaves_open_and_is_assumed():
+    from preflight.run.value import default
+
+    plan = make(**SHARDED)
+    named = replace(plan, model=replace(plan.model, names=default(("model_from_hf/llama-2-7b-hf",))))
+    lost = dict.fromkeys(("model__vocab", "model__heads", "model__ffn"), "$1")
+    result = estimate(without(named, **lost), CLUSTER)
+    assert result.worst.required == estimate(plan, CLUSTER).worst.required
+    assert result.assumed == ("Llama-2-7B is the model that a path names",)
+    assert estimate(without(plan, **lost), CLUSTER).unknown == ("the attention heads are not known ($1)",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,10 @@ from upstream.places import all_rules
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 CATALOG = Path(__file__).parents[3] / "shared" / "data" / "catalog"
 NAMES = ("releases", "options", "evidence", "holds", "decisions")
-FILES = [(framework, name) for framework in FRAMEWORKS for name in NAMES]
+FILES = [
+    *((framework, name) for framework in FRAMEWORKS for name in NAMES),
+    *((framework.name, "entries") for framework in FRAMEWORKS.values() if framework.entries),
+]
 
 
 def read(framework: str, name: str) -> dict[str, Any]:
@@ -85,6 +89,29 @@ def test_no_site_is_decided_that_a_rule_stands_for(framework: str) -> None:
     assert not owned & set(decisions["sites"])
 
 
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_check_that_other_rules_repeat_is_repeated_in_each_of_its_releases(framework: str) -> None:
+    evidence, decisions, holds = (read(framework, name) for name in ("evidence", "decisions", "holds"))
+    described = min(first for spans in holds["holds"].values() for first, _ in spans)
+    left = {}
+    for id, why in decisions["sites"].items():
+        if match := re.fullmatch(r"the same is refused where (.*) stands?", why):
+            spans = [span for rule in re.split(", | and ", match[1]) for span in holds["holds"][rule]]
+            runs = evidence["sites"][id][1]
+            releases = {first + at for *_, first, lines in runs for at in range(len(lines))}
+            alone = {at for at in releases if at >= described and not any(a <= at <= b for a, b in spans)}
+            left |= {id: alone} if alone else {}
+    assert left == {}
+
+
+def test_every_rule_of_a_framework_has_evidence_or_a_decision() -> None:
+    """A rule that is about a framework names a check of it, or somebody says why it has none."""
+    known = {rule for framework in FRAMEWORKS for rule in read(framework, "evidence")["rules"]}
+    decided = {rule for framework in FRAMEWORKS for rule in read(framework, "decisions")["rules"]}
+    own = {rule.id for rule in all_rules() if set(rule.frameworks) & set(FRAMEWORKS)}
+    assert own - known - decided == set()
+
+
 def lines_of(framework: str, release: str) -> Iterator[tuple[str, int]]:
     """File and line of each written site at one release."""
     evidence = read(framework, "evidence")
@@ -133,7 +160,7 @@ def test_an_option_is_there_from_its_first_release_to_its_last() -> None:
     assert at("megatron", "0.9.0")["--num-layers"][:2] == ["num_layers", "int"]
 
 
-@pytest.mark.parametrize("framework", ["mindspeed", "mindspeed-llm", "mindformers"])
+@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm", "mindformers"])
 def test_every_check_of_a_described_release_is_decided(framework: str) -> None:
     """A rule stands for it or reports it, or somebody says why none does; no rule is without a place,
     and none contradicts where its check stands."""
@@ -141,7 +168,7 @@ def test_every_check_of_a_described_release_is_decided(framework: str) -> None:
     assert {name: found for name, found in decisions.items() if name.startswith("open ") and found} == {}
 
 
-@pytest.mark.parametrize("framework", ["mindspeed", "mindspeed-llm"])
+@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm"])
 def test_a_rule_that_is_kept_to_some_releases_says_why(framework: str) -> None:
     names = list(read(framework, "holds")["commits"])
     for rule, (first, last, why) in read(framework, "decisions")["within"].items():

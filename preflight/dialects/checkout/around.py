@@ -134,6 +134,11 @@ class Checkouts:
         self._made: dict[str, Checkout | None] = {}
         self._neighbours: dict[str, Neighbours] = {}
 
+    @property
+    def isolated(self) -> bool:
+        """Whether nothing outside of what a call names is opened."""
+        return self._isolated
+
     def around(self, path: Path | None) -> Checkout | None:
         """The checkout in which a file lies; None where there is none, or nothing tells."""
         if path is None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.family import claims
 from preflight.dialects.megatron.targets import TARGETS
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
+
+if TYPE_CHECKING:
+    from preflight.dialects.offers import Offers
+    from preflight.job import Job
 
 
 class Megatron:
@@ -24,3 +30,9 @@ class Megatron:
         from preflight.dialects.megatron.dialect import MegatronDialect
 
         return MegatronDialect().read(document, surroundings)
+
+    def offers(self, job: Job) -> Offers:
+        """What a run may be given, for editors."""
+        from preflight.dialects.megatron.offers import offers
+
+        return offers(job)

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.identify import Identity
-from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
-from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Inherited, Spelled, has_sizes, spell, spell_environment
+from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.entries import shipped_with
 from preflight.dialects.megatron.family import claims, is_core_config
 from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.machine import machine
-from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.option_table import Table
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG, of_another_script
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
 from preflight.dialects.megatron.protected_options import keeps
 from preflight.dialects.megatron.targets import (
-    ENTRIES,
     TARGETS,
     choose,
-    core_release,
     old_runner,
     options_of,
-    updates_in_place,
-    versions,
 )
 from preflight.dialects.megatron.training_sizes import decides
+from preflight.dialects.megatron.vocabulary import tokenizer
+from preflight.dialects.megatron.words import Words
 from preflight.dialects.rank_table import rank_table
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
-from preflight.run.cluster import Cluster
 from preflight.run.request import Request, Target
-from preflight.run.value import Origin, Value, unknown
+from preflight.run.value import Value
 from preflight.source.record import replace
-
-STEPS = (*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
-MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
 class MegatronDialect:
@@ -69,10 +62,10 @@ class MegatronDialect:
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
         ranks = rank_table(document, surroundings)
         cluster = machine(document, surroundings, ranks)
-        run = Run(table, versions(target), parsed.written)
-        seed(run, parsed, spelled, cluster)
-        release(run, target, wanted, stated=request.target is not None or (identity is not None and identity.proven))
-        _perform(run, target)
+        stated = request.target is not None or (identity is not None and identity.proven)
+        tokens = tokenizer(parsed, partial(surroundings.data, document))
+        source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))
+        run = source.run()
         arguments = Arguments(
             target=target,
             written=parsed.written,
@@ -85,13 +78,15 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open,
+            settled=frozenset(run.settled),
             assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         files = (document,) if ranks is None else (document, ranks)
-        return Reading(files, target, _writable(arguments), plan(run, target, writer), cluster)
+        planned = replace(plan(run, target, writer), supposed=lambda: source.supposed(writer))
+        return Reading(files, target, _writable(arguments), planned, cluster)
 
     def read_yaml(
         self,
@@ -106,17 +101,15 @@ class MegatronDialect:
         return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
 
 
-def _perform(run: Run, target: Target) -> None:
-    """Every step by which the framework derives one argument from others."""
-    from_checkpoint(run)
-    perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
-
-
 def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
     """The words of a run, as the runner of a functional test hands them on."""
     request, around = surroundings.request, surroundings.around
     foreign = document.tree is not None and around is not None and bool(around.runner(document.source.path))
-    return spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
+    target = request.target
+    checkout = surroundings.checkout(document) if target is None and document.tree is not None else None
+    if checkout is not None and (package := checkout.package("megatron")) is not None:
+        target = Target("megatron", package.release)
+    return spell(document, request.environment, old_runner=old_runner(target), foreign=foreign)
 
 
 def _parsed(
@@ -133,63 +126,25 @@ def _parsed(
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
     base = options_of(target)
+    if (entry := shipped_with(target, document)) is not None:
+        base = base.with_flags(flag for flag in entry.flags if flag.option not in base.options)
     if identity is not None and identity.target in TARGETS and identity.target != target:
         earlier = options_of(identity.target).options
         base = base.with_flags(flag for option, flag in earlier.items() if option not in base.options)
     found = read(own_table(base, identity, checkout, document))
     unknown = {fault.span.text.partition("=")[0] for fault in found[1].faults if fault.kind == UNKNOWN_FLAG}
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
-    return read(wider) if wider is not None else found
+    found = read(wider) if wider is not None else found
+    if surroundings.request.given:
+        from preflight.dialects.megatron.told import tell
+
+        tell(surroundings.request.given, found[0], found[1], document.start)
+    return found
 
 
 def _writable(arguments: Arguments) -> Arguments:
     """Arguments with the edits of their layout, and what of the training each decides."""
     return replace(arguments, relayout=relayout(arguments), decides=decides)
-
-
-def seed(run: Run, parsed: Parsed, spelled: Spelled, cluster: Cluster) -> None:
-    """What the run knows from outside its options."""
-    open_up(parsed, spelled)
-    run.effective["world_size"] = cluster.count
-    run.derive("entry", spelled.entry)
-    run.derive("entry_is_known", _is_pretraining(run, parsed, spelled) if spelled.yaml else spelled.entry in ENTRIES)
-    device = cluster.device
-    known = (
-        Value(device.architecture, Origin.DERIVED, note=device.name)
-        if device is not None
-        else unknown("the device is not given")
-    )
-    run.effective["device_architecture"] = known
-    if run.written.get("yaml_cfg") is not None:
-        for name in run.table.defaults:
-            run.lose(name, "the file that --yaml-cfg names cannot be read here")
-    for name in parsed.suspect:
-        if name not in parsed.written:
-            run.lose(name, "an option that may mean it cannot be read")
-    if parsed.open:
-        lose_defaults(run, parsed, "options may be added when the job starts")
-    elif not run.value("entry_is_known").raw and any(fault.kind == UNKNOWN_FLAG for fault in parsed.faults):
-        lose_defaults(run, parsed, "the entry script has options of its own, and may have other defaults")
-
-
-def open_up(parsed: Parsed, spelled: Spelled) -> None:
-    """Whether options may be added: not those of whoever starts the script,
-    unless the run lacks the sizes of the model without."""
-    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
-    parsed.open = parsed.open or spelled.open or from_caller
-    parsed.assumed = [] if parsed.open else parsed.assumed
-
-
-def _is_pretraining(run: Run, parsed: Parsed, spelled: Spelled) -> bool:
-    """Whether a YAML file, which does not name its entry script, is for one without options of its own."""
-    return spelled.plain and not any(of_another_script(run.table, fault) for fault in parsed.faults)
-
-
-def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
-    """What the run knows of the release that was asked for, or that its checkout tells."""
-    run.derive("target_is_stated", stated)
-    run.derive("core_release", core_release(target, asked))
-    run.derive("adam_in_place", updates_in_place(asked))
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
@@ -204,10 +159,3 @@ def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
         elif last and found[last] is None:
             found[last], last = text, ""
     return found
-
-
-def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
-    """What nobody typed is not known."""
-    for name in run.table.defaults:
-        if name not in parsed.written:
-            run.lose(name, because)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -141,7 +141,8 @@ def built_on(framework: str, version: str) -> str:
     return under.get("megatron", version)
 
 
-def _history(framework: str, option: str) -> dict[str, list[Any]]:
+@lru_cache(maxsize=4096)
+def _history(framework: str, option: str) -> Mapping[str, list[Any]]:
     """Release → the row of an option, of each that has it; oldest first."""
     names = tuple(_options(framework)["commits"])
     rows: dict[str, list[Any] | None] = dict.fromkeys(names)

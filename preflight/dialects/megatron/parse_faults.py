@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
+from preflight.dialects.megatron.option_releases import where_an_option_is
 from preflight.dialects.megatron.option_table import RELEASES, Flag, Table, releases_with
 from preflight.dialects.megatron.retired_options import choice_before, option_before
 from preflight.loaders.document import Problem, Word
@@ -70,7 +72,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         message = Message(template, parser=options.label, option=text, opposite=opposite.option)
         return Problem(UNKNOWN_FLAG, message, word.span, word.uses, unknown_option=True), opposite
     near = _near(options, text)
-    elsewhere = _elsewhere(options, text)
+    elsewhere = where_an_option_is(text)
     before, in_use = option_before(text)
     hint: str = ""
     if text in REMOVED:
@@ -92,30 +94,15 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     ), options.options.get(near)
 
 
-def of_another_script(options: Table, problem: Problem) -> bool:
-    """Whether an option is no slip, and none that a pretraining script of any release could have:
+def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str] = tuple(RELEASES)) -> bool:
+    """Whether an option is no slip, and none that a pretraining script of any release of some frameworks could have:
     another entry script has it."""
     text = problem.span.text
     if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
         return False
     if _opposite(options, text) is not None:
         return False
-    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in RELEASES)
-
-
-def _elsewhere(options: Table, text: str) -> list[str]:
-    """Where an option exists: the releases of each framework that have it."""
-    return [said for framework in RELEASES for said in _spans(framework, releases_with(framework, text))]
-
-
-def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
-    """Releases of a framework as people say them: from one on, or from one to another."""
-    if not releases:
-        return []
-    first, last = releases[0], releases[-1]
-    if last == RELEASES[framework][0]:
-        return [f"{framework} {first} and later"] if first != last else [f"{framework} {first}"]
-    return [f"{framework} {first} to {last}" if first != last else f"{framework} {first}"]
+    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in frameworks)
 
 
 def _close(typed: str, near: str) -> bool:
@@ -231,7 +218,7 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
         or use.source.text[use.start - 1 : use.start] == '"'
     ):
         return None
-    template = "{text!r} of {option} falls into {count} words, because {array} stands without quotes"
+    template = "{text!r} of {option} is split into {count} words, because {array} is not quoted"
     given = option.text if option is not None else ""
     message = Message(template, text=text, option=given, count=len(text.split()), array=use.text)
     fix = (f'write "{use.text}"', use, f'"{use.text}"')
@@ -241,5 +228,5 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
 def stray_word(word: Word, previous: Word | None) -> Problem:
     """A word that belongs to no option."""
     before = previous.text if previous is not None else ""
-    template = "{word!r} after {before} belongs to no option" if before else "{word!r} belongs to no option"
+    template = "unexpected argument {word!r} after {before}" if before else "unexpected argument {word!r}"
     return Problem(STRAY_WORD, Message(template, word=word.text, before=before), word.span, word.uses)

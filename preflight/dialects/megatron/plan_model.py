@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
+from preflight.dialects.megatron.overlaps import window, window_every
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.vocabulary import rows
 from preflight.run.plan import Model
-from preflight.run.value import Value, default
+from preflight.run.value import Origin, Value, default
 from preflight.run.versions import matches
 from preflight.source.record import replace
 
@@ -51,6 +52,8 @@ def model(source: Source) -> Model:
     take, compute = source.take, source.compute
     return replace(
         _network(source),
+        window=compute(window, "window_size"),
+        window_every=compute(window_every, "window_attn_skip_freq"),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),
@@ -70,6 +73,7 @@ def _network(source: Source) -> Model:
     take, compute = source.take, source.compute
     return Model(
         family=compute(_family),
+        names=compute(_names),
         layers=take("num_layers"),
         hidden=take("hidden_size"),
         heads=take("num_attention_heads"),
@@ -106,6 +110,15 @@ def _network(source: Source) -> Model:
     )
 
 
+NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load")
+
+
+def _names(run: Run) -> tuple[str, ...]:
+    """Paths of the run that may name a published model."""
+    typed = (run.written.get(name) for name in NAMING)
+    return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
+
+
 def _padded(run: Run) -> tuple[int, int] | None:
     """MindSpeed-LLM pads heads for its flash attention, values alone with BNSD (c77308a
     multi_latent_attention.py:355-359, :661-667)."""
@@ -126,13 +139,15 @@ def _padded(run: Run) -> tuple[int, int] | None:
 
 
 def _vocabulary(source: Source) -> Value:
-    """Rows of the embedding; where no option says, those of the tokenizer that is named."""
+    """Rows of the embedding; where no option says, those of the tokenizer that is named are
+    assumed."""
     value = source.take("padded_vocab_size")
-    return (
-        value
-        if value.known
-        else source.compute(rows, "tokenizer_model", "the vocabulary that this tokenizer is published with")
-    )
+    if value.known:
+        return value
+    file = source.run.value("tokenizer_file").raw
+    note = f"the vocabulary of {file}" if file else "the vocabulary that this tokenizer is published with"
+    found = source.compute(rows, "tokenizer_model", note)
+    return found._replace(origin=Origin.ASSUMED) if found.known else found
 
 
 def _family(run: Run) -> str:

@@ -17,7 +17,7 @@ IN_USE = {"megatron": (0, 8), "mindspeed": (2,), "mindspeed-llm": (2,)}
 @cache
 def _rows() -> dict[str, dict[str, dict[str, Any]]]:
     """Framework → options → the first release without it; choices of options that are still there likewise."""
-    path = Path(str(import_module("preflight.schemas").__file__)).parent / "flags" / "earlier.json"
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "retired_options.json"
     rows: dict[str, dict[str, dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))
     return rows
 

@@ -19,7 +19,10 @@ ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 # fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
-    ("a model of another family", lambda r: r.entry in FAMILIES),
+    ("an encoder alone", lambda r: FAMILIES.get(r.entry) == "bert"),
+    ("an encoder and a decoder", lambda r: FAMILIES.get(r.entry) == "t5"),
+    ("a model of several encoders", lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
+    ("a hybrid model", lambda r: FAMILIES.get(r.entry) == "hybrid"),
     ("inference", lambda r: r.entry == "inference"),
     ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
     ("a run without training", lambda r: r.skip_train),
@@ -64,4 +67,4 @@ def find_unmodelled(source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
             doubted.append(name)
         except TypeError:
             continue
-    return tuple(found), tuple(doubted)
+    return tuple(dict.fromkeys(found)), tuple(name for name in dict.fromkeys(doubted) if name not in found)

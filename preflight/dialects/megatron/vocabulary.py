@@ -9,8 +9,11 @@ pieces (Llama 2 32,000, Megatron-LM d98e8a6 tests/unit_tests/tokenizers/test_tok
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.run.plan import Bound
 
 TIKTOKEN = 2**17
 """What TikTokenizer takes without --vocab-size (megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""
@@ -33,6 +36,27 @@ _PUBLISHED = (
 )
 
 
+SET = "say it with --set vocab_size=N"
+_KINDS = {
+    "BertWordPieceLowerCase": (21128, 119547),
+    "BertWordPieceCase": (21128, 119547),
+}
+"""Between what the vocabularies lie that such tokenizers are published with: BERT's from bert-base-chinese to
+bert-base-multilingual-cased."""
+_ANY = (1, 262_208)
+
+
+def bound(run: Run) -> tuple[Bound, ...]:
+    """Between what the rows of the embedding lie, where nobody says how many there are."""
+    try:
+        kind, tensor = run.value("tokenizer_type"), int(run.tensor_model_parallel_size)
+    except (NotKnown, TypeError, ValueError):
+        return ()
+    least, most = _KINDS.get(str(kind.raw), _ANY) if kind.known else _ANY
+    rounded = -(-most // (128 * tensor)) * 128 * tensor if tensor > 0 else most
+    return (Bound("model.vocab", least, rounded, SET),)
+
+
 def published(run: Run) -> int:
     """The vocabulary of the tokenizer that the options name. Raises NotKnown when it is none that is known."""
     for name in ("tokenizer_model", "tokenizer_name_or_path"):
@@ -50,14 +74,26 @@ def published(run: Run) -> int:
     raise NotKnown("the size of the vocabulary is in the tokenizer's files")
 
 
+def tokenizer(parsed: Parsed, open_file: Callable[[str], bytes | None]) -> tuple[int, str] | None:
+    """The vocabulary's size as the tokenizer's files say it, and which; None where nobody needs them, or none do."""
+    for name in ("tokenizer_model", "tokenizer_name_or_path") if "vocab_size" not in parsed.written else ():
+        value = parsed.written.get(name)
+        if value is not None and isinstance(value.raw, str) and value.raw:
+            from preflight.dialects.tokenizer_files import vocabulary
+
+            if (found := vocabulary(value.raw, open_file)) is not None:
+                return found
+    return None
+
+
 def rows(run: Run) -> int:
-    """Rows of the embedding as built: as derived, else of the published vocabulary."""
+    """Rows of the embedding as built: as derived, else of the tokenizer's files or of the published vocabulary."""
     if run.value("padded_vocab_size").known or run.vocab_size is not None:
         found: int = run.padded_vocab_size
         return found
     if run.use_checkpoint_args:
         raise NotKnown("--use-checkpoint-args takes it from the checkpoint")
-    return padded(run, published(run))
+    return padded(run, run.tokenizer_size or published(run))
 
 
 def padded(run: Run, size: int) -> int:

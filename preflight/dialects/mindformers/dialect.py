@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.identified import certainty, identified, set_beside
@@ -9,6 +11,10 @@ from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
 from preflight.source.record import replace
+
+if TYPE_CHECKING:
+    from preflight.dialects.offers import Offers
+    from preflight.job import Job
 
 ENTRY = "run_mindformer.py"
 _NO_MAPPING = "mindformers/tools/register/config.py:185"
@@ -35,6 +41,12 @@ class MindFormersDialect:
         """Where a file that is empty, or no mapping, is refused: its keys are asked for at once."""
         empty = document.launch is None and (document.tree is None or document.tree.kind != "mapping")
         return _NO_MAPPING if empty and target.framework == self.name else None
+
+    def offers(self, job: Job) -> Offers:
+        """What a config may hold, for editors."""
+        from preflight.dialects.mindformers.offers import offers
+
+        return offers(job)
 
     def claims(self, document: Document, request: Request) -> bool:
         """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said,

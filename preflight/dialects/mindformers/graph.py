@@ -22,13 +22,13 @@ from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
 from preflight.dialects.mindformers.training_sizes import decides
-from preflight.dialects.mindformers.typed import written
+from preflight.dialects.mindformers.typed import Typed, written
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Model
+from preflight.run.plan import Model, Supposed
 from preflight.run.request import Request, Target
-from preflight.run.value import Value, derived, unknown
+from preflight.run.value import Value, assumed, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
 
@@ -40,9 +40,9 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     """Read a config. overrides: values by dotted name that the launch puts over the file's."""
     request = surroundings.request
     loaded = trees.load(document, surroundings)
-    typed = written(loaded.tree, document).with_values(overrides)
     kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
     version = choose_version(loaded.tree, kind, request)
+    typed = _told(written(loaded.tree, document).with_values(overrides), version, request, document)
     run = Run(table(version), typed, kind)
     if loaded.missing:
         run.open = f"base_config {loaded.missing[0]} is not read"
@@ -73,7 +73,31 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
+    if plan.unmodelled and "use_parallel" not in overrides:
+        plan = replace(plan, supposed=partial(_switched_on, document, surroundings, overrides))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
+
+
+def _paths(run: Run) -> tuple[str, ...]:
+    """Paths of the config that may name a published model."""
+    typed = (run.written.get(name) for name in ("pretrained_model_dir", "load_checkpoint"))
+    return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
+
+
+def _told(typed: Typed, version: str, request: Request, document: Document) -> Typed:
+    """What is typed, and over it what the caller says."""
+    if not request.given:
+        return typed
+    from preflight.dialects.mindformers.told import told
+
+    known = (*table(version).mcore, *(key for keys in table(version).models.values() for key in keys))
+    return typed.with_values(told(request.given, typed, known, document.start))
+
+
+def _switched_on(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value]) -> Supposed:
+    """The run whose layout the command line switches on."""
+    reading = read_graph(document, surroundings, {**overrides, "use_parallel": assumed(True)})
+    return Supposed(reading.plan, ("use_parallel is taken as on, as the layout for many devices needs it",))
 
 
 def _put(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
@@ -133,7 +157,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
     run.derive("clashes", clashes)
     for part in SHAPE:
         run.effective[f"shape.{part}"] = getattr(model, part)
-    return model, layers, config
+    return replace(model, names=derived(_paths(run))), layers, config
 
 
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:

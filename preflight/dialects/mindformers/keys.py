@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
 from preflight.dialects.mindformers import mcore
@@ -96,11 +96,11 @@ def _in_section(
     have = {entry.key.value for entry in section.entries}
     if have <= (known := {*known}):
         return
-    left = [k for k in known if k not in have and k not in _OF_OLD_RELEASES]
+    meant = [key for key in known if key not in _OF_OLD_RELEASES]
     unknown = (entry for entry in section.entries if not entry.shadowed and entry.key.value not in known)
     for number, entry in enumerate(unknown):
         name = entry.key.value
-        near = nearest(str(name), left, cutoff) if number < MOST_GUESSES else ""
+        near = nearest(str(name), meant, cutoff, have) if number < MOST_GUESSES else ""
         yield Stray(
             (*path, name if isinstance(name, (str, int)) else str(name)),
             entry,
@@ -188,6 +188,6 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
         yield stray if stray.near else stray._replace(weight="note")
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float) -> str:
-    """The known key that a key most likely means, or ""."""
-    return spelling.nearest(name, sorted(set(known)), cutoff) or ""
+def nearest(name: str, known: Iterable[str], cutoff: float, taken: Container[object] = ()) -> str:
+    """The known key that a key most likely means, or ""; taken: those that stand beside it."""
+    return next((key for key in spelling.alike(name, sorted(known), cutoff) if key not in taken), "")

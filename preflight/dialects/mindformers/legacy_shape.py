@@ -18,15 +18,17 @@ from preflight.loaders.document import Unknown
 from preflight.run.plan import Model
 from preflight.run.value import Value, derived, unknown
 
+_GLM = {
+    "heads": "num_attention_heads",
+    "query_groups": "multi_query_group_num",
+    "ffn": "ffn_hidden_size",
+    "vocab": "padded_vocab_size",
+}
 _NAMES: dict[str, dict[str, str]] = {
     "": dict(layers="num_layers", hidden="hidden_size", heads="num_heads", query_groups="n_kv_heads")
     | dict(ffn="intermediate_size", vocab="vocab_size", sequence="seq_length"),
-    "ChatGLM2Config": {
-        "heads": "num_attention_heads",
-        "query_groups": "multi_query_group_num",
-        "ffn": "ffn_hidden_size",
-        "vocab": "padded_vocab_size",
-    },
+    "ChatGLM2Config": _GLM,
+    "YiZhaoConfig": _GLM,
 }
 _FAMILY = {
     **dict.fromkeys(
@@ -74,7 +76,7 @@ def legacy_shape(run: Run) -> Model:
         heads=heads,
         query_groups=heads if every_head or (groups.known and groups.raw is None) else groups,
         head_dim=quotient(get("hidden"), heads),
-        ffn=_ffn(run, get("hidden")) if family == "llama" else get("ffn"),
+        ffn=_ffn(run, get("hidden")) if family == "llama" and "ffn" not in _NAMES.get(run.model, {}) else get("ffn"),
         gated=derived(
             family in ("llama", "glm", "deepseek")
             and (run.model != "GLMConfig" or run.raw(f"{LEGACY}activation_func") == "GEGLU")

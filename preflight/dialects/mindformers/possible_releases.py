@@ -3,6 +3,7 @@ those that know as many of its keys as the one that it is read as."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -17,8 +18,10 @@ FIRST_CORE = (1, 6)
 
 def possible_releases(tree: Node, kind: str, read_as: str) -> tuple[str, ...]:
     """The releases, oldest first, that a config fits as well as the one that it is read as, that one among them."""
-    known = [takers for key in frozenset(_keys(tree)) if (takers := _takers(kind, *key))]
-    misfits = {version: sum(version not in takers for takers in known) for version in _candidates(kind)}
+    known = Counter(takers for key in frozenset(_keys(tree)) if (takers := _takers(kind, *key)))
+    misfits = {
+        version: sum(keys for takers, keys in known.items() if version not in takers) for version in _candidates(kind)
+    }
     return tuple(version for version, count in misfits.items() if count <= misfits[read_as])
 
 

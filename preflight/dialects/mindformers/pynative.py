@@ -33,6 +33,10 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     asked = known_version(request.target.version) if request.target else VERSION
     target = Target("mindformers", asked if asked.startswith("2") else VERSION)
     as_written = written(tree, document)
+    if request.given:
+        from preflight.dialects.mindformers.told import told
+
+        as_written = as_written.with_values(told(request.given, as_written, (), document.start))
     aliases = _aliases(as_written)
     typed = as_written.with_values({f"net.{field}": as_written[key] for field, key in aliases.items()})
     world = (

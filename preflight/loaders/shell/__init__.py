@@ -40,7 +40,8 @@ def load_script(
     tree = parse(source, MAX_PADDED)
     refuse_unclosed(tree)
     asked, _ = sbatch(source)
-    commands = Commands(source, environment, asked, variables(asked))
+    commands = Commands(source, {**environment, **source.variables}, asked, variables(asked))
+    commands.state.held = frozenset(source.variables)
     if source.arguments:
         end = source.span(len(source.text))
         commands.expander.arguments = [(Piece(word, end),) for word in source.arguments]

@@ -29,6 +29,8 @@ class Files:
         try:
             path, here = (folder / name).resolve(), folder.resolve()
             below = path.is_relative_to(here)
+            if below and path in self.source.beside:
+                return self.source.beside[path]
             if (
                 not (below or self.source.name == COMMAND)
                 or not path.is_file()

@@ -61,6 +61,8 @@ class State:
         """A variable may hold one of several commands."""
         self.foreign = False
         """A file was sourced that cannot be read here: it may set any variable."""
+        self.held: frozenset[str] = frozenset()
+        """Names whose value somebody says beside the script: it assigns them in vain."""
         self._frames: list[Changes] = []
 
     def get(self, name: str) -> Variable | None:
@@ -78,6 +80,8 @@ class State:
 
     def put(self, name: str, variable: Variable | None) -> None:
         """Set or unset a variable."""
+        if name in self.held:
+            return
         for frame in self._frames[-1:]:
             frame.setdefault(name, self.variables.get(name))
         self.ever.add(name)
@@ -134,10 +138,18 @@ def _either(values: list[Variable | None], because: str, default: bool) -> Varia
     last = known[-1]._replace(
         exported=all(v.exported for v in known) and len(known) == len(values), sometimes=sometimes
     )
+    if len(known) == len(values) and _say_the_same(known):
+        return last._replace(items=tuple(tuple(piece._replace(exact=False) for piece in v) for v in last.items))
     if any(v.array for v in known) or all(v is None or _is_group(v.scalar) for v in values) or _same_command(values):
         return last._replace(items=_maybe(values, last.array))
     unknown = Piece(None, last.place, exact=False, because=because)
     return last._replace(items=((unknown,),), array=False, others=_commands(known))
+
+
+def _say_the_same(known: list[Variable]) -> bool:
+    """Whether every branch writes the same text: it is known then, and stands in several places."""
+    texts = [[[piece.text for piece in value] for value in variable.items] for variable in known]
+    return all(text == texts[0] for text in texts) and not any(None in value for value in texts[0])
 
 
 def _same_command(values: list[Variable | None]) -> bool:

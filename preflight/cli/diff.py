@@ -1,0 +1,46 @@
+"""preflight diff"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from preflight.checking.engine import Report
+from preflight.cli import output, session
+from preflight.cli.codes import FOUND, OK
+from preflight.cli.delivery import deliver, read_for
+from preflight.cli.options import JobFacts, Printed, Rules, option, takes
+from preflight.source.text import InputError
+
+FORMATS = ("text", "markdown", "json")
+HELP = "Two files, two folders, or a range of git as HEAD~1.. or main...HEAD, and files or folders to look at."
+Sides = Annotated[list[str] | None, option(metavar="A B|REV..[REV] [PATHS]...", help=HELP)]
+
+
+@takes(JobFacts, Rules, Printed)
+def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> int:
+    """Print what a change of configs means for their runs.
+
+    Layout, batch, tokens per step, parameters and memory before and after, arguments that differ, also those that only
+    follow, and findings that are new or cured. A single revision is compared with the files as they are.
+
+    Exit codes: 0 no new error, 1 new errors, 2 wrong usage.
+    """
+    from preflight.checking.pairs import USAGE, comparisons
+    from preflight.report.comparison import comparison_dict, comparison_text, comparisons_markdown
+    from preflight.report.dump import dumped
+
+    if not sides:
+        raise InputError(USAGE)
+    style = output.printed(out, FORMATS)
+    checker = session.checker(facts, rules)
+    checker.look_around(sides)
+    found = list(comparisons(checker, sides))
+    if out.output_format == "json":
+        text = dumped({"schema": 1, "files": [comparison_dict(one) for one in found]})
+    elif out.output_format == "markdown":
+        text = comparisons_markdown(found)
+    else:
+        text = "\n".join(comparison_text(one, style) for one in found) or "No run differs.\n"
+    jobs = tuple(job for one in found for run in one.runs for job in (run.before, run.after) if job is not None)
+    deliver(text, out.output_file, read_for(Report(jobs=jobs, checked=tuple(sides))))
+    return OK if all(one.accepted for one in found) else FOUND

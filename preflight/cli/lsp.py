@@ -1,0 +1,20 @@
+"""preflight lsp"""
+
+from __future__ import annotations
+
+import os
+
+from preflight.cli.codes import OK
+
+
+def lsp() -> int:
+    """Serve an editor over stdin and stdout.
+
+    Diagnostics while typing, fixes as code actions, hover, completion, links and a line with layout and memory above
+    each run, by the Language Server Protocol.
+    """
+    from preflight.lsp.server import make
+
+    # the server closes what it serves, so it gets descriptors of its own
+    make().start_io(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    return OK

@@ -1,0 +1,27 @@
+"""What a config of a release may hold, for editors that complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from preflight.source.finding import Key
+from preflight.source.record import NamedTuple
+
+
+class Offer(NamedTuple):
+    """An option. about: its kind and default in a few words; values: what it may be, () where anything of its kind."""
+
+    about: str
+    values: tuple[str, ...] = ()
+    switch: bool = False
+
+
+class Offers(NamedTuple):
+    """options: those of a command, by spelling. schema: the JSON Schema of a config's tree. patterns: the names that a
+    key may be given as a pattern, below a key path."""
+
+    options: Mapping[str, Offer] = MappingProxyType({})
+    schema: Mapping[str, Any] = MappingProxyType({})
+    patterns: Callable[[Key], tuple[str, ...]] = lambda key: ()

@@ -1,0 +1,104 @@
+"""How large a tokenizer's vocabulary is, as its files say: a Hugging Face folder, or a SentencePiece model alone.
+
+No library is loaded. Embeddings may have more rows than a tokenizer has tokens, and a folder need not be the one that
+the job will find: such a size is assumed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+MOST = 1 << 19
+"""Pieces: no vocabulary has more, and counting ends there."""
+Open = Callable[[str], bytes | None]
+
+
+def vocabulary(name: str, open_file: Open) -> tuple[int, str] | None:
+    """The size and the file that says it, of a tokenizer's folder or model. open_file: the bytes of a file, or None."""
+    if name.endswith(".model"):
+        return _found(name, _pieces, open_file)
+    folder = name.rstrip("/")
+    readers = (("config.json", _stated), ("tokenizer.model", _pieces), ("tokenizer.json", _tokens))
+    return next((one for file, read in readers if (one := _found(f"{folder}/{file}", read, open_file))), None)
+
+
+def _found(name: str, read: Callable[[bytes], int], open_file: Open) -> tuple[int, str] | None:
+    data = open_file(name)
+    size = read(data) if data else 0
+    return (size, name) if 0 < size <= MOST else None
+
+
+def _stated(data: bytes) -> int:
+    """vocab_size of a config.json, or of its part for the text."""
+    config = _parsed(data)
+    for part in (config, config.get("text_config")):
+        size = part.get("vocab_size") if isinstance(part, dict) else None
+        if isinstance(size, int) and not isinstance(size, bool):
+            return size
+    return 0
+
+
+def _tokens(data: bytes) -> int:
+    """Tokens of a tokenizer.json: those of its model, and those that are added to it."""
+    config = _parsed(data)
+    model, added = config.get("model"), config.get("added_tokens")
+    words = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(words, (dict, list)):
+        return 0
+    more = [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
+    return max([len(words), *(one + 1 for one in more if isinstance(one, int))])
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _pieces(data: bytes) -> int:
+    """Pieces of a SentencePiece model: field 1 of its message (sentencepiece_model.proto)."""
+    count = 0
+    try:
+        for field in _fields(data):
+            count += field == 1
+            if count > MOST:
+                return 0
+    except (IndexError, ValueError):
+        return 0
+    return count
+
+
+def _fields(data: bytes) -> Iterator[int]:
+    """The numbers of a message's fields, in order. Raises ValueError where it is none."""
+    at, steps = 0, 0
+    while at < len(data) and (steps := steps + 1) <= 2 * MOST:
+        tag, at = _number(data, at)
+        if tag & 7 == 2:
+            size, at = _number(data, at)
+            at += size
+        elif tag & 7 == 0:
+            _, at = _number(data, at)
+        elif tag & 7 in (1, 5):
+            at += 8 if tag & 7 == 1 else 4
+        else:
+            raise ValueError("no message")
+        if at > len(data):
+            raise ValueError("the message is cut")
+        yield tag >> 3
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    found = shift = 0
+    while True:
+        byte = data[at]
+        found |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return found, at
+        if shift > 63:
+            raise ValueError("a number that is too long")

@@ -1,0 +1,96 @@
+"""The open files as they are being typed, each with its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
+from preflight.checking.failure import unreadable
+from preflight.checking.workspace import Workspace, display
+from preflight.dialects.checkout.around import Checkouts
+from preflight.job import Job
+from preflight.lsp.places import path_of
+from preflight.plugins import manager as plugins
+from preflight.run import settings
+from preflight.run.settings import Settings
+from preflight.source.record import NamedTuple
+from preflight.source.text import InputError, Source
+
+
+class Buffer(NamedTuple):
+    """An open file: its text, the report on it, and the last report with a run, which holds while the text is broken
+    in the middle of a word."""
+
+    source: Source
+    report: Report
+    workspace: Workspace
+    last: Report
+
+    @property
+    def job(self) -> Job | None:
+        """The run that the text holds, or held."""
+        return next(iter(self.report.jobs), None) or next(iter(self.last.jobs), None)
+
+
+class Buffers:
+    """The open files of an editor, by URI. What one of them names is read as it is in the editor."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Buffer] = {}
+        self._checkers: dict[Path | None, tuple[float, Checker]] = {}
+        self._around: dict[Path, Checkouts] = {}
+
+    def get(self, uri: str) -> Buffer | None:
+        """An open file."""
+        return self._open.get(uri)
+
+    def uris(self) -> tuple[str, ...]:
+        """The open files."""
+        return tuple(self._open)
+
+    def close(self, uri: str) -> None:
+        """Forget a file."""
+        self._open.pop(uri, None)
+
+    def update(self, uri: str, text: str) -> Buffer | None:
+        """Take a text and check it; None where the file is no file on disk."""
+        path = path_of(uri)
+        if path is None:
+            return None
+        source = Source(text, display(path), path=path)
+        others = [buffer.source for other, buffer in self._open.items() if other != uri]
+        source.beside = {other.path: other for other in others if other.path is not None}
+        last = self._open[uri].last if uri in self._open else Report()
+        buffer = self._checked(source, {other.name: other for other in others}, last)
+        self._open[uri] = buffer
+        return buffer
+
+    def _checked(self, source: Source, others: dict[str, Source], last: Report) -> Buffer:
+        try:
+            checker = self.checker(source)
+            workspace = checker.workspace([source])
+            report = workspace.check(others)
+        except InputError as error:
+            workspace = Workspace([source], plugins.load(), Checker(Settings(), plugins.load()).request(source.path))
+            named = error.path in ("", source.name)
+            error = error if named else InputError(str(error), source.name, 1, 1)
+            report = unreadable(InputError(error.message, source.name, error.line or 1, error.column or 1))
+        return Buffer(source, report, workspace, report if report.jobs else last)
+
+    def checker(self, source: Source) -> Checker:
+        """What checks a file: with the settings nearest to it, read again when they change. Raises InputError."""
+        folder = source.path.parent if source.path is not None else Path.cwd()
+        found = settings.find(folder)
+        changed = found.stat().st_mtime if found is not None else 0.0
+        known = self._checkers.get(found)
+        if known is None or known[0] != changed:
+            held = settings.load(found) if found is not None else Settings(root=folder)
+            self._checkers[found] = known = changed, Checker(held, plugins.load())
+        checker = known[1]
+        checker.checkouts = self._around.setdefault(folder, Checkouts([str(folder)]))
+        return checker
+
+    def look_around(self) -> None:
+        """Look at the checkouts around the files again: something was saved."""
+        self._around.clear()

@@ -1,0 +1,28 @@
+"""Sizes that a run leaves open, of the published model that its paths name."""
+
+from __future__ import annotations
+
+from preflight.memory.ranges import with_values
+from preflight.run.plan import Plan
+from preflight.run.value import Value, assumed
+
+FILLED = ("layers", "hidden", "heads", "query_groups", "head_dim", "ffn", "vocab", "experts", "top_k", "expert_ffn")
+
+
+def with_published(plan: Plan) -> Plan:
+    """The plan with the sizes of the model that is named, where it has none of its own."""
+    open_ = [name for name in FILLED if not getattr(plan.model, name).known]
+    names = plan.model.names.raw
+    if not open_ or not isinstance(names, tuple) or not names:
+        return plan
+    from preflight.run.models import published
+
+    model = published(names)
+    if model is None:
+        return plan
+    note = f"{model.name} is the model that a path names"
+    found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
+    layers, stages = model.sizes["layers"], plan.layout.pipeline.raw
+    if "layers" in open_ and isinstance(stages, int) and stages > 0 and not layers % stages:
+        found["layout.stages"] = assumed(((layers // stages,) * stages,), note)
+    return with_values(plan, found)

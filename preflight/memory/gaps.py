@@ -1,0 +1,106 @@
+"""What a feature that has no formula may take from an estimate, or add to it.
+
+Activations of such a run are counted from `least` of what the same run without the feature keeps to `most` of it; where
+a feature changes states, the plan's values at its least and at its most stand in `low` and `high`. `most` None: nothing
+is known that bounds it from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from preflight.source.record import NamedTuple
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class Gap(NamedTuple):
+    """least, most: factors of the activations. whole: of everything allocated, at the most. freed: outputs of which
+    none may be there. steady: factor of what stays between steps, at the least. recorded: factor of everything
+    allocated up to which recordings go."""
+
+    least: float = 1.0
+    most: float | None = 1.0
+    whole: float = 1.0
+    freed: tuple[str, ...] = ()
+    low: Mapping[str, object] = _NOTHING
+    high: Mapping[str, object] = _NOTHING
+    steady: float = 1.0
+    recorded: float = 1.0
+
+
+_ATTENTION = (
+    *("query key value", "query key norm inputs", "key value up", "compressed query", "compressed key value"),
+    *("attention output", "attention output, padded", "attention output, exchanged", "softmax statistics", "scores"),
+)
+_EXPERTS = ("dispatched tokens", "fc1 output", "activation output", "gate activation", "weighted activation")
+
+_FROZEN = {"optimizer.name": "lomo", "precision.gradients": "none", "precision.master": None}
+
+GAPS: dict[str, Gap] = {
+    # they lie on the host while other layers are at work, all or none of them
+    "offloaded activations": Gap(least=0.0),
+    # pools of graphs: a full-iteration graph 1.5 to 2 times the peak; one recording has 7 GB less than its layers keep
+    "CUDA graphs": Gap(least=0.0, most=2.0),
+    # a bias of the size of the scores, or scores that no fused kernel keeps from being there
+    "ALiBi": Gap(high={"model.attention": "unfused-fp32"}),
+    # other operators in place of attention's: of its own outputs none may be there, and an indexer's beside them
+    "another kind of attention": Gap(freed=_ATTENTION, most=2.0, steady=0.8, whole=1.1),
+    # several residual streams instead of one: norms' inputs as often
+    "hyper-connections": Gap(most=3.0, whole=1.1),
+    "experts that compute nothing": Gap(freed=_EXPERTS),
+    # experts of the latent size; without them in the low end
+    "latent experts": Gap(low={"model.experts": 0}),
+    # whole weights of two units, and their gradients, as with Megatron's own
+    "PyTorch's fully sharded data parallelism": Gap(most=1.3, whole=1.2),
+    # recordings need 7 to 35 % more
+    "FP8 with fully sharded data parallelism": Gap(recorded=1.35),
+    # 4 bits where 8-bit training has 8, with scales; copies of weights beside them
+    "FP4": Gap(least=0.5, most=1.25, whole=1.1),
+    # states lie in memory that the host lends
+    "a virtual optimizer": Gap(low={"optimizer.offload": 1.0}),
+    "a compressed or low-precision optimizer": Gap(low={"optimizer.offload": 1.0}, steady=0.7),
+    # weights, gradients and states divided over all ranks, or over fewer
+    "LayerZero": Gap(low={"optimizer.zero": 3, "optimizer.shards": 1 << 20, "optimizer.expert_shards": 1 << 20}),
+    # no states at all, to half as many again as Adam's
+    "this optimizer": Gap(low={"optimizer.name": "lomo"}, high={"optimizer.name": "adam"}, whole=1.5),
+    "adapters of this kind": Gap(low={"model.lora_targets": ("query",)}, high={"model.lora_targets": ()}),
+    # layers of one operator each in place of attention and an MLP: a Mamba layer (d_inner = 2 h) has 6 h² weights and
+    # keeps 28·T·h, attention alone from 2 h² on; a whole layer has 12 h² and keeps 34·T·h (Korthikanti et al. 2022)
+    "a hybrid model": Gap(least=0.2, most=1.1, steady=0.2),
+    # its own head and pooler beside the layers, and scores of padded samples
+    "an encoder alone": Gap(most=1.2, whole=1.1),
+    # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
+    "an encoder and a decoder": Gap(most=2.5, whole=2.6),
+    # parts of the model may be frozen, others stand beside it
+    "an entry script with options of its own": Gap(least=0.0, whole=1.25, low=_FROZEN),
+    # encoders beside it, of a fifth of its weights at the most (InternViT-6B beside 34B and 72B)
+    "a frozen language model beside encoders": Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN),
+    # further networks beside the one that the options describe
+    "reinforcement learning": Gap(most=None),
+    "retrieval": Gap(most=1.5, whole=1.5),
+    "a model of several encoders": Gap(most=None),
+    "a distillation teacher": Gap(most=None),
+}
+"""Figures without a source above are stated gaps: no measurement bounds them."""
+
+
+def gap(features: Iterable[str]) -> Gap | None:
+    """The gap of all features together; None where one of them has none."""
+    found = Gap()
+    for name in features:
+        one = GAPS.get(name)
+        if one is None:
+            return None
+        found = Gap(
+            found.least * one.least,
+            None if found.most is None or one.most is None else found.most * one.most,
+            found.whole * one.whole,
+            found.freed + one.freed,
+            {**found.low, **one.low},
+            {**found.high, **one.high},
+            found.steady * one.steady,
+            found.recorded * one.recorded,
+        )
+    return found

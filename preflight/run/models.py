@@ -1,0 +1,62 @@
+"""Language models as they are published, by the names that paths have for them, from the table in preflight.schemas.
+
+What is taken from a name is assumed: it serves estimates and warnings, never errors or fixes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from preflight.source.record import NamedTuple
+
+LONGEST = 300
+
+
+class Published(NamedTuple):
+    """A model. sizes: by the names that a plan has for them (layers, hidden, heads, query_groups, …)."""
+
+    name: str
+    sizes: Mapping[str, int]
+    source: str
+
+
+_FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}
+_WORDS = ("name", "aliases", "source")
+
+
+@cache
+def _models() -> tuple[tuple[str, Published], ...]:
+    """Every name in small letters without signs, the longest first, with its model."""
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "models.json"
+    found = []
+    for row in json.loads(path.read_text(encoding="utf-8"))["models"]:
+        sizes = {_FIELDS.get(name, name): size for name, size in row.items() if name not in _WORDS}
+        model = Published(row["name"], sizes, row["source"])
+        found += [(_bare(name), model) for name in (row["name"], *row["aliases"])]
+    return tuple(sorted(found, key=lambda pair: -len(pair[0])))
+
+
+def published(paths: Iterable[str]) -> Published | None:
+    """The model that paths name by one of their last two parts; None where they name none, or several."""
+    found = {model.name: model for path in paths for model in _named(path)}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _named(path: str) -> list[Published]:
+    parts = path[-LONGEST:].rstrip("/").split("/")[-2:]
+    return [model for part in parts if (model := _of(_bare(part))) is not None]
+
+
+def _of(part: str) -> Published | None:
+    return next(
+        (model for name, model in _models() if part.startswith(name) and not part[len(name) :][:1].isdigit()), None
+    )
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())

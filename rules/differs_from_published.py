@@ -1,0 +1,67 @@
+"""One size of the network differs from the published model that a path of the run names.
+
+## What it does
+Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
+(`model_from_hf/llama-3-8b-hf`), where all of them are the published ones but one: hidden size, heads, key-value heads,
+intermediate size, experts, experts per token. The number of layers is not compared: tests and trials shorten models.
+
+## Why is this bad?
+Weights of the published model do not load into another shape, or load without a word into part of it; a run from
+scratch trains another model than the one whose name it has.
+
+## Example
+Llama-3-8B has 8 key-value heads; without the option, all 32 heads have keys and values of their own.
+
+    --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --tokenizer-model meta-llama/Meta-Llama-3-8B
+
+Use instead
+
+    --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8
+
+## Fix safety
+No fix: a name may be meant otherwise.
+
+## References
+schemas/models.json, from the config.json that each model is published with
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.run.models import published
+
+COMPARED = {
+    "hidden": "a hidden size of {size}",
+    "heads": "{size} attention heads",
+    "query_groups": "{size} key-value heads",
+    "ffn": "an intermediate size of {size}",
+    "experts": "{size} experts",
+    "top_k": "{size} experts per token",
+}
+LEAST = 4
+"""Sizes that must agree before the odd one is told."""
+
+
+@rule(severity=Severity.WARNING)
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    names = job.plan.model.names.raw
+    if not isinstance(names, tuple) or (model := published(names)) is None:
+        return
+    own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
+    known = {name: value for name, value in own.items() if value.known and isinstance(value.raw, int)}
+    odd = [name for name, value in known.items() if value.raw != model.sizes[name]]
+    lost = next((value for value in own.values() if not value.known), None)
+    if lost is not None and not odd:
+        yield Unverified(lost.because)
+    if len(odd) != 1 or len(known) < max(LEAST, len(own)):
+        return
+    value = known[odd[0]]
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message(COMPARED[odd[0]], size=model.sizes[odd[0]]),
+            own=value.raw,
+        ),
+        span=job.place(value),
+    )

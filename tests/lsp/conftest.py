@@ -1,0 +1,27 @@
+"""A server process with an editor."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+pytest.importorskip("pytest_lsp", reason="needs pytest-lsp and pygls")
+
+import pytest_lsp
+from lsprotocol import types
+from pytest_lsp import ClientServerConfig, LanguageClient
+from typist import SERVER, Editor
+
+
+@pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER))
+async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
+    asked = types.InitializeParams(capabilities=pytest_lsp.client_capabilities("visual-studio-code"))
+    await lsp_client.initialize_session(asked)
+    yield
+    await lsp_client.shutdown_session()
+
+
+@pytest.fixture
+def editor(client: LanguageClient) -> Editor:
+    return Editor(client)

@@ -1,0 +1,56 @@
+"""The memory of a run as people read it: the answer, what it stands on, what would shrink it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import preflight
+from preflight.memory.advice import savings
+from preflight.report.memory import answer, memory_text
+from preflight.run.devices import devices
+
+SCRIPT = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+    "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size {micro} --global-batch-size 64 --bf16 "
+    "--lr 1e-4 --train-iters 10 --vocab-size 32000 --use-distributed-optimizer --tensor-model-parallel-size 4\n"
+)
+
+
+def job(micro: object = 2, device: str = "h100") -> preflight.Job:
+    found = preflight.check_text(SCRIPT.format(micro=micro), name="run.sh", device=device, target="megatron@0.20.0")
+    return found.jobs[0]
+
+
+def test_the_answer_comes_first() -> None:
+    lines = memory_text(job()).splitlines()
+    assert lines[1] == "  fits: 38.9 of 79.2 GiB on stage 0, H100; 40.2 GiB free"
+
+
+def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
+    risky = job(micro=7).memory
+    assert answer(job(micro=7)) == (
+        f"at-risk: {risky.low / 2**30:.1f} to {risky.worst.required / 2**30:.1f} of 79.2 GiB on stage 0, H100"
+    )
+    large = answer(job(micro=16))
+    assert large.startswith("does-not-fit: at least ") and large.endswith(" GiB too much")
+    assert answer(job("$1")).startswith("memory is not known: the micro batch size is not known ($1)")
+
+
+def test_another_device_is_compared() -> None:
+    h200 = next(device for device in devices() if device.name == "H200")
+    assert "of 139.7 GiB on stage 0, H200; " in memory_text(job(), others=[h200]).splitlines()[2]
+
+
+def test_what_is_saved_is_what_the_changed_run_needs_less() -> None:
+    found = {saving.change: saving for saving in savings(job().plan, job().cluster)}
+    half = found["micro batch 1 in place of 2"]
+    smaller = job(micro=1)
+    assert half.required == smaller.memory.worst.required  # type: ignore[union-attr]
+    assert half.saved == job().memory.worst.required - half.required  # type: ignore[union-attr]
+
+
+def test_what_is_counted_and_assumed_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(SCRIPT.format(micro=2).replace("--vocab-size 32000", "--own-option 1").replace("_gpt", "_own"))
+    text = memory_text(preflight.check(script, device="h100", target="megatron@0.20.0").jobs[0])
+    assert "\n    assumed: no options are added: the entry script has options of its own" in text
