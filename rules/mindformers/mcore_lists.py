@@ -93,7 +93,8 @@ def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
     elif isinstance(dense.raw, int) and dense.raw:
         count = max(dense.raw, 0)
         if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
-            wanted = Message("with first_k_dense_replace {dense} the first {dense} entries are 0, the others 1", dense=count)
+            template = "with first_k_dense_replace {dense} the first {dense} entries are 0, the others 1"
+            wanted = Message(template, dense=count)
             yield _finding(job, typed, wanted, 2544)
     elif isinstance(typed.raw, int):
         if typed.raw > layers:
