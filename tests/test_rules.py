@@ -146,6 +146,8 @@ SHARED = {
     "one of them only",
     ("megatron/mtp-with-context-parallel", "mindspeed-llm/mtp-context-parallel"):
         "MindSpeed-LLM hides the setting from the check, but not before 26.0",
+    ("mindformers/run-mode", "mindformers/run-mode-missing"):
+        "one comparison refuses a mode that does not exist and none at all",
     ("mindformers/auto-trans-without-checkpoint", "mindformers/resume-name-without-checkpoint"):
         "one condition covers two switches that want a checkpoint; with both on only the first speaks",
     ("mindformers/group-routing-experts", "mindformers/group-routing-without-experts", "pynative/router-groups"):
