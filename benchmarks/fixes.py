@@ -137,7 +137,7 @@ def judge(case: Case) -> tuple[str, str]:
         return "not found", ""
     rules = set(errors(before))
     for _ in range(3):  # errors only, and those that come to light behind them
-        result = fix(workspace, unsafe=True, wanted=lambda rule, path: rule in rules, suggest=suggest)
+        result = fix(workspace, unsafe=True, wanted=lambda finding: finding.rule in rules, suggest=suggest)
         if rules.issuperset(errors(result.report)):
             break
         rules.update(errors(result.report))

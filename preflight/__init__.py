@@ -15,6 +15,7 @@ _HOMES = {
     "check_text": "api",
     "diff": "api",
     "estimate_memory": "api",
+    "estimate_step_time": "api",
     "Report": "checking.engine",
     "Finding": "source.finding",
     "Fix": "source.finding",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from preflight.api import check_text as check_text
     from preflight.api import diff as diff
     from preflight.api import estimate_memory as estimate_memory
+    from preflight.api import estimate_step_time as estimate_step_time
     from preflight.checking.engine import Report as Report
     from preflight.job import Job as Job
     from preflight.lint.rule import RulePack as RulePack

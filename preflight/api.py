@@ -13,6 +13,7 @@ from preflight.checking.verification import verify_facts
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
+from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
@@ -26,6 +27,7 @@ from preflight.source.text import InputError, Source
 
 if TYPE_CHECKING:
     from preflight.checking.comparison import Comparison
+    from preflight.steptime import StepTimeEstimate
 
 
 @lru_cache(maxsize=1)
@@ -141,3 +143,10 @@ def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEst
         verify_facts(Facts(device=device), installed())
         device = find_device(installed().devices, device)
     return estimate(plan, Cluster(device=device))
+
+
+def estimate_step_time(job: Job) -> StepTimeEstimate:
+    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` says why."""
+    from preflight.steptime import estimate
+
+    return estimate(job.plan, job.cluster)

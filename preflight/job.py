@@ -70,8 +70,9 @@ class Job:
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """Names whose value is not simply the default; a constraint over none of them cannot be broken by this run."""
-        return frozenset(self.arguments.written) | frozenset(self.arguments.effective)
+        """Names whose value is not simply the default, nor brought by a run that was checked before;
+        a constraint over none of them cannot be broken by this run."""
+        return (frozenset(self.arguments.written) | frozenset(self.arguments.effective)) - self.arguments.settled
 
     @cached_property
     def noticed_kinds(self) -> frozenset[str]:

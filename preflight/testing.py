@@ -114,7 +114,7 @@ class Case:
             return fix(
                 Workspace([source], plugins, self.request, policy),
                 unsafe=True,
-                wanted=lambda rule, path: rule in wanted,
+                wanted=lambda finding: finding.rule in wanted,
                 offered=True,
             )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from preflight.lint.rule import Checkable, RulePack
 
 _FRAMEWORKS = {
-    "megatron": ("megatron",),
+    "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
 }

@@ -4,8 +4,8 @@
 Finds arrays that hold options and stand in a launch by their name alone.
 
 ## Why is this bad?
-To bash the name of an array without `[@]` is its first element: the other options reach no launch. What they were meant
-to turn on is silently off, or an option is left without its value, which the parser refuses.
+To bash the name of an array without `[@]` is its first element: the other options are not passed on. What they
+were meant to turn on is silently off, or an option is left without its value, which the parser refuses.
 
 ## Example
     MOE_ARGS=(--moe-grouped-gemm --num-experts 8)

@@ -30,8 +30,8 @@ def check(job: Job) -> Iterator[Finding]:
     names = tuple(dict.fromkeys(word.because for word in words))
     message = Message.plural(
         len(names),
-        "{names} is assumed to add no options: an error that an added option may cure is a warning here",
-        "{names} are assumed to add no options: an error that an added option may cure is a warning here",
+        "assumes that {names} adds no options; an error that an added option could avoid is a warning here",
+        "assumes that {names} add no options; an error that an added option could avoid is a warning here",
         names=names[:3],
     )
     yield Finding(message, words[0].span, tuple(Related(word.span) for word in words[1:4]))

@@ -65,12 +65,13 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     whole, rest = divmod(total, unit)
     nearest = max(unit, (whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))) * unit)
     edits = batch.total.becomes(nearest)
+    guess = 2 * rest == unit and nearest & (nearest - 1) != 0  # another one is as near, and this is no power of 2
     yield Finding(
         Message(_SHARDED if held > 1 else _PLAIN, total=total, micro=micro, ranks=ranks, held=held, unit=unit),
         span=job.place(batch.total, batch.micro),
         related=batch.micro.related,
         key=batch.total.key,
-        fix=Fix(f"set the global batch to {nearest}", edits) if edits else None,
+        fix=Fix(f"set the global batch to {nearest}", edits, offered=guess) if edits else None,
         upstream=CALCULATOR if _evaluates(job, ranks * held) else job.upstream(UPSTREAM),
         layout=True,
     )

@@ -29,8 +29,9 @@ mindformers/pynative/trainer/trainer.py:575
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from preflight import Finding, Fix, Job, Message, Severity, Unverified, Value, known, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, Unverified, Value, known, rule
 
 UPSTREAM = {
     "megatron@0.12.1": "megatron/training/arguments.py:315",
@@ -63,6 +64,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             span=job.place(*_largest_first(sizes), layout.world),
             related=layout.world.related,
             key=max(sizes, key=lambda size: size.raw if size.written else 0).key,
+            fix=_more_nodes(job, model),
             upstream=job.upstream(FEWER if world[0] < model else UPSTREAM),
             layout=True,
         )
@@ -81,6 +83,19 @@ def _underived(world: int, degrees: tuple[int, ...], model: int) -> Message:
         factors=factors,
         model=model,
     )
+
+
+def _more_nodes(job: Job, model: int) -> Fix | None:
+    """As many nodes as the layout needs, where the number of nodes is typed and is too small."""
+    world, each = job.plan.layout.world, known(job.cluster.per_node)
+    if each is None or each[0] <= 0 or model % each[0] or world.raw >= model or world.span is None:
+        return None
+    launch, nodes = job.documents[0].launch, model // each[0]
+    words = launch.launcher_words if launch is not None else ()
+    flag = next((one.text for one, value in pairwise(words) if value.span == world.span), None)
+    if flag is None or world.span.text != str(world.raw // each[0]):
+        return None
+    return Fix(f"run on {nodes} nodes", (Edit("splice", (flag,), str(nodes), world.span),), offered=True)
 
 
 def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:

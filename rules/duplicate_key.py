@@ -6,7 +6,7 @@ warning.
 
 ## Why is this bad?
 PyYAML, and so the framework, silently takes the last one. A second `parallel_config:` replaces the first completely:
-what only the first one says is gone.
+what only the first one sets is lost.
 
 ## Example
     runner_config: {batch_size: 1}

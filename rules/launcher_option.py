@@ -2,7 +2,7 @@
 
 ## What it does
 Compares the options in front of the script with those of torchrun (`torch.distributed.run`, `torch.distributed.launch`)
-and msrun. Only what is nearly one of them is told: another name may be an option of a newer release. Both take the
+and msrun. Only what is nearly one of them is reported: another name may be an option of a newer release. Both take the
 beginning of a name for the name.
 
 ## Why is this bad?

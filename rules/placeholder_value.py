@@ -2,9 +2,10 @@
 
 ## What it does
 Finds values such as `your model path`, `<NODES>` or `/path/to/data` that reach a launch. Nothing is derived from them.
+A script with several of them is a template, and is reported once.
 
 ## Why is this bad?
-The job starts and ends as soon as the value is used; a placeholder with blanks falls into several words.
+The job starts and ends as soon as the value is used; a placeholder with blanks is split into several words.
 
 ## Example
     CKPT="your model ckpt path"
@@ -19,9 +20,15 @@ GNU Bash Reference Manual, section 3.5.7, Word Splitting
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Finding, Job, Message, Related, Severity, rule
 
 
 @rule(severity=Severity.NOTE, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
-    yield from job.noticed("placeholder-value")
+    found = list({(one.span.path, one.span.start): one for one in job.noticed("placeholder-value")}.values())
+    if len(found) < 2:
+        yield from found
+        return
+    first, *others = sorted(found, key=lambda one: (one.path, one.span.start))
+    message = Message("this script is a template: {count} placeholders were never filled in", count=len(found))
+    yield Finding(message, first.span, tuple(Related(one.span) for one in others))

@@ -54,5 +54,5 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(count, stages),
         related=stages.related,
         key=count.key,
-        fix=Fix(f"set the micro-batches to {numbers[1]}", edits) if edits else None,
+        fix=Fix(f"set the micro-batches to {numbers[1]}", edits, offered=True) if edits else None,
     )

@@ -34,6 +34,9 @@ from collections.abc import Iterator
 from preflight import Edit, Finding, Fix, Job, Message, Related, Safety, Severity, rule
 from preflight.dialects.mindformers.keys import Stray, strays
 
+MOST_LETTERS = 3
+"""So many letters more or less are a slip; with more it may be another key."""
+
 _FEW = "{where} has keys that this model does not read: {names}"
 _MANY = "{where} has keys that this model does not read: {names} and {more} more"
 
@@ -69,8 +72,9 @@ def _finding(stray: Stray, *, fixable: bool) -> Finding:
     ignored = "no loader takes it" if stray.where.endswith("data_loader") else "it is silently ignored"
     fate = "the framework refuses it" if weight is Severity.ERROR else ignored
     hint = Message("; did you mean {near!r}?", near=stray.near) if stray.near else ""
+    slip = len(stray.near) - len(name) if isinstance(name, str) else 0
     fix = (
-        Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), Safety.UNSAFE)
+        Fix(f"rename it to {stray.near}", (Edit("rename", stray.key, stray.near),), offered=abs(slip) > MOST_LETTERS)
         if stray.near and fixable
         else None
     )

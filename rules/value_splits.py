@@ -1,11 +1,11 @@
-"""A path with a blank in it falls into several words.
+"""A path with a blank in it is split into several words.
 
 ## What it does
 Finds a path with a blank that is assigned in quotes and expanded without.
 
 ## Why is this bad?
-The option gets the part before the blank; what follows belongs to no option, and the program ends with "unrecognized
-arguments".
+The option gets the part before the blank; what follows is an unexpected argument, and the program ends with
+"unrecognized arguments".
 
 ## Example
     DATA="/data/my corpus"

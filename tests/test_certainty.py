@@ -12,7 +12,7 @@ from preflight.source.finding import Severity
 @pytest.mark.parametrize(
     ("target", "severity", "says"),
     [
-        (None, Severity.WARNING, "so from 0.19.0 on, and the options fit 0.12.1 as well"),
+        (None, Severity.WARNING, "holds from 0.19.0 on; the options also fit 0.12.1"),
         ("megatron@0.20.0", Severity.ERROR, "works"),
     ],
 )
@@ -58,12 +58,12 @@ def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(ru
     script = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
     unsaid = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}[rule]
     assert unsaid.severity is Severity.WARNING
-    assert f"; so from {first} on, and the options fit " in unsaid.message
+    assert f"; holds from {first} on; the options also fit " in unsaid.message
     said = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0").findings}[
         rule
     ]
     assert said.severity is Severity.ERROR
-    assert "so from" not in said.message
+    assert "holds from" not in said.message
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_command_for_another_release_or_fork_is_refused_for_certain_only_where
     errors = {f.rule for f in found if f.severity is Severity.ERROR}
     assert errors <= {"device-count", "heads-not-divisible"}
     assert "device-count" in errors
-    assert any(f"but that has no {shows}" in f.message for f in found if f.severity is Severity.WARNING)
+    assert any(f"which has no {shows}" in f.message for f in found if f.severity is Severity.WARNING)
     said = {
         f.rule
         for f in preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings

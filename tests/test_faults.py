@@ -170,7 +170,7 @@ def mended(workspace: Workspace, seen: list[Finding], fault: Fault) -> Fixed:
     rules = {finding.rule for finding in seen}
     if fault.chosen:
         return fix_by_choice(workspace, lambda f, ways, now: 0 if f.rule in rules else None, suggest=suggest)
-    return fix(workspace, unsafe=True, wanted=lambda rule, path: rule in rules, suggest=suggest)
+    return fix(workspace, unsafe=True, wanted=lambda finding: finding.rule in rules, suggest=suggest)
 
 
 def silent(config: Config, fault: Fault) -> bool:

@@ -23,7 +23,7 @@ FLOORS = [
     ("loaders",),
     ("run",),
     ("memory",),
-    ("job",),
+    ("steptime", "job"),
     ("lint",),
     ("dialects",),
     ("plugins", "plugin"),

@@ -171,3 +171,23 @@ def test_documents_without_a_word_do_not_count(call, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("# first\n---\n" + OTHERS["no command"] + "---\n# the end\n")
     (tmp_path / "ours.yaml").write_text("---\n" + LIST)
     assert call("check", "job.yaml", "ours.yaml", "--exit-zero")[0] == 0
+
+
+def test_what_master_and_worker_have_alike_is_one_finding_with_both_places(call, tmp_path: Path) -> None:
+    master = SCRIPT[SCRIPT.index("    Master:") :]
+    text = SCRIPT[: SCRIPT.index("    Master:")] + master + master.replace("Master", "Worker")
+    (tmp_path / "job.yaml").write_text(text)
+    code, out = call("check", "job.yaml")
+    assert code == 1
+    for rule in FAULTS:
+        assert out.count(f"[{rule}]") == 1
+    assert out.count("the same here") >= len(FAULTS)
+    call("fix", "--unsafe", "job.yaml")
+    assert "2048" not in (tmp_path / "job.yaml").read_text(), "both are fixed"
+
+
+def test_what_differs_between_pods_stays_two_findings(call, tmp_path: Path) -> None:
+    master = SCRIPT[SCRIPT.index("    Master:") :]
+    worker = master.replace("Master", "Worker").replace("2048", "1024")
+    (tmp_path / "job.yaml").write_text(SCRIPT[: SCRIPT.index("    Master:")] + master + worker)
+    assert call("check", "job.yaml", "-f", "concise")[1].count("[megatron/positions-below-sequence]") == 2

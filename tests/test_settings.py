@@ -76,7 +76,7 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
         ),
         ("[[devices]]\nname = 'x'", "preflight.toml:1: devices needs 'memory-gib'"),
         ("ignore = [", "preflight.toml:1: is not TOML: Invalid value"),
-        ("ignore = ['toy-nam']", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
+        ("ignore = ['toy-nam']", "preflight.toml: there is no rule or group 'toy-nam'; did you mean 'toy-name'?"),
         ("[rules.toy-nam]", "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         (
             "[rules.toy-devices]\nallow-idel = true",
@@ -89,7 +89,7 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
         ("required-version = '>=99'", "preflight.toml: asks for preflight >=99, this is {version}"),
         (
             "[per-file.'*.yaml']\nselect = ['toy-nam']",
-            "preflight.toml: there is no rule 'toy-nam'; did you mean 'toy-name'?",
+            "preflight.toml: there is no rule or group 'toy-nam'; did you mean 'toy-name'?",
         ),
         ("target = 'tooy'", "preflight.toml: no framework is called 'tooy'; did you mean 'toy'?"),
         (

@@ -109,7 +109,7 @@ def test_the_summary_says_what_was_read_for_want_of_what() -> None:
             Look(),
         ).targets
 
-    assert summary("megatron@0.13.1") == ("megatron@0.13.0 for want of 0.13.1",)
+    assert summary("megatron@0.13.1") == ("megatron@0.13.0, because 0.13.1 is not supported",)
     assert summary("megatron@0.12") == ("megatron@0.12.1",)
 
 

@@ -12,17 +12,22 @@ from upstream.documents import spans
 from upstream.evidence import held
 from upstream.extraction import scoped
 from upstream.follow import Line
+from upstream.grouped import grouped
 
 HUMAN = ("sites", "rules", "same", "stands", "within", "covers")
 """What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as
 what a rule was read at; rule → site that it stands for → releases at which it was read; rule → first and last release
 that it is kept to, and why; rule → rules of other releases that refuse all that it refuses."""
+TOGETHER = ("groups", "reported")
+"""What people write where one reason is that of many sites: name → why, how it is seen, and where; rule → the sites
+whose faults it reports, though it holds by no evidence."""
 
 
 def read(path: Path) -> dict[str, Any]:
     """The decisions of people, empty where there are none."""
     known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {name: known.get(name, {}) for name in HUMAN}
+    together = {name: known[name] for name in TOGETHER if known.get(name)}
+    return {name: known.get(name, {}) for name in HUMAN} | together
 
 
 def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any]) -> dict[str, Any]:
@@ -30,16 +35,15 @@ def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequen
 
     rules: those that could have a site here only.
     """
-    owned = checks.owners()
+    undecided = _undecided(checks, decided)
+    by_group = grouped(undecided, checks.lines, decided.get("groups", {}), lambda site: scoped(checks.framework, site))
     sites = {
         line.id: [
             spans(checks.number(number) for number, site in line.places.items() if scoped(checks.framework, site)),
             shown(line),
         ]
-        for line in checks.wanted()
-        if line.id not in owned
-        and line.id not in decided["sites"]
-        and any(scoped(checks.framework, site) for site in line.places.values())
+        for line in undecided
+        if line.id not in by_group
     }
     without = sorted({rule.id for rule in rules} - set(checks.mapped.rules) - set(decided["rules"]))
     missing = [
@@ -54,7 +58,19 @@ def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequen
         "reworded": _reworded(checks, decided),
         "versions": contradicted(checks, rules, decided),
     }
-    return {**{name: decided[name] for name in HUMAN}, **{f"open {name}": value for name, value in found.items()}}
+    machine = {"sites by group": by_group} if by_group else {}
+    return {**decided, **machine, **{f"open {name}": value for name, value in found.items()}}
+
+
+def _undecided(checks: Checks, decided: Mapping[str, Any]) -> list[Line]:
+    """The checks on the way of a config that no rule stands for, and that nobody gave a reason of its own."""
+    reported = {id for ids in decided.get("reported", {}).values() for id in ids}
+    known = checks.owners().keys() | decided["sites"].keys() | reported
+    return [
+        line
+        for line in checks.wanted()
+        if line.id not in known and any(scoped(checks.framework, site) for site in line.places.values())
+    ]
 
 
 def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any]) -> dict[str, list[list[str]]]:

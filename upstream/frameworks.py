@@ -35,6 +35,7 @@ class Framework:
     read_at: releases that rules are read at where they name none, the likeliest first. docs: pages that rules may name.
     decides: whether a rule holds by this evidence; else by the versions in its declaration.
     needs: files and folders that the parser needs, or that hold the keys; by default the packages.
+    entries: it ships entry scripts that add options.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Framework:
     docs: tuple[str, ...] = ()
     needs: tuple[str, ...] = field(default=())
     decides: bool = False
+    entries: bool = False
 
     @property
     def extracted(self) -> tuple[str, ...]:
@@ -103,6 +105,7 @@ MEGATRON = Framework(
     ),
     read_at=("0.20.0", "0.12.1"),
     decides=True,
+    entries=True,
 )
 _CORE = "0.12.1"
 _BOTH = r"incompatible_check|dependency_check"
@@ -184,6 +187,7 @@ MINDSPEED_LLM = Framework(
     docs=("docs",),
     needs=("mindspeed_llm", "modellink", "configs"),
     decides=True,
+    entries=True,
 )
 MINDFORMERS = Framework(
     "mindformers",

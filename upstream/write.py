@@ -9,6 +9,7 @@ from upstream.compact import entries
 from upstream.decisions import decisions_document, read
 from upstream.described import Checks, Say, blobs, checks, tables
 from upstream.documents import Document, evidence_document, holds_document, options_document, releases_document
+from upstream.entries import entries_document
 from upstream.frameworks import FRAMEWORKS, Framework
 from upstream.known import known
 from upstream.places import all_rules, places
@@ -28,9 +29,11 @@ def documents(
         place.rule for other in FRAMEWORKS.values() if other is not framework for place in places(rules, other)
     }
     own = [rule for rule in rules if framework.name in rule.frameworks and rule.id not in elsewhere]
+    added = tables(framework, repositories, python, say)
     return {
         "releases.json": releases_document(framework, repositories, blobs(framework, repositories, _files(found))),
-        "options.json": options_document(framework, repositories, tables(framework, repositories, python, say)),
+        "options.json": options_document(framework, repositories, added),
+        **({"entries.json": entries_document(framework, repositories, added)} if framework.entries else {}),
         "evidence.json": evidence_document(found, repositories, human["same"]),
         "holds.json": holds_document(found, repositories, human),
         "decisions.json": decisions_document(found, human, own),

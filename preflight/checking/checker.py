@@ -9,32 +9,29 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from preflight.checking.alike_pods import fold_alike
 from preflight.checking.discovery import Named
-from preflight.checking.engine import UNUSED, Policy, Report, order
+from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.merging import merge as merge
+from preflight.checking.rule_groups import expanded, grouped
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
+from preflight.job import Job
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
-from preflight.run.settings import Choice, Facts, Settings
+from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
+from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
 
 
-class OwnDevices:
-    """The devices of the settings, as a plugin."""
-
-    def __init__(self, devices: tuple[Device, ...]) -> None:
-        self._devices = devices
-
-    def preflight_devices(self) -> tuple[Device, ...]:
-        return self._devices
+SILENT = Policy(lambda rule, path: False)
 
 
 class Checker:
@@ -49,13 +46,37 @@ class Checker:
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.choice = Choice(choice.select or settings.choice.select, settings.choice.ignore + choice.ignore)
+        self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
+        self.named = choice.over(settings.choice)
+        """The choice as it is written, with the names of groups."""
+        self.choice = self.named
         self._verify_names(choice)
-        self.policy = Policy(self._chooser(), settings.options)
+        self._expand()
+        self.policy = Policy(self._chooser(), settings.options, reported=self._reported())
 
     def look_around(self, paths: Iterable[str]) -> None:
         """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
         self.checkouts = Checkouts(paths, isolated=self.isolated)
+
+    @property
+    def silent(self) -> bool:
+        """Whether no rule runs."""
+        return self.policy is SILENT
+
+    def silence(self) -> None:
+        """Run no rule: only what is read matters."""
+        self.policy = SILENT
+
+    def of(self, path: Path | None) -> Checker:
+        """The checker for a file: the one whose settings are nearest to it. Raises InputError for broken settings."""
+        return self if path is None or self.nearest is None else self.nearest(path)
+
+    def settings_of(self, path: Path) -> Settings:
+        """The settings that hold for a file; where they are broken, those of the call: to check it tells why."""
+        try:
+            return self.of(path).settings
+        except InputError:
+            return self.settings
 
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""
@@ -64,15 +85,8 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        return Request(
-            facts.world_size,
-            facts.nodes,
-            facts.devices_per_node,
-            facts.device,
-            target,
-            measured=self.measured,
-            given=facts.set or {},
-        )
+        said = Request(*facts[:4], target, given=facts.set or {})
+        return said._replace(measured=self.measured, pace=self.pace)
 
     @cached_property
     def measured(self) -> float:
@@ -80,26 +94,47 @@ class Checker:
 
         Raises InputError where there is no estimate.
         """
-        if (run := self.settings.measured) is None:
+        if (run := self.settings.measured) is None or run.peak is None:
             return 0.0
         from preflight.memory.device_need import beyond
 
+        estimate = self._measured_run(run).memory
+        if estimate.worst is None:
+            raise InputError(f"the measured run cannot be estimated: {'; '.join(estimate.unknown)}", run.config)
+        return beyond(estimate.worst, run.peak)
+
+    @cached_property
+    def pace(self) -> float:
+        """How many times as fast as its estimate the measured run of the settings was.
+
+        Raises InputError where there is no estimate.
+        """
+        if (run := self.settings.measured) is None or run.step is None:
+            return 1.0
+        from preflight.steptime import estimate
+
+        job = self._measured_run(run)
+        found = estimate(job.plan, job.cluster)
+        if found.seconds is None:
+            raise InputError(f"the measured run cannot be estimated: {'; '.join(found.unknown)}", run.config)
+        return found.seconds / run.step
+
+    def _measured_run(self, run: Measured) -> Job:
         path = self.settings.root / run.config
         facts = run.facts.over(self.settings.facts)
         target = Target.parse(facts.target) if facts.target else None
         request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
         report = Workspace([Source.read(path, run.config)], self.plugins, request, self.policy).check()
-        estimates = [job.memory for job in report.jobs]
-        if not estimates or estimates[0].worst is None:
-            why = "; ".join(estimates[0].unknown) if estimates else "it is no config that is known"
-            raise InputError(f"the measured run cannot be estimated: {why}", run.config)
-        return beyond(estimates[0].worst, run.peak)
+        if not report.jobs:
+            raise InputError("the measured run cannot be estimated: it is no config that is known", run.config)
+        return report.jobs[0]
 
     def workspace(self, sources: Iterable[Source]) -> Workspace:
         """The sources with the facts of the first of them."""
         sources = tuple(sources)
-        request = self.request(sources[0].path if sources else None)
-        return Workspace(sources, self.plugins, request, self.policy, self.checkouts)
+        path = sources[0].path if sources else None
+        near = self.of(path)
+        return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
         return report if self.suggest is None else self.suggest(workspace, report)
@@ -117,17 +152,21 @@ class Checker:
         return attempted(source.name, lambda: self._checked(source, asked))
 
     def _checked(self, source: Source, asked: bool) -> Report:
-        workspace = self.workspace([source])
         try:
-            report = self._suggested(workspace, workspace.check())
+            workspace = self.workspace([source])
+        except InputError as error:  # settings beside it
+            return unreadable(error)
+        try:
+            report = fold_alike(self._suggested(workspace, workspace.check()))
             return with_refused_shape(report, source, self.plugins, workspace.request) if asked else report
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
 
     def whole(self, source: Source) -> Workspace:
         """One source under every rule, whichever are chosen: what a fix is proven against."""
-        every = Policy(options=self.settings.options)
-        return Workspace([source], self.plugins, self.request(source.path), every, self.checkouts)
+        near = self.of(source.path)
+        every = Policy(options=near.settings.options)
+        return Workspace([source], near.plugins, near.request(source.path), every, self.checkouts)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
         """Check one file. lenient: a broken file that is not ours passes even when it was named."""
@@ -163,6 +202,22 @@ class Checker:
             return chosen
         return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
 
+    def _expand(self) -> None:
+        """Put the rules of a group in place of its name."""
+        parts = self.settings.per_file
+        if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
+            return
+        groups = grouped(self.plugins.rules(None))
+        self.choice = expanded(self.named, groups)
+        per_file = tuple(part._replace(choice=expanded(part.choice, groups)) for part in parts)
+        self.settings = self.settings._replace(per_file=per_file)
+
+    def _reported(self) -> Callable[[Finding], bool] | None:
+        """Whether a finding of a rule that ran is reported; None where every one is."""
+        if not any(choice.by_severity for choice in (self.choice, *(part.choice for part in self.settings.per_file))):
+            return None
+        return lambda f: all(choice.keeps(f.rule, str(f.severity)) for choice in self._choices(f.path))
+
     def _choices(self, path: str) -> tuple[Choice, ...]:
         return (self.choice, *(part.choice for part in self.settings.matching(Path(path))))
 
@@ -182,32 +237,9 @@ class Checker:
         patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
         if patterns or every_options:
             rules = {rule.id: rule for rule in self.plugins.rules(None)}
-            verify_ids(patterns, [*rules, UNUSED])
+            verify_ids(patterns, [*rules, UNUSED], (*SEVERITIES, *grouped(rules.values())))
             verify_ids(every_options, rules)
             for id, options in every_options.items():
                 verify_options(rules[id], options)
         for facts in every_facts:
             verify_facts(facts, self.plugins)
-
-
-def merge(reports: Iterable[Report]) -> Report:
-    """One report of many."""
-    reports = list(reports)
-    if len(reports) == 1:
-        return reports[0]
-
-    def all_of(name: str) -> tuple[Any, ...]:
-        return tuple(item for report in reports for item in getattr(report, name))
-
-    return Report(
-        findings=tuple(sorted(all_of("findings"), key=order)),
-        jobs=all_of("jobs"),
-        unknown=all_of("unknown"),
-        crashes=all_of("crashes"),
-        skipped=all_of("skipped"),
-        suppressed=sum(report.suppressed for report in reports),
-        checked=all_of("checked"),
-        errors=all_of("errors"),
-        looked=tuple(dict.fromkeys(all_of("looked"))),
-        rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
-    )

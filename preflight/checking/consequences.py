@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.run.value import known
-from preflight.source.finding import Finding, Related, Severity
+from preflight.source.finding import Finding, Kind, Related, Severity
 from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 _DEVICES = "device-count"
-_GROUP = "unused-group"
+_GROUPS = ("unused-group", "undefined-group")
+_FLAG = lazy_pattern(r"--[\w-]+")
 
 
 def fold(
@@ -23,7 +25,8 @@ def fold(
     rules: those that made them, by id; kept: rules whose findings stay all the same.
     """
     said = _said_by_others(found, rules)
-    left = _of_lost_groups(_of_misfit_sizes(_of_one_value(said), job), job, rules) if len(said) > 1 else said
+    alone = len(said) < 2
+    left = said if alone else _of_lost_groups(_of_misfit_sizes(_of_sections(_of_one_value(said)), job), job, rules)
     if not kept:
         return left
     there = {(f.rule, f.path, f.span.start) for f in left}
@@ -55,6 +58,16 @@ def _of_one_value(found: Sequence[Finding]) -> list[Finding]:
     return list(kept.values())
 
 
+def _of_sections(found: Sequence[Finding]) -> list[Finding]:
+    """Where a key of the layout is misspelt and refused, the layout and its memory are not those that were meant."""
+    errors = [f for f in found if f.severity is Severity.ERROR and f.fix is not None and len(f.key) > 1]
+    sections = {f.key[:-1] for f in errors if f.fix is not None and any(e.action == "rename" for e in f.fix.edits)}
+    laid = {section for section in sections if "parallel" in str(section[-1])}
+    if not laid:
+        return list(found)
+    return [f for f in found if not (f.layout or f.kind is Kind.MEMORY or (f.key[:-1] in laid and f not in errors))]
+
+
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
     """Where a degree does not fit the devices, what else does not fit that degree follows from it."""
     cause = next((f for f in found if f.rule == _DEVICES and f.severity is Severity.ERROR), None)
@@ -74,25 +87,35 @@ def _points_at(finding: Finding, places: set[tuple[str, int]]) -> bool:
 
 
 def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
-    """What misses an option that stands in a group which no launch takes: the first says so, the others follow."""
-    lost = [f for f in found if f.rule == _GROUP]
-    if not lost:
-        return list(found)
-    groups = {p.span.start: p.keys for d in job.documents for p in d.problems if p.kind == _GROUP}
-    for cause in lost:
-        names = {flag.strip("-").replace("-", "_") for flag in groups.get(cause.span.start, ())}
-        missing = {name for name in names if job.arguments.given(name) is None}
-        follow = [f for f in found if f.severity is Severity.ERROR and _misses(f, rules, missing)]
-        if follow:
-            found = [
-                _with_cause(f, cause) if f is follow[0] else f for f in found if f is not cause and f not in follow[1:]
-            ]
+    """What misses an option that stands in a group which no launch takes, or behind a word that is none: the first
+    says so, the others follow."""
+    groups = {(p.kind, p.span.start): p.keys for d in job.documents for p in d.problems if p.kind in _GROUPS}
+    for cause in found:
+        flags = groups.get((cause.rule, cause.span.start), ()) or _brought_back(cause)
+        missing = {name for flag in flags if job.arguments.given(name := flag.strip("-").replace("-", "_")) is None}
+        follow = [f for f in found if f is not cause and f.severity is Severity.ERROR and _misses(f, rules, missing)]
+        if not missing or not follow:
+            continue
+        if cause.severity is Severity.ERROR:
+            found = [f for f in found if f not in follow]
+        else:
+            kept = [f for f in found if f is not cause and f not in follow[1:]]
+            found = [_with_cause(f, cause) if f is follow[0] else f for f in kept]
     return list(found)
+
+
+def _brought_back(cause: Finding) -> tuple[str, ...]:
+    """The options that a correction of the text brings back."""
+    edits = cause.fix.edits if cause.fix is not None and cause.severity is Severity.ERROR else ()
+    return tuple(str(edit.key[0]) for edit in edits if edit.action == "splice" and edit.key)
 
 
 def _misses(finding: Finding, rules: Mapping[str, Checkable], missing: set[str]) -> bool:
     reads = rules[finding.rule].triggers if finding.rule in rules else None
-    return reads is not None and not reads.isdisjoint(missing)
+    if reads is not None:
+        return not reads.isdisjoint(missing)
+    named = {flag.strip("-").replace("-", "_") for flag in _FLAG.findall(finding.message)}
+    return finding.kind.of_release and not named.isdisjoint(missing)
 
 
 def _with_cause(finding: Finding, cause: Finding) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from preflight.loaders import MARKDOWN_SUFFIXES, SCRIPT_SUFFIXES, YAML_SUFFIXES
@@ -26,36 +26,62 @@ class Named(NamedTuple):
     fault: str = ""
 
 
+class Wanted(NamedTuple):
+    """What a call says about the files of folders, beside the settings. markdown: look into Markdown, too."""
+
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    markdown: bool = False
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How the names of files end that are always looked for."""
+        return SUFFIXES + MARKDOWN_SUFFIXES if self.markdown else SUFFIXES
+
+
+SettingsOf = Callable[[Path], Settings]
+Ignored = Callable[[Path, Sequence[Path]], Set[Path]]
+"""Of the files below a folder, those that are to be passed over."""
+
+
 def discover(
     paths: Iterable[str],
-    settings: Settings,
-    exclude: Iterable[str] = (),
+    settings_of: SettingsOf,
+    wanted: Wanted = Wanted(),
     *,
     force: bool = False,
-    markdown: bool = False,
+    ignored: Ignored | None = None,
 ) -> Iterator[Named]:
-    """The files of a call, each once, folders in sorted order. force: exclude named files as well. markdown: look for
-    it.
+    """The files of a call, each once, folders in sorted order. force: exclude named files as well.
 
     A named path that does not exist is handed on, as is a folder that cannot be listed: reading it gives the reason.
     """
-    suffixes = SUFFIXES + MARKDOWN_SUFFIXES if markdown else SUFFIXES
-    patterns = (*settings.exclude, *exclude)
     seen: set[Path] = set()
 
     def excluded(path: Path) -> bool:
-        return bool(patterns) and any(path_matches(settings.relative(path), pattern) for pattern in patterns)
+        settings = settings_of(path)
+        return _matches(path, settings, (*settings.exclude, *wanted.exclude))
+
+    def included(path: Path) -> bool:
+        settings = settings_of(path)
+        return _matches(path, settings, (*settings.include, *wanted.include))
 
     for name in paths:
         path = Path(name)
         if _is_folder(path):
-            found: Iterable[Named] = (item for item in _walk(path, suffixes) if not excluded(item.path))
+            files = [item for item in _walk(path, wanted.suffixes, included) if not excluded(item.path)]
+            passed = ignored(path, [item.path for item in files if not item.fault]) if ignored else frozenset()
+            found: Iterable[Named] = [item for item in files if item.path not in passed or included(item.path)]
         else:
             found = () if force and excluded(path) else (Named(path, name, True),)
         for item in found:
             if (key := item.path.absolute()) not in seen:
                 seen.add(key)
                 yield item
+
+
+def _matches(path: Path, settings: Settings, patterns: tuple[str, ...]) -> bool:
+    return bool(patterns) and any(path_matches(settings.relative(path), pattern) for pattern in patterns)
 
 
 def _is_folder(path: Path) -> bool:
@@ -65,7 +91,7 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Named]:
+def _walk(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], bool]) -> Iterator[Named]:
     """The configs below a folder, and what cannot be looked at; however deep, without recursion."""
     waiting: list[Path | Named] = [folder]
     while waiting:
@@ -73,10 +99,10 @@ def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Named]:
         if isinstance(item, Named):
             yield item
         else:
-            waiting += reversed(list(_listed(item, suffixes)))
+            waiting += reversed(list(_listed(item, suffixes, included)))
 
 
-def _listed(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path | Named]:
+def _listed(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], bool]) -> Iterator[Path | Named]:
     """The folders and configs in a folder, sorted by name."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -89,7 +115,7 @@ def _listed(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path | Named]:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith(".") and entry.name not in NEVER:
                     yield path
-            elif entry.name.endswith(suffixes) and entry.is_file():
+            elif (entry.name.endswith(suffixes) or included(path)) and entry.is_file():
                 yield Named(path, str(path), False)
         except OSError as error:  # a link to itself
             yield Named(path, str(path), False, f"cannot be read: {error.strerror}")

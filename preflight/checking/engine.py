@@ -7,6 +7,9 @@ from typing import Any
 
 from preflight.checking.beside import NOTHING, Beside
 from preflight.checking.most_findings import bounded, some_of
+from preflight.checking.not_judged import Crash as Crash
+from preflight.checking.not_judged import Unchecked as Unchecked
+from preflight.checking.not_judged import Unreadable as Unreadable
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.communication import completed
 from preflight.job import Job
@@ -24,40 +27,20 @@ from preflight.source.record import NamedTuple, dataclass
 
 
 class Policy(NamedTuple):
-    """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others."""
+    """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
+
+    reported: whether a finding of a rule that ran is reported; None where all are.
+    """
 
     chosen: Callable[[str, str], bool] = lambda rule, path: True
     options: Mapping[str, Mapping[str, Any]] = {}
     kept: frozenset[str] = frozenset()
+    reported: Callable[[Finding], bool] | None = None
 
-
-class Crash(NamedTuple):
-    """A rule that failed; never hidden, never a finding."""
-
-    rule: str
-    path: str
-    error: str
-    trace: str
-
-
-class Unchecked(NamedTuple):
-    """Something a rule could not verify on a file."""
-
-    rule: str
-    path: str
-    because: str
-
-
-class Unreadable(NamedTuple):
-    """A file that could not be read as what it is; line and column are 0 when no place is known."""
-
-    path: str
-    line: int
-    column: int
-    message: str
-
-    def __str__(self) -> str:
-        return ":".join([*(str(part) for part in self[:3] if part), f" {self.message}"])
+    def wants(self, finding: Finding) -> bool:
+        """Whether a finding is of a chosen rule, and reported."""
+        chosen = self.chosen(finding.rule, finding.path)
+        return chosen and (self.reported is None or self.reported(finding))
 
 
 @dataclass(frozen=True)
@@ -181,16 +164,17 @@ def check_documents(
         crashes += failed
     findings = _distinct(findings)
     kept = _unsuppressed(findings, jobs, unknown, plugins, policy)
+    shown = [finding for finding in kept if policy.reported is None or policy.reported(finding)]
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     return Report(
-        findings=tuple(bounded(sorted(kept, key=order))),
+        findings=tuple(bounded(sorted(shown, key=order))),
         jobs=tuple(jobs),
         unknown=tuple(dict.fromkeys(unknown)),
         crashes=tuple(crashes),
         skipped=tuple(name for name in dict.fromkeys(skipped) if name not in checked),
         suppressed=len(findings) - sum(f.rule != UNUSED for f in kept),
         checked=checked,
-        rules=_fired(kept, jobs, plugins),
+        rules=_fired(shown, jobs, plugins),
     )
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from preflight.checking.support import support
 from preflight.job import Job
+from preflight.lint.support import support
 from preflight.run.value import Value
 from preflight.source.finding import Change, Edit, Finding, Fix, Key, Safety, Severity
 from preflight.source.record import replace
@@ -41,7 +41,9 @@ class Policy:
         if not every:
             return finding
         judged = [self._judged(fix, finding) for i, fix in enumerate(every) if fix not in every[:i]]
-        judged.sort(key=self._order)
+        if self._trains_alike(finding, judged):
+            judged = [fix._replace(offered=True) for fix in judged]
+        judged.sort(key=lambda fix: self._order(fix, layout=finding.layout))
         if len(judged) > 1 and self._alike(*judged[:2]):
             judged = [fix._replace(offered=True) for fix in judged]
         return replace(finding, fix=judged[0], alternatives=tuple(judged[1:]))
@@ -58,6 +60,8 @@ class Policy:
             return fix
         change = max((self._change(edit) for edit in fix.edits), key=lambda change: change.rank)
         offered = fix.offered or self._invents(fix)
+        offered = offered or (finding.severity is not Severity.ERROR and self._moves_degree(fix))
+        offered = offered or any(map(self._roughens, fix.edits))
         if fix.title.startswith(LAYOUT) and change is not Change.REMOVAL:
             ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
             gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
@@ -67,10 +71,33 @@ class Policy:
         same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
         return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
 
-    def _order(self, fix: Fix) -> tuple[bool, int, int, int]:
+    def _trains_alike(self, finding: Finding, fixes: Sequence[Fix]) -> bool:
+        """Whether a run that is not refused can keep training what it trains or train something else:
+        nothing tells which was meant."""
+        kept = any(fix.safety is Safety.SAFE for fix in fixes)
+        other = any(fix.safety is Safety.UNSAFE and fix.change is not Change.REMOVAL for fix in fixes)
+        slip = any(fix.change is Change.CORRECTION for fix in fixes)
+        return finding.severity is not Severity.ERROR and not slip and kept and other
+
+    def _roughens(self, edit: Edit) -> bool:
+        """Whether it gives a size of the model a number that is less round than the one that was typed:
+        then another size is the odd one."""
+        value = self._value(edit.key)
+        if value is None or not isinstance(edit.value, int) or not isinstance(value.raw, int):
+            return False
+        return self.job.arguments.keeps(self._name(edit.key)) and edit.value & -edit.value < value.raw & -value.raw
+
+    def _moves_degree(self, fix: Fix) -> bool:
+        """Whether it changes a degree of parallelism that was typed."""
+        layout = self.job.plan.layout
+        degrees = (layout.data, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.expert_tensor)
+        typed = {degree.key for degree in degrees if degree.key}
+        return any(edit.key in typed for edit in fix.edits)
+
+    def _order(self, fix: Fix, *, layout: bool) -> tuple[bool, int, int, int]:
         """Removals of what the rest of the file supports come last, and those of what was typed first."""
         gone = [self._name(edit.key) for edit in fix.edits if edit.action == "remove" and edit.key]
-        same = fix.title.startswith(LAYOUT) and fix.change is Change.NUMBER  # the search has ranked them
+        same = layout and fix.change is Change.NUMBER  # the search has ranked them
         typed = [value.span.start for name in gone if (value := self.job.arguments.given(name)) and value.span]
         backed = max((support(name, self.job) for name in gone), default=0)
         return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)

@@ -42,7 +42,7 @@ def _of_paths(checker: Checker, before: Path, after: Path) -> Iterator[Compariso
 
 
 def _below(checker: Checker, folder: Path) -> dict[str, Path]:
-    found = discover([str(folder)], checker.settings)
+    found = discover([str(folder)], checker.settings_of)
     return {item.path.relative_to(folder).as_posix(): item.path for item in found if not item.fault}
 
 

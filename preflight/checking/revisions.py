@@ -65,7 +65,8 @@ def _inside(path: Path, folders: list[Path]) -> bool:
 def _as_they_are(repository: Repository, old: Mapping[str, str], folders: list[Path]) -> dict[str, str]:
     """The same files on disk, and those that git does not know yet."""
     roots = [str(folder) for folder in folders] or [str(repository.top)]
-    found = {_relative(item.path, repository.top) for item in discover(roots, Settings(root=repository.top))}
+    none = Settings(root=repository.top)
+    found = {_relative(item.path, repository.top) for item in discover(roots, lambda path: none)}
     names = {name for name in (*old, *found) if name}
     return {name: seen for name in sorted(names) if (seen := repository.digest(repository.top / name, old.get(name)))}
 

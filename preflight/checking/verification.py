@@ -14,12 +14,13 @@ from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
 
-def verify_ids(patterns: Iterable[str], known: Iterable[str]) -> None:
-    """Raises InputError for a pattern that is no rule's id and matches none."""
-    known = sorted(known)
+def verify_ids(patterns: Iterable[str], known: Iterable[str], groups: Iterable[str] = ()) -> None:
+    """Raises InputError for a pattern that names no group, is no rule's id and matches none."""
+    known, groups = sorted(known), tuple(groups)
     for pattern in patterns:
-        if not any(Choice((pattern,)).takes(id) for id in known):
-            raise InputError(f"there is no rule {pattern!r}{did_you_mean(pattern, known)}")
+        if pattern not in groups and not any(Choice((pattern,)).takes(id) for id in known):
+            what = "rule or group" if groups else "rule"
+            raise InputError(f"there is no {what} {pattern!r}{did_you_mean(pattern, [*groups, *known])}")
 
 
 def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:

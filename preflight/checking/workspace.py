@@ -98,9 +98,8 @@ def _with_variables(source: Source, request: Request) -> Source:
     """A source with what the caller says that its variables are."""
     if not request.given:
         return source
-    path, bom, words = source.path, source.bom, source.arguments
-    made = Source(source.text, source.name, path=path, bom=bom, arguments=words, variables=request.given)
-    made.beside = source.beside
+    made = source.changed(source.text)
+    made.variables = request.given
     return made
 
 

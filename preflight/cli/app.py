@@ -25,6 +25,7 @@ from preflight.cli.words import split
 from preflight.source.spelling import did_you_mean, nearest
 
 COMMANDS = {
+    "init": "init",
     "check": "check",
     "fix": "fix",
     "show": "show",

@@ -24,7 +24,7 @@ from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
 LEVEL = option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", completion="levels")
-JOBS = "Processes that check files; 0, the default: as many as pay."
+JOBS = "Processes that check files; 0, the default, chooses."
 
 
 class Mode(NamedTuple):
@@ -122,7 +122,9 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
 
 
 def _look(out: Output) -> Look:
-    return output.look(out.color, quiet=out.quiet, verbose=out.verbose, unknown=out.show_unknown)
+    return output.look(out.color, quiet=out.quiet, verbose=out.verbose, unknown=out.show_unknown)._replace(
+        grouped=not out.no_group
+    )
 
 
 def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:

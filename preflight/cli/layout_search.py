@@ -21,7 +21,7 @@ from preflight.layouts.grid import COLUMNS
 from preflight.layouts.sweep import NO_CONFIG, every_run
 from preflight.report.dump import dumped
 from preflight.report.escapes import plain
-from preflight.report.layouts import layouts_dict, layouts_text
+from preflight.report.layouts import Shown, layouts_dict, layouts_text
 from preflight.source import atomic
 from preflight.source.finding import Finding, Fix
 from preflight.source.record import NamedTuple
@@ -35,18 +35,26 @@ Searched = tuple[Source, tuple[Result, ...]]
 class Wanted(NamedTuple):
     """What is searched for, and what becomes of it: sizes that are kept and bounded, and the layout that is written."""
 
-    fixed: list[str] | None = None
+    kept: list[str] | None = None
     most: list[str] | None = None
     show: int = 10
     explain: bool = False
     apply: int = 0
     run: int = 1
+    every: bool = False
+    fp8: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """What the search has to keep to. Raises InputError."""
+        kinds = not self.every
+        return Limits(sizes_of(self.kept), sizes_of(self.most), max(self.show, self.apply), kinds=kinds)
 
 
 def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: Wanted) -> int:
     """Search, and print what was found. Raises InputError."""
     output.printed(out)
-    limits = Limits(_sizes(wanted.fixed), _sizes(wanted.most), max(wanted.show, wanted.apply))
+    limits = wanted.limits
     checker = session.checker(facts, rules)
     results, report = _searched(checker, inputs, limits)
     inside = Boundary(inputs.paths or [])
@@ -59,7 +67,7 @@ def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: 
     wrong = output.exit_code(report, "never")
     if not results:
         return wrong or output.nothing("searched", report.skipped, checker)
-    text = _json(results) if out.output_format == "json" else _text(results, wanted.explain)
+    text = _json(results) if out.output_format == "json" else _text(results, Shown(wanted.explain, wanted.fp8))
     deliver(text, out.output_file, (*read_for(report), *(source.name for source, _ in results)))
     for old, new in edited:
         _write(old, new, wanted.apply, inside)
@@ -88,24 +96,34 @@ def _json(results: Sequence[Searched]) -> str:
     return dumped({"schema": 1, "files": data})
 
 
-def _text(results: Sequence[Searched], explain: bool) -> str:
+def _text(results: Sequence[Searched], shown: Shown) -> str:
     """A table for each run; those of a script with several are numbered."""
     named = [
         (f"{source.name}, run {n}" if len(every) > 1 else source.name, found)
         for source, every in results
         for n, found in enumerate(every, 1)
     ]
-    return "".join(layouts_text(name, found, explain) for name, found in named)
+    return "".join(layouts_text(name, found, shown) for name, found in named)
 
 
-def _sizes(given: list[str] | None) -> dict[str, int]:
-    """ "tensor=8" → {"tensor": 8}. Raises InputError."""
+SHORT = {
+    "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert", "etp": "expert_tensor", "dp": "data",
+    "vpp": "virtual", "vp": "virtual", "sp": "sequence_parallel", "mbs": "micro", "mb": "micro_batches",
+    "mp": "tensor", "data_parallel": "data", "model_parallel": "tensor", "pipeline_stage": "pipeline",
+    "context_parallel": "context", "expert_parallel": "expert", "micro_batch_num": "micro_batches",
+}  # fmt: skip
+"""The usual short names of sizes, and MindFormers' own."""
+
+
+def sizes_of(given: list[str] | None) -> dict[str, int]:
+    """ "tp=8" → {"tensor": 8}. Raises InputError."""
     found = {}
     for item in listed(given):
         name, _, number = item.partition("=")
         name = name.strip().replace("-", "_")
+        name = SHORT.get(name.lower(), name)
         if name not in COLUMNS:
-            raise InputError(f"there is no size {name!r}{did_you_mean(name, COLUMNS)}")
+            raise InputError(f"there is no size {name!r}{did_you_mean(name, (*COLUMNS, *SHORT))}")
         if not number.strip().isdigit():
             raise InputError(f"{item!r} needs a whole number, as in tensor=8")
         found[name] = int(number)

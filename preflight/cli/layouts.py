@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 
-Fixed = Annotated[list[str] | None, option("--fix", metavar="NAME=N", help="Keep a size, e.g. tensor=8.")]
-Most = Annotated[list[str] | None, option("--max", metavar="NAME=N", help="Bound a size, e.g. pipeline=4.")]
+Kept = Annotated[list[str] | None, option("--keep", metavar="NAME=N", help="Keep a size, e.g. tp=4.")]
+Fixed = Annotated[list[str] | None, option("--fix", metavar="NAME=N", help="The old name of --keep.", hidden=True)]
+Most = Annotated[list[str] | None, option("--max", metavar="NAME=N", help="Bound a size, e.g. pp=4.")]
 Show = Annotated[int, option("--show", metavar="N", min=1, help="How many layouts to show.", show_default=True)]
 Explain = Annotated[bool, option("--explain", help="Say why other layouts were left out.")]
 Apply = Annotated[int, option("--apply", metavar="K", min=0, help="Write the K-th layout into the file.")]
+Every = Annotated[bool, option("--all", help="Also show neighbours: the same degrees with other details.")]
+Fp8 = Annotated[bool, option("--fp8", help="Also estimate each layout with FP8.")]
+Scale = Annotated[
+    str, option("--scale", metavar="N,N,…", help="Show the best layout on these numbers of devices instead.")
+]
+Plot = Annotated[str, option("--plot", metavar="FILE", help="With --scale: draw tokens per second; png, svg or pdf.")]
 Run = Annotated[int, option("--run", metavar="N", min=1, help="The run of a script that --apply changes.")]
 
 
@@ -20,19 +28,32 @@ def layouts(
     facts: JobFacts,
     rules: Rules,
     out: Printed,
+    kept: Kept = None,
     fixed: Fixed = None,
     most: Most = None,
     show: Show = 10,
     explain: Explain = False,
     apply: Apply = 0,
     run: Run = 1,
+    every: Every = False,
+    fp8: Fp8 = False,
+    scale: Scale = "",
+    plot: Plot = "",
 ) -> int:
     """Find parallel layouts that pass the rules and fit in memory.
 
-    The model, the devices and the global batch stay as they are; layouts are ranked by estimated step time.
+    The model, the devices and the global batch stay as they are; layouts are ranked by estimated step time, and only
+    the fastest of each kind is shown, beside the layout as it stands.
 
     Exit codes: 0 layouts were found, 1 none fits, 2 wrong usage.
     """
     from preflight.cli.layout_search import Wanted, search  # needs numpy
 
-    return search(inputs, facts, rules, out, Wanted(fixed, most, show, explain, apply, run))
+    if fixed:
+        print("preflight: --fix is called --keep now", file=sys.stderr)
+    wanted = Wanted([*(kept or []), *(fixed or [])], most, show, explain, apply, run, every, fp8)
+    if scale:
+        from preflight.cli.layout_scale import scaled
+
+        return scaled(inputs, facts, rules, out, wanted, scale, plot)
+    return search(inputs, facts, rules, out, wanted)

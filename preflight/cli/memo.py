@@ -21,6 +21,7 @@ from preflight.lint import kept_rules
 from preflight.report.escapes import obeyed
 from preflight.report.style import Look
 from preflight.report.totals import Entry, Told
+from preflight.run.settings import Settings
 from preflight.source import cache
 
 VARIABLE = "PREFLIGHT_NO_CACHE"
@@ -33,8 +34,8 @@ FRESH = 100_000_000  # ns; a file that young may change again without its time c
 class Memo:
     """Remembers by everything that a call says beside its files."""
 
-    def __init__(self, key: str) -> None:
-        self._key = cache.digest(key)
+    def __init__(self, key: str, checker: Checker) -> None:
+        self._key, self._checker = cache.digest(key), checker
         self._now = time.time_ns()
         self._folders: dict[str, str] = {}
 
@@ -45,9 +46,8 @@ class Memo:
         others = not checker.plugins.own_only or settings.measured is not None or checker.suggest
         if others or os.environ.get(VARIABLE) or not cache.folder():
             return None
-        raw = sorted(settings.raw.items(), key=str)
-        said = (settings.root, raw, checker.facts, checker.choice, look, lenient, os.getcwd())
-        return cls(f"{__version__}\n{kept_rules.stamp()}\n{said!r}")
+        said = (_said(settings), checker.facts, checker.choice, look, lenient, os.getcwd())
+        return cls(f"{__version__}\n{kept_rules.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:
         """What was told of a file, None where that is not known or not true any more."""
@@ -65,7 +65,7 @@ class Memo:
 
     def keep(self, item: Named, told: Told, looked: tuple[str, ...]) -> None:
         """Remember what was told of a file that was read after this memory was made."""
-        if told.unreadable or told.crashed:
+        if told.unreadable or told.crashed or self._checker.settings_of(item.path).measured is not None:
             return
         files = [(path, self._state(path)) for path in (os.path.abspath(item.path), *map(os.path.abspath, looked))]
         times = (state[:2] for _, state in files if state and len(state) == len(_PARTS))
@@ -89,8 +89,15 @@ class Memo:
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:
-        about = f"{self._key} {item.asked} {item.name} {os.path.abspath(item.path)}"
+        nearest = self._checker.settings_of(item.path)
+        near = "" if nearest is self._checker.settings else repr(_said(nearest))
+        about = f"{self._key} {near} {item.asked} {item.name} {os.path.abspath(item.path)}"
         return f"{FOLDER}/{cache.digest(about)}.json"
+
+
+def _said(settings: Settings) -> tuple[object, ...]:
+    """What settings say, and for which folder."""
+    return settings.root, sorted(settings.raw.items(), key=str)
 
 
 def _printable(text: str) -> bool:

@@ -64,6 +64,12 @@ class Inputs(NamedTuple):
     allow_unclaimed: Annotated[
         bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
     ] = False
+    include: Annotated[
+        list[str] | None, option("--include", metavar="PATTERN", help="Further files to look for in folders.")
+    ] = None
+    no_gitignore: Annotated[
+        bool, option("--no-gitignore", help="Check files in folders that .gitignore names, too.")
+    ] = False
     include_markdown: Annotated[
         bool, option("--include-markdown", help="Look for commands in Markdown files of folders, too.")
     ] = False
@@ -90,15 +96,22 @@ class JobFacts(NamedTuple):
     ] = None
 
 
+SELECT = "Report only these: rule ids (with *), a framework, memory, shell, silent-change, or a severity."
+
+
 class Rules(NamedTuple):
     """Which rules, by whose settings."""
 
     select: Annotated[
         list[str] | None,
-        option("--select", metavar="RULE", help="Run only these rules (ids, with * or commas).", completion="rules"),
+        option("--select", metavar="RULE", help=SELECT, completion="rules"),
     ] = None
     ignore: Annotated[
-        list[str] | None, option("--ignore", metavar="RULE", help="Do not run these rules.", completion="rules")
+        list[str] | None, option("--ignore", metavar="RULE", help="Report nothing of these.", completion="rules")
+    ] = None
+    min_severity: Annotated[
+        str | None,
+        option("--min-severity", metavar="error|warning|note", help="Lowest severity to report.", completion="levels"),
     ] = None
     config: Annotated[
         str | None, option("--config", metavar="FILE", help="Settings file instead of the nearest one.")
@@ -126,7 +139,8 @@ class Output(NamedTuple):
     color: Color = "auto"
     quiet: Quiet = False
     verbose: Annotated[bool, option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
-    show_unknown: Annotated[bool, option("--show-unknown", help="List what could not be verified.")] = False
+    show_unknown: Annotated[bool, option("--show-unknown", help="List the checks that were skipped.")] = False
+    no_group: Annotated[bool, option("--no-group", help="Print repeated warnings and notes one by one.")] = False
 
 
 class Printed(NamedTuple):

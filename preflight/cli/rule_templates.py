@@ -152,13 +152,13 @@ _GRAPH += "from preflight.rules.mindformers.names import a"
 _PYNATIVE = "from preflight.dialects.mindformers.pynative_names import names\n"
 _PYNATIVE += "from preflight.lint.expressions import Handles, all_of\n"
 _PYNATIVE += "from preflight.lint.shapes import ConstraintSet, put, refuse\n\na = Handles(names())"
-_SPEAKS = ("speaks", "silent")
+_CASES = ("speaks", "silent")
 FRAMEWORKS = {
     "megatron": _command(
         "megatron", "megatron-training", "core_names import a, all_of", ("rejected", "accepted"), whole=True
     ),
-    "mindspeed": _command("mindspeed", "mindspeed", "shorthand import a", _SPEAKS, whole=False),
-    "mindspeed-llm": _command("mindspeed", "mindspeed", "shorthand import a", _SPEAKS, whole=False),
+    "mindspeed": _command("mindspeed", "mindspeed", "shorthand import a", _CASES, whole=False),
+    "mindspeed-llm": _command("mindspeed", "mindspeed", "shorthand import a", _CASES, whole=False),
     "mindformers": _config("mindformers-graph", _GRAPH, (_LAYERS, _LAYERS, _BATCH), 2),
     "pynative": _config(
         "mindformers-pynative",

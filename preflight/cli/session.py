@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import TextIO
 
 import preflight
-from preflight.checking.checker import Checker, OwnDevices
-from preflight.checking.discovery import Named, discover
+from preflight.checking.checker import Checker
+from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
+from preflight.checking.gitignore import ignored_by_git
+from preflight.checking.own_devices import OwnDevices
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
 from preflight.run import settings
 from preflight.run.settings import Choice, Facts, Settings
 from preflight.run.versions import matches
+from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError, Source, read_all
 
 STDIN = "-"
@@ -37,9 +40,14 @@ def read_settings(rules: Rules) -> Settings:
     path = Path(rules.config) if rules.config else _nearest()
     if path is None:
         return Settings(root=Path.cwd())
-    found = settings.load(path)
+    return _usable(settings.load(path))
+
+
+def _usable(found: Settings) -> Settings:
+    """The same settings. Raises InputError where they ask for another preflight."""
     if found.required_version and not matches(preflight.__version__, found.required_version):
-        raise InputError(f"asks for preflight {found.required_version}, this is {preflight.__version__}", str(path))
+        why = f"asks for preflight {found.required_version}, this is {preflight.__version__}"
+        raise InputError(why, str(found.path))
     return found
 
 
@@ -68,15 +76,23 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
     made = _checker(found, facts, rules)
     made.broken, made.isolated = broken, rules.isolated
     made.look_around(())
+    if not (rules.isolated or rules.config):
+        from preflight.checking.nearest import Nearest
+
+        made.nearest = Nearest(made, lambda nested: _checker(_usable(nested), facts, rules))
     return made
 
 
 def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
     loaded = plugins.load([OwnDevices(found.devices)] if found.devices else [])
-    return Checker(found, loaded, _facts(facts), Choice(listed(rules.select), listed(rules.ignore)))
+    least = rules.min_severity or ""
+    if least and least not in settings.SEVERITIES:
+        hint = did_you_mean(least, settings.SEVERITIES)
+        raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
+    return Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
 
 
-def _facts(facts: JobFacts) -> Facts:
+def facts_of(facts: JobFacts) -> Facts:
     """What a call says about its jobs. Raises InputError for what is set without a value."""
     said: dict[str, str] = {}
     for word in facts.set or ():
@@ -118,8 +134,9 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     paths = [path for path in inputs.paths or [] if path != STDIN]
     check.look_around(paths)
     excluded = listed(inputs.exclude)
-    found = discover(paths, check.settings, excluded, force=inputs.force_exclude, markdown=inputs.include_markdown)
-    return list(found)
+    wanted = Wanted(excluded, listed(inputs.include), markdown=inputs.include_markdown)
+    ignored = None if inputs.no_gitignore or check.isolated else ignored_by_git
+    return list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
 
 
 def read_stdin(inputs: Inputs) -> Source:
@@ -141,7 +158,8 @@ def started(command: list[str]) -> Source:
 
         return load_command(command).source
     found = Source.read(Path(command[at]), command[at])
-    return Source(found.text, found.name, path=found.path, bom=found.bom, arguments=tuple(command[at + 1 :]))
+    found.arguments = tuple(command[at + 1 :])
+    return found
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:

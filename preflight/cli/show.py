@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from preflight.checking.checker import merge
-from preflight.checking.engine import Crash, Policy, Report
+from preflight.checking.engine import Crash, Report
 from preflight.checking.failure import failed
 from preflight.cli import output, session
 from preflight.cli.codes import FAILED, OK, USAGE
@@ -21,22 +21,31 @@ from preflight.source.record import replace
 from preflight.source.text import InputError
 
 STEP = "A measured step, e.g. 1.2s: prints tokens/s, MFU, HFU."
+All = Annotated[bool, typer.Option("--all", "-a", help="List every value, with where it comes from.")]
 StepTime = Annotated[str | None, typer.Option("--step-time", metavar="TIME", help=STEP, show_default=False)]
 
 
 @takes(Inputs, JobFacts, Rules, Printed)
 def show(
-    inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, command: Started = None, step_time: StepTime = None
+    inputs: Inputs,
+    facts: JobFacts,
+    rules: Rules,
+    out: Printed,
+    command: Started = None,
+    step_time: StepTime = None,
+    everything: All = False,
 ) -> int:
-    """Print the resolved plan of each run.
+    """Print each run as the framework will read it, on one screen.
 
-    Sizes, how the run is spread over devices, and where every value came from.
+    Model, layout, batch, schedule, precision, memory, data and checkpoints; --all lists every value with its place.
     """
+    from preflight.report.overview import overview
     from preflight.report.plan import plan_dict, plan_text
     from preflight.report.utilisation import seconds
 
     step = seconds(step_time) if step_time else None
-    return show_jobs((inputs, facts, rules, out), command, partial(plan_text, step=step), plan_dict)
+    as_text = partial(plan_text if everything else overview, step=step)
+    return show_jobs((inputs, facts, rules, out), command, as_text, plan_dict)
 
 
 Options = tuple[Inputs, JobFacts, Rules, Printed]
@@ -52,7 +61,7 @@ def show_jobs(
     inputs, facts, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True)
-    checker.policy = Policy(lambda rule, path: False)
+    checker.silence()
     report = merge(session.reports(checker, inputs, command))
     describe = as_dict if as_json else partial(as_text, look=style)
     described, failures = _each(report, describe)

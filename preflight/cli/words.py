@@ -6,7 +6,7 @@ import os
 
 from preflight.source.text import InputError
 
-PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "diff", "baseline")
+PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "diff", "baseline", "init")
 """The commands that take paths."""
 
 TAKES_COMMAND = ("check", "fix", "show", "memory", "baseline")

@@ -15,13 +15,14 @@ _MB = 2**20
 
 def completed(cluster: Cluster, document: Document, request: Request) -> Cluster:
     """The cluster with the size of a buffer, and with what was measured on it."""
+    cluster = replace(cluster, measured=request.measured, pace=request.pace)
     text = request.environment.get(VARIABLE)
     if text is None and document.launch is not None and VARIABLE in document.launch.environment:
         word = document.launch.environment[VARIABLE]
         if word.text is None:
-            return replace(cluster, buffer=unknown(f"{VARIABLE} is {word.because}"), measured=request.measured)
+            return replace(cluster, buffer=unknown(f"{VARIABLE} is {word.because}"))
         text = word.text
-    return replace(cluster, buffer=_size(text) if text is not None else cluster.buffer, measured=request.measured)
+    return replace(cluster, buffer=_size(text)) if text is not None else cluster
 
 
 def _size(text: str) -> Value:

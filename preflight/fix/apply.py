@@ -49,8 +49,7 @@ def apply(
     edited = {}
     for name, part in planned.items():
         old = part[0][0].source
-        text = splice(old.text, part)
-        new = Source(text, name, path=old.path, bom=old.bom, arguments=old.arguments, variables=old.variables)
+        new = old.changed(splice(old.text, part))
         if proven:
             prove(load(old), edits[name], new)
         edited[name] = new

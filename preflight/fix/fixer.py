@@ -15,7 +15,7 @@ from preflight.fix.consequences import consequences
 from preflight.fix.net_change import original, survives
 from preflight.fix.prove_better import prove_better
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.run.settings import Choice
+from preflight.run.settings import SEVERITIES, Choice
 from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
 from preflight.source.refusal import NotProven
@@ -55,7 +55,7 @@ def fix(
     workspace: Workspace,
     *,
     unsafe: bool = False,
-    wanted: Callable[[str, str], bool] = lambda rule, path: True,
+    wanted: Callable[[Finding], bool] = lambda finding: True,
     suggest: Suggest | None = None,
     inside: Inside | None = None,
     offered: bool = False,
@@ -63,7 +63,7 @@ def fix(
 ) -> Fixed:
     """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
 
-    wanted: whether findings of a rule on a path are to be fixed; the proof looks at all of them.
+    wanted: whether a finding is to be fixed; the proof looks at all of them.
     suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done, and again
     when one of its own is: each run of a file has its layout.
     inside: whether a file may be written; None where all may.
@@ -74,7 +74,7 @@ def fix(
     asked: tuple[Finding, ...] | None = None
     for number in range(MAX_ROUNDS):
         chosen = [f for f in result.report.findings if f.severity is not Severity.NOTE or notes(f.rule)]
-        fixable = [f for f in chosen if allowed.takes(f) and wanted(f.rule, f.path)]
+        fixable = [f for f in chosen if allowed.takes(f) and wanted(f)]
         pending = [f for f in fixable if _identity(f) not in refused]
         if pending and _round(workspace, result, pending, refused, allowed):
             continue
@@ -86,7 +86,7 @@ def fix(
         result.report, asked = suggested, suggested.findings
         refused.clear()
     result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
-    for finding in (f for f in result.report.findings if wanted(f.rule, f.path)):
+    for finding in (f for f in result.report.findings if wanted(f)):
         result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), allowed))
     return result
 
@@ -108,8 +108,8 @@ def fix_source(
 
     def run() -> Report:
         nonlocal result
-        wanted = checker.policy.chosen
-        named = Choice(checker.choice.select)
+        wanted = checker.of(source.path).policy.wants
+        named = Choice(tuple(name for name in checker.named.select if name not in SEVERITIES))
         notes = named.takes if named.select else _no_notes
         whole = checker.whole(source)
         if by_choice is not None:

@@ -31,6 +31,6 @@ def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> Non
         if f.severity is Severity.ERROR and not (f.kind is Kind.MEMORY and f.path in seen)
     )
     if new := have - had:
-        raise NotProven(f"it would bring a new error: {', '.join(sorted(rule for rule, _ in new))}")
+        raise NotProven(f"it would cause a new error: {', '.join(sorted(rule for rule, _ in new))}")
     if len(after.jobs) < len(before.jobs):
         raise NotProven("the file would no longer be recognised")

@@ -13,6 +13,7 @@ from preflight.checking.engine import Policy, Report
 from preflight.gate.deadline import OutOfTime, deadline
 from preflight.gate.reading import Reading, read
 from preflight.gate.submission import Submission
+from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.source.finding import Finding, Severity
@@ -77,6 +78,8 @@ class Verdict:
             "allocation": s.allocation._asdict(),
             "launcher": {"kind": launcher.launcher, "world": said[0] if said else None} if launcher else None,
             "findings": [_finding(finding) for finding in self.report.findings],
+            "read_as": [_reading(job) for job in self.report.jobs],
+            "lowered": [_lowered(finding) for finding in self.report.findings if finding.lowered],
             "unknown": [{"rule": item.rule, "because": item.because} for item in self.report.unknown],
             "override": override,
             "problem": self.problem or None,
@@ -89,6 +92,18 @@ def _finding(finding: Finding) -> dict[str, Any]:
     fix = finding.fix.title if finding.fix else None
     place = {"path": finding.path, "line": finding.line, "column": finding.column}
     return {"rule": finding.rule, "severity": str(finding.severity), "message": finding.message, **place, "fix": fix}
+
+
+def _reading(job: Job) -> dict[str, Any]:
+    """Of which release a run is taken to be, and whether that is stated or only bounded by its options."""
+    certainty = job.arguments.certainty
+    bounds = {} if certainty.stated else {"releases": list(certainty.releases)}
+    return {"target": str(job.target), "standing": "stated" if certainty.stated else "bounded", **bounds}
+
+
+def _lowered(finding: Finding) -> dict[str, Any]:
+    """A refusal of some releases that is none here, with the reason."""
+    return {"rule": finding.rule, "path": finding.path, "line": finding.line, "because": str(finding.lowered)}
 
 
 def judge(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from preflight.layouts.step_time import FALLBACK_FLOPS, FALLBACK_MEMORY_RATE, MATRIX_EFFICIENCY, PASSES
-from preflight.memory import activations, flops
 from preflight.memory.estimate import stage
 from preflight.memory.shape import Shape
-from preflight.run.cluster import Cluster, Device
+from preflight.run.cluster import Cluster
 from preflight.run.sizes import Sizes
 from preflight.source.record import NamedTuple
+from preflight.steptime.estimate import timed
+from preflight.steptime.machine import machine
+from preflight.steptime.traits import Traits
 
 
 def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> Shape:
@@ -95,62 +96,6 @@ def _need(s: Shape, cluster: Cluster, rank: int, full: int, listed: int, cheap: 
     return float(stage(one, rank, cluster).required)
 
 
-def seconds(s: Shape, device: Device | None) -> float:
-    """Compute time of a step, communication left out: the slowest stage sets the pace of all micro-batches, and each of
-    the others is waited for once, while the pipeline fills and drains."""
-    peak = (device.flops if device and device.flops else FALLBACK_FLOPS) * MATRIX_EFFICIENCY
-    stages = [_stage_seconds(s, rank, peak) for rank in range(s.pipeline)]
-    return s.count * max(stages) + (sum(stages) - max(stages)) / s.virtual
-
-
-def _stage_seconds(s: Shape, rank: int, peak: float) -> float:
-    """A micro-batch on one stage: three passes over every layer, a fourth where it is recomputed,
-    the head on the last stage."""
-    linear, scores = flops.layer_forward(s, False)
-    tokens = s.tokens / s.tensor
-    total, moved = 0.0, 0.0
-    for v, row in enumerate(s.stages):
-        full = (
-            row[rank]
-            if s.recompute == "full" and s.full_layers is None
-            else s.full_layers[v][rank]
-            if s.full_layers is not None
-            else 0
-        )
-        total += (3 * row[rank] + full) * (linear + scores) * tokens
-        total += sum(_again(s, name) * min(counts[v][rank], row[rank] - full) for name, counts in s.repeated) * tokens
-        moved += _operators(s, v, rank, row[rank] - full)
-    if rank == s.last_rank:
-        total += 3 * 2.0 * s.hidden * s.vocab * tokens
-    return total / peak + moved / FALLBACK_MEMORY_RATE
-
-
-def _again(s: Shape, name: str) -> float:
-    """Forward operations per token of one linear, or of the scores."""
-    if name == "scores":
-        return flops.layer_forward(s, False)[1]
-    heads, groups = s.heads * s.head_dim, s.groups * s.head_dim
-    wide = {"query": heads, "key": groups, "value": groups, "qkv": heads + 2 * groups, "projection": heads}
-    return 2.0 * s.hidden * wide.get(name, s.ffn * (s.projections if name == "fc1" else 1))
-
-
-def _operators(s: Shape, v: int, rank: int, layers: int) -> float:
-    """Bytes moved by elementwise operators that are recomputed in a chunk."""
-    kept = activations.layer(s, False)
-    matrix = {name for name, _ in s.repeated}
-    return sum(
-        PASSES * kept.get(name, 0.0) * min(counts[v][rank], layers)
-        for names, counts in s.operators
-        for name in names
-        if _MADE_BY.get(name) not in matrix
-    )
-
-
-_MADE_BY = {
-    "gate output": "gate",
-    "up output": "up",
-    "fc1 output": "fc1",
-    "attention output": "scores",
-    "softmax statistics": "scores",
-}
-"""Kept outputs of matrix work: running that again is counted in operations."""
+def seconds(s: Shape, cluster: Cluster, t: Traits = Traits()) -> float:
+    """A step of an exact layout; the device is one like an A100 where none is named."""
+    return float(timed(s, t, machine(cluster)).step.seconds)

@@ -13,6 +13,7 @@ import numpy as np
 
 from preflight.memory.shape import Shape
 from preflight.run.sizes import Sizes
+from preflight.steptime.traits import Traits
 
 # fmt: off
 COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro",
@@ -51,6 +52,8 @@ class Space:
     # outputs that the operators named for every layer free in selective recomputation
     selected: frozenset[str] = frozenset()
     cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be told to make again
+    traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, for the time
+    pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
 
     def kept(self, pipeline: int, virtual: int) -> bool:
         """Whether the layers lie as they do now, so that nothing is to be written."""
@@ -202,7 +205,10 @@ def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
 def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:
     yield from (1,) if space.allowed("virtual", 1) else ()
     if pipeline > 1 and count % pipeline == 0:
-        yield from (v for v in range(2, 9) if _chunks(space, layers, pipeline, v) and space.allowed("virtual", v))
+        most = max(2, layers // pipeline)
+        yield from (
+            v for v in range(2, most + 1) if _chunks(space, layers, pipeline, v) and space.allowed("virtual", v)
+        )
 
 
 def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:

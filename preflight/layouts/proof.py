@@ -10,7 +10,9 @@ from typing import Protocol
 from preflight.job import Job
 from preflight.layouts.counts import fewest
 from preflight.layouts.counts import required as exactly
+from preflight.layouts.ends import leaner
 from preflight.layouts.grid import COUNTED, Columns, Space, sizes
+from preflight.layouts.present import as_found
 from preflight.layouts.result import Found, Result
 from preflight.layouts.space import Limits
 from preflight.layouts.step_time import Time
@@ -70,15 +72,22 @@ class Proof:
             rejected[why] += 1
             return
         self.tried += 1
-        why, job = "", None
-        for attempt in (self.attempt, self.attempt.proven):
-            job, why = self.judged(attempt(edits))
-            if job is None:
-                break
-        if job is not None:
-            self.keep(row, wanted, edits, job)
-        else:
+        job, why = self.proven(edits)
+        if job is None:
             rejected[why] += 1
+            return
+        self.keep(row, wanted, edits, job)
+        if self.limits.kinds and (better := leaner(job, wanted, self.where)) is not None:
+            edits = self.edits_for(better)
+            job, _ = self.proven(edits)
+            if job is not None:
+                self.result.layouts.pop()
+                self.keep(row, better, edits, job)
+
+    def proven(self, edits: tuple[Edit, ...]) -> tuple[Job | None, str]:
+        """The job with edits made, in memory and in the text, or why it is refused."""
+        job, why = self.judged(self.attempt(edits))
+        return (job, why) if job is None else self.judged(self.attempt.proven(edits))
 
     def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
         """The job, if the rules find no error and every rank fits; else why not."""
@@ -126,12 +135,15 @@ class Proof:
         )
 
     def keep(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], job: Job) -> None:
-        worst, times = job.memory.worst, self.times
-        headroom = self.available - (worst.required if worst else 0.0)
-        seconds, bubble, communication, mfu = (
-            float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
-        )
-        self.result.layouts.append(Found(wanted, seconds, bubble, communication, mfu, headroom, job.memory, edits))
+        """Among the layouts that are shown, with its exact time; with the columns' where that is not known."""
+        if (found := as_found(job, wanted, self.where, self.available, edits)) is None:
+            worst, times = job.memory.worst, self.times
+            headroom = self.available - (worst.required if worst else 0.0)
+            seconds, bubble, communication, mfu = (
+                float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
+            )
+            found = Found(wanted, seconds, bubble, communication, mfu, headroom, job.memory, edits)
+        self.result.layouts.append(found)
 
 
 def _plain(edits: tuple[Edit, ...]) -> list[tuple[object, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,16 +14,24 @@ from preflight.job import Job
 from preflight.layouts.distance import cost
 from preflight.layouts.fit import listed_bytes, required
 from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, grid, present
+from preflight.layouts.present import as_found, current
 from preflight.layouts.proof import Proof, Try
 from preflight.layouts.result import Result
 from preflight.layouts.space import Limits, everywhere, space
-from preflight.layouts.step_time import PASSES, Time, step_time
+from preflight.layouts.step_time import Time, step_time
 from preflight.memory.shape import Missing
 from preflight.run.sizes import Sizes
 from preflight.source.finding import Edit
+from preflight.steptime.recompute import PASSES
 
 MOST_TRIED = 200
 MOST_RANKED = 1000
+SLACK = 1.05
+"""The columns overestimate memory by so much at most; what they refuse beyond it is not tried."""
+BEYOND = 4
+"""So many more are proven than shown: their exact times may bring them forward."""
+KIND = ("tensor", "pipeline", "expert")
+KIND_ROWS, MOST_OF_A_KIND = 20, 6
 Progress = Callable[[int, int], None]
 """Told how many layouts are proven, of how many that are wanted."""
 
@@ -58,13 +67,58 @@ def search(
     times = step_time(where, columns, job.cluster.device, np.clip(share, 0, 1), _moved(where, columns, listed - share))
     result.rejected["does not fit in memory"] = int((need > available).sum())
     proof = Proof(result, job.cluster, where, columns, times, available, limits, edits_for, attempt)
-    for row in _ranked(where, columns, need, times, available):
-        if len(result.layouts) >= limits.show or proof.tried >= MOST_TRIED:
-            break
-        proof.take(row)
-        if progress is not None:
-            progress(len(result.layouts), limits.show)
+    _compare(result, job, where, times.total[need <= available * SLACK], available)
+    _prove(proof, _ranked(where, columns, need, times, available), progress)
+    if limits.near is None:
+        result.layouts = sorted(result.layouts, key=lambda found: found.seconds)[: limits.show]
     return result
+
+
+def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
+    """Try candidates in order, until enough are proven."""
+    result, limits = proof.result, proof.limits
+    seen = Kinds(proof.columns, limits.kinds)
+    wanted = limits.show + (BEYOND if limits.near is None else 0)
+    for row in rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)]:
+        if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
+            break
+        if seen.enough(row):
+            continue
+        before = len(result.layouts)
+        proof.take(row)
+        seen.note(row, len(result.layouts) > before)
+        if progress is not None:
+            progress(len(result.layouts), wanted)
+
+
+def _compare(result: Result, job: Job, where: Space, seconds: Any, available: float) -> None:
+    """The layout as it stands, and its place among the candidates that fit."""
+    result.fitting, result.pace = len(seconds), where.pace
+    result.tokens = float(where.batch * where.shape.sequence)
+    if where.near is not None or not where.measured:
+        return
+    result.current = as_found(job, current(job), where, available)
+    if result.current is not None:
+        result.rank = 1 + int((seconds < result.current.seconds * (1 - 1e-6)).sum())
+
+
+class Kinds:
+    """Which degrees of parallelism have been shown, so that their neighbours are left out."""
+
+    def __init__(self, columns: Columns, on: bool) -> None:
+        self.columns, self.on = columns, on
+        self.tries: Counter[tuple[int, ...]] = Counter()
+
+    def enough(self, row: int) -> bool:
+        """Whether a layout of the kind is shown, or enough of them were refused."""
+        return self.on and self.tries[self._kind(row)] >= MOST_OF_A_KIND
+
+    def note(self, row: int, shown: bool) -> None:
+        """Count a layout that was tried."""
+        self.tries[self._kind(row)] += MOST_OF_A_KIND if shown else 1
+
+    def _kind(self, row: int) -> tuple[int, ...]:
+        return tuple(int(self.columns[name][row]) for name in KIND)
 
 
 def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try) -> frozenset[str]:
@@ -80,7 +134,7 @@ def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt
         return frozenset()
     held = where.shape.stages[0]
     tried = attempt(edits_for(present(where)._replace(full_layers=(0,) * len(held), listed=held)))
-    if isinstance(tried, str) or tried[0].plan.recompute.repeated.raw:
+    if isinstance(tried, str) or not (repeated := tried[0].plan.recompute.repeated).known or repeated.raw:
         return frozenset()
     return everywhere(tried[0].plan)
 
@@ -120,4 +174,4 @@ def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: f
     order = np.lexsort(
         (simple, times.total) if where.near is None else (times.total, cost(columns, where.near, stated=where.stated))
     )
-    return [int(row) for row in order if need[row] <= available * 1.05][:MOST_RANKED]
+    return [int(row) for row in order if need[row] <= available * SLACK]

@@ -14,6 +14,8 @@ from preflight.run.plan import Layout, Model, Plan
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
+from preflight.steptime.machine import FALLBACK, devices_per_node
+from preflight.steptime.traits import traits
 
 STANDS_IN = "replaced by the search"
 ANYTHING = 2**20 * 3 * 5 * 7
@@ -27,7 +29,7 @@ class Limits(NamedTuple):
     near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer
     states.
     free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
-    is to cure.
+    is to cure. kinds: of layouts with the same degrees of parallelism only the fastest.
     """
 
     fixed: Mapping[str, int] = {}
@@ -37,6 +39,7 @@ class Limits(NamedTuple):
     sharded: bool = False
     free: bool = False
     others: frozenset[tuple[str, str]] = frozenset()
+    kinds: bool = False
 
 
 def space(job: Job, limits: Limits) -> Space:
@@ -50,12 +53,12 @@ def space(job: Job, limits: Limits) -> Space:
     numbers, measured = _shape(job, limits)
     if limits.sharded:
         numbers = replace(numbers, zero=max(numbers.zero, 1))
-    per_node = job.cluster.device.per_node if job.cluster.device else 8
+    per_node = devices_per_node(job.cluster, job.cluster.device or FALLBACK)
     return Space(
         numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated,
         split=layout.split,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
-        selected=everywhere(job.plan),
+        selected=everywhere(job.plan), traits=traits(job.plan, numbers), pace=job.cluster.pace,
     )  # fmt: skip
 
 

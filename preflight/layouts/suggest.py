@@ -12,11 +12,11 @@ from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.layouts.attempt import Attempts
 from preflight.layouts.distance import distance
+from preflight.layouts.present import current
 from preflight.layouts.result import Found
 from preflight.layouts.search import search
 from preflight.layouts.space import Limits
-from preflight.run.sizes import Sizes
-from preflight.run.value import Value, known
+from preflight.run.value import known
 from preflight.source.finding import Edit, Finding, Fix, Key, Kind, Safety, Severity
 
 ALTERNATIVES = 3
@@ -41,8 +41,9 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
         layouts, policy = nearest(workspace, report, job, others), Policy(job)
         for i in mine:
-            guess = _is_a_guess(layouts, findings[i], policy)
-            fixes = [_fix(layout, offered=guess, fastest=min(found.seconds for found in layouts)) for layout in layouts]
+            guess = _is_a_guess(layouts, findings[i], job, policy)
+            fastest = min((found.seconds for found in layouts), default=0)
+            fixes = [_fix(layout, offered=guess or layout is not layouts[0], fastest=fastest) for layout in layouts]
             own = [fix for fix in (findings[i].fix, *findings[i].alternatives) if fix is not None]
             every = [*own, *(fix for fix in fixes if fix.edits not in [f.edits for f in own])]
             ways = replace(findings[i], fix=every[0] if every else None, alternatives=tuple(every[1:]))
@@ -109,34 +110,14 @@ def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tu
     return found[: 1 + ALTERNATIVES]
 
 
-def current(job: Job) -> Sizes:
-    """The layout as it stands; what is unknown counts as 1."""
-    layout, batch, recompute = job.plan.layout, job.plan.batch, job.plan.recompute
-
-    def number(value: Value) -> int:
-        found = known(value)
-        return int(found[0]) if found else 1
-
-    mode = recompute.mode.raw if recompute.mode.known else "none"
-    return Sizes(
-        tensor=number(layout.tensor),
-        pipeline=number(layout.pipeline),
-        context=number(layout.context),
-        expert=number(layout.expert),
-        expert_tensor=number(layout.expert_tensor),
-        data=number(layout.data),
-        virtual=number(layout.virtual),
-        sequence_parallel=bool(known(layout.sequence_parallel) and layout.sequence_parallel.raw),
-        micro=number(batch.micro),
-        micro_batches=number(batch.count),
-        recompute=str(mode),
-    )
-
-
-def _is_a_guess(layouts: list[Found], finding: Finding, policy: Policy) -> bool:
-    """Whether the nearest layout changes something else than what the finding points at, or another is as near."""
+def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy) -> bool:
+    """Whether the run may need more devices instead, the nearest layout changes something else than what the finding
+    points at, or another is as near."""
     if not finding.key or not layouts:
         return False
+    sizes = known(job.plan.layout.world, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.layout.context)
+    if sizes is not None and sizes[0] < sizes[1] * sizes[2] * sizes[3]:
+        return True
     first = layouts[0].edits
     if [edit.key for edit in first] != [finding.key]:
         return True

@@ -8,6 +8,7 @@ from preflight.lint.certainty import lowered
 from preflight.lint.refusing_releases import without_safe_fixes
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.message import Message
+from preflight.source.record import replace
 
 
 def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
@@ -16,7 +17,7 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
     has = certainty.has
     if has is None:
         return found
-    template = "so it is in {target}, but the check is not in this checkout ({evidence})"
+    template = "{target} checks this, the code in this checkout does not ({evidence})"
     because = Message(template, target=str(job.target), evidence=certainty.evidence)
 
     def judged(finding: Finding) -> Finding:
@@ -43,7 +44,13 @@ def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Find
         own = [finding for finding in found if _section(finding, job) in parts]
         return [finding for finding in own if not (finding.upstream or "").startswith(apart)]
     because = Message("{program} reads this file and may set other values first", program=program)
-    return [without_safe_fixes(lowered(f, because)) if f.severity is Severity.ERROR else f for f in found]
+    return [_only_offered(lowered(f, because) if f.severity is Severity.ERROR else f) for f in found]
+
+
+def _only_offered(finding: Finding) -> Finding:
+    """The finding with fixes to choose from: the program may set the very value that is missing."""
+    fix = finding.fix._replace(offered=True) if finding.fix is not None else None
+    return replace(finding, fix=fix, alternatives=tuple(way._replace(offered=True) for way in finding.alternatives))
 
 
 def _section(finding: Finding, job: Job) -> str:

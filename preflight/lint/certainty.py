@@ -100,7 +100,9 @@ def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name
         cured |= left - {(f.rule, f.path, f.span.start) for f in other if f.severity is Severity.ERROR}
         if cured == left:
             break
-    because = Message("{name} is only given a default here, and with another it may be no error", name=name)
+    because = Message(
+        "assumes the script's default for {name}; pass --nodes to check another number of nodes", name=name
+    )
     judged = (
         lowered(f, because) if f.severity is Severity.ERROR and key[:3] in cured else f for key, f in said.items()
     )
@@ -110,4 +112,5 @@ def supposed(found: Sequence[Finding], others: Iterator[Sequence[Finding]], name
 def lowered(finding: Finding, because: str) -> Finding:
     """A warning in place of an error, with the reason."""
     message = Message("{message}; {because}", message=finding.message, because=because)
-    return replace(finding, severity=Severity.WARNING, message=message)
+    reason = because if finding.severity is Severity.ERROR else finding.lowered
+    return replace(finding, severity=Severity.WARNING, message=message, lowered=reason)

@@ -115,7 +115,9 @@ class Evidence:
         """Release → how many of its checks have a rule, have none for a reason, and are left to decide about."""
         decisions = json.loads((self._folder / "decisions.json").read_text(encoding="utf-8"))
         owned = {id for sites, mentioned in self._sites["rules"].values() for id in (*sites, *mentioned)}
-        kinds = (owned, decisions["sites"].keys() - owned, decisions["open sites"].keys() - owned)
+        reported = {id for ids in decisions.get("reported", {}).values() for id in ids}
+        left_out = decisions["sites"].keys() | decisions.get("sites by group", {}).keys()
+        kinds = (owned | reported, left_out - owned, decisions["open sites"].keys() - owned)
         checks = {id for id, (kind, *_) in self._sites["sites"].items() if kind in REFUSALS}
 
         def count(ids: Iterable[str], number: int) -> int:

@@ -28,7 +28,9 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
     possible = known.checked if option else certainty.releases
     described = [release for release in possible if _described(release, known.framework)]
     stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
-    fork = Message("so it is in {target}, but that has no {option}", target=str(job.target), option=option)
+    fork = Message(
+        "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
+    )
 
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE:
@@ -95,6 +97,6 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
         return None
     first, last = alike[0], alike[-1]
     if last == releases[-1]:
-        return Message("so from {first} on, and the options fit {oldest} as well", first=first, oldest=releases[0])
-    template = "so in {first} to {last}, and the options fit {newest} as well"
+        return Message("holds from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
+    template = "holds from {first} to {last}; the options also fit {newest}"
     return Message(template, first=first, last=last, newest=releases[-1])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from preflight.job import Job
 from preflight.lint.evaluator import evaluate, reader
-from preflight.lint.expressions import Handle
+from preflight.lint.expressions import Expression, Handle
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import REMOVE as REMOVE
 from preflight.source.finding import Edit, Fix, Safety
@@ -19,15 +19,20 @@ class Change(NamedTuple):
 
     handle: Handle
     value: object
-    optional: bool = False  # a removal that may find nothing to remove
+    optional: bool = False  # a removal that may find nothing to remove, or a value that is written where there is none
 
 
 class Repair(NamedTuple):
-    """A fix in terms of arguments; title "" is made from the changes."""
+    """A fix in terms of arguments; title "" is made from the changes.
+
+    offered: whether it is one of several things that may have been meant, and is written only where somebody
+    chooses it; also as a condition.
+    """
 
     changes: tuple[Change, ...]
     safety: Safety = Safety.UNSAFE
     title: str = ""
+    offered: bool | Expression = False
 
 
 class Nearest(NamedTuple):
@@ -46,9 +51,16 @@ def near(handle: Handle, choices: tuple[object, ...]) -> Repair:
     return Repair((Change(handle, Nearest(choices)),))
 
 
-def put(handle: Handle, value: object = True, *, safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
+def put(
+    handle: Handle,
+    value: object = True,
+    *,
+    safety: Safety = Safety.UNSAFE,
+    title: str = "",
+    offered: bool | Expression = False,
+) -> Repair:
     """Write a value (True for a switch); an expression is computed from the run."""
-    return Repair((Change(handle, value),), safety, title)
+    return Repair((Change(handle, value),), safety, title, offered)
 
 
 def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
@@ -78,7 +90,7 @@ def _written(repair: Repair, job: Job) -> Fix | None:
             if isinstance(wanted, Nearest)
             else evaluate(wanted, read)
         )
-        if optional and job.arguments.given(handle.name) is None:
+        if optional and (job.arguments.given(handle.name) is None) is (wanted is REMOVE):
             continue
         if (
             isinstance(value, Unknown)
@@ -91,7 +103,8 @@ def _written(repair: Repair, job: Job) -> Fix | None:
             return None
         edits += made
         titles.append(title)
-    return Fix(repair.title or ", ".join(titles), tuple(edits), repair.safety)
+    offered = repair.offered is not False and evaluate(repair.offered, read) is not False
+    return Fix(repair.title or ", ".join(titles), tuple(edits), repair.safety, offered=offered)
 
 
 def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], str]:

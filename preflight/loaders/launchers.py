@@ -26,7 +26,7 @@ from preflight.source.record import NamedTuple
 
 _WRAPPERS = frozenset(
     "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
-    "docker podman apptainer singularity enroot uv poetry pipenv conda".split()
+    "docker podman nerdctl kubectl apptainer singularity enroot uv poetry pipenv conda".split()
 )
 _ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
 """Commands that start another one, once or often, here or elsewhere."""

@@ -45,7 +45,7 @@ def arguments(words: Sequence[Word]) -> Arguments:
         template = "{launcher} with 1 worker prints a hint and exits 0 without running anything"
         problems.append(Problem("msrun-launcher-single-worker", Message(template, launcher=_NAME), given[1].span))
     elif len(given) > 1 and given[1].text is not None and not given[1].text.isdigit():
-        template = "{launcher} wants the number of workers as its second argument, not {text!r}"
+        template = "{launcher} needs the number of workers as its second argument, not {text!r}"
         message = Message(template, launcher=_NAME, text=given[1].text)
         problems.append(Problem("msrun-launcher-arguments", message, given[1].span))
     return Arguments(command, world, local, tuple(problems))

@@ -65,7 +65,7 @@ def _occurrences(words: Sequence[Word], name: str) -> list[list[Word]]:
 def _own(document: Document, word: Word) -> Word:
     """The word, if it stands in this file as it is typed."""
     if not word.editable or word.maybe:
-        raise CannotEdit(f"{word.text or word.because} is put together from other values")
+        raise CannotEdit(f"{word.text or word.because} is composed of other values")
     if word.span.source is not document.source:
         raise CannotEdit(f"{word.text} stands in {word.span.path}")
     return word
@@ -113,7 +113,7 @@ def _shared(launch: Launch, word: Word) -> bool:
 def _remove(document: Document, words: Sequence[Word]) -> Splice:
     flag = words[0].parts[0]
     if words[0].span.source is not document.source or not flag.editable or flag.maybe:
-        raise CannotEdit(f"{flag.text} is put together from other values")
+        raise CannotEdit(f"{flag.text} is composed of other values")
     return removal(document.source, _region(document, words)), ""
 
 

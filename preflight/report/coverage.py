@@ -15,8 +15,8 @@ from preflight.lint.rule import Checkable, Rule
 
 _PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
 HOW = (
-    "A check counts as covered when a rule that names its place upstream speaks on an example that upstream "
-    "refuses there."
+    "A check counts as covered when a rule that names its place upstream finds something in an example that "
+    "upstream refuses there."
 )
 
 

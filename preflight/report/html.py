@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -10,8 +13,11 @@ from jinja2 import Environment, PackageLoader
 import preflight
 from preflight.checking.engine import Report
 from preflight.job import Job
+from preflight.lint.rule import Checkable
 from preflight.memory import Term
 from preflight.report.escapes import counted, plain
+from preflight.report.overview import layers_per_stage
+from preflight.report.page import documented, rule_text
 from preflight.report.style import Look
 from preflight.report.topics import section_url
 from preflight.source.finding import Finding, Severity
@@ -21,7 +27,11 @@ GIB = 2**30
 CONTEXT = 2
 REACH = 400
 """Characters of a line that are shown on either side of a place."""
-COLORS = 8
+COLORS = 24
+MOST_PICTURES = 30
+"""Runs whose memory is drawn, those nearest to the limit of their device first; of others one line says it."""
+RULE_TEXT = 3000
+"""Characters of a rule's page that are shown."""
 LAYOUT = ("world", "data", "tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "sequence_parallel")
 
 
@@ -48,17 +58,46 @@ def render(report: Report, look: Look = Look()) -> str:
         loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     counts = {str(s): sum(f.severity is s for f in report.findings) for s in Severity}
-    runs = [run for job in report.jobs if (run := _run(job))]
+    jobs = sorted((job for job in report.jobs if job.memory.worst is not None), key=_room)
+    drawn, others = jobs[:MOST_PICTURES], jobs[MOST_PICTURES:]
+    runs = [_run(job) for job in drawn]
+    names = dict.fromkeys(name for run in runs for name, _ in run["rows"])
+    rules = [rule for rule in documented(report.rules) if any(f.rule == rule.id for f in report.findings)]
+    script = environment.get_template("report_filter.html.j2").render()
     return environment.get_template("report.html.j2").render(
+        script=script,
+        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         report=report,
         version=preflight.__version__,
         counts=counts,
         context=_context,
         plain=plain,
         counted=counted,
+        files=[(path, list(found)) for path, found in groupby(report.findings, key=lambda finding: finding.path)],
+        rules=rules,
+        anchors={rule.id: rule.id.replace("/", "-") for rule in rules},
+        text=_rule_text,
         runs=runs,
+        others=[(job.documents[0].source.name, _need(job) / GIB, job.memory.verdict) for job in others],
+        color={name: index % COLORS for index, name in enumerate(names)},
+        colors=COLORS,
         page=section_url,
     )
+
+
+def _need(job: Job) -> float:
+    """Bytes that the fullest stage of a run needs."""
+    return job.memory.worst.required if job.memory.worst is not None else 0.0
+
+
+def _room(job: Job) -> float:
+    """The part of its device that a run leaves free, 1 where the device is unknown."""
+    return 1 - _need(job) / job.memory.budget if job.memory.budget else 1.0
+
+
+def _rule_text(rule: Checkable) -> str:
+    """What the page of a rule says after its first line."""
+    return "\n".join(map(plain, rule_text(rule).partition("\n")[2].strip()[:RULE_TEXT].splitlines()))
 
 
 def _context(finding: Finding) -> Iterator[Line]:
@@ -83,11 +122,9 @@ def _context(finding: Finding) -> Iterator[Line]:
         )
 
 
-def _run(job: Job) -> dict[str, Any] | None:
-    """Memory bars of a run, when there is an estimate."""
+def _run(job: Job) -> dict[str, Any]:
+    """The pipeline and the memory bars of a run that has an estimate."""
     estimate = job.memory
-    if not estimate.stages:
-        return None
     width = max(estimate.budget or 0.0, *(stage.required for stage in estimate.stages))
     bars = [Bar(stage.index, _shares(stage.terms, width), stage.required / GIB) for stage in estimate.stages]
     names = list(dict.fromkeys(name for bar in bars for name, _, _ in bar.terms))
@@ -96,7 +133,7 @@ def _run(job: Job) -> dict[str, Any] | None:
         "target": str(job.target),
         "verdict": estimate.verdict,
         "bars": bars,
-        "color": {name: index % COLORS for index, name in enumerate(names)},
+        "pipeline": layers_per_stage(job),
         "rows": [
             (name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars])
             for name in names

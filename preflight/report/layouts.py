@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from preflight.layouts import Found, Result
 from preflight.report.escapes import plain
+from preflight.source.record import NamedTuple
 
 GIB = 2**30
 COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
@@ -15,29 +17,79 @@ NO_DEVICE = (
     "and memory is compared with nothing but a limit of the config"
 )
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
+FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB", "headroom")
 
 
-def layouts_text(path: str, result: Result, explain: bool) -> str:
-    """A table, best first, with what decides between them."""
-    lines = [f"{plain(path)}: {result.considered} layouts considered, {len(result.layouts)} shown"]
+class Shown(NamedTuple):
+    """What of the layouts is printed: why others were left out, times with FP8."""
+
+    explain: bool = False
+    fp8: bool = False
+
+
+def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
+    """A table: the layout as it stands, then others, best first, each with what it changes."""
     if result.unknown:
         return plain(f"{path}: no layouts: {result.unknown}") + "\n"
+    lines = [f"{plain(path)}: {result.considered} layouts considered, {len(result.layouts)} shown"]
     if result.layouts:
-        rows = [[str(number), *_row(found)] for number, found in enumerate(result.layouts, 1)]
-        lines += _table([["#", *HEADS, "step s", "MFU", "bubble", "comm s", "headroom GiB"], *rows])
-        lines.append("estimated times rank layouts; they are no promise")
-        lines += [] if result.device else [NO_DEVICE]
+        lines += _table([["#", *HEADS, *FIGURES, *(["FP8 s"] if shown.fp8 else [])], *_rows(result, shown)])
+        lines += _notes(result, shown)
     reasons = [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
-    if reasons and (explain or not result.layouts):
+    if reasons and (shown.explain or not result.layouts):
         lines += ["left out:", *reasons]
         if not result.layouts and any(why.startswith("rule ") for why in result.rejected):
             lines.append("where a rule refuses every layout, something else is wrong: preflight check shows what")
     elif not result.layouts:
-        lines.append("no layout of these devices is left to look at; do --fix and --max leave any?")
+        lines.append("no layout of these devices is left to look at; do --keep and --max leave any?")
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
-def _row(found: Found) -> list[str]:
+def _rows(result: Result, shown: Shown) -> Iterator[list[str]]:
+    now = result.current
+    if now is not None:
+        yield ["now", *_sizes(now), *_figures(now, None, shown)]
+    for number, found in enumerate(result.layouts, 1):
+        yield [str(number), *_sizes(found), *_figures(found, now, shown)]
+
+
+def _notes(result: Result, shown: Shown) -> Iterator[str]:
+    """What the table means."""
+    if result.current is not None and result.rank:
+        yield f"now: number {result.rank} of {max(result.fitting, result.rank)} candidates that fit, by estimated time"
+    yield "percentages and signed numbers: the change against now" if result.current is not None else ""
+    yield "times are estimates, usually within 15 %, with experts 35 % (docs/step-time.md)"
+    if result.pace != 1.0:
+        yield f"times are divided by {result.pace:.2f}: the run that the settings call measured was so much faster"
+    if shown.explain:
+        yield from _explained(result)
+    if not result.device:
+        yield NO_DEVICE
+
+
+def _explained(result: Result) -> Iterator[str]:
+    """Why each layout is faster or slower than the present one."""
+    now = result.current
+    for number, found in enumerate(result.layouts if now is not None else (), 1):
+        assert now is not None
+        parts = {
+            "computation": _compute(found) - _compute(now),
+            "bubble": found.bubble * _busy(found) - now.bubble * _busy(now),
+            "exchange": found.communication - now.communication,
+        }
+        told = ", ".join(f"{name} {seconds:+.2g} s" for name, seconds in parts.items())
+        yield f"{number}: {told}"
+
+
+def _busy(found: Found) -> float:
+    return found.seconds / (1 + found.bubble)
+
+
+def _compute(found: Found) -> float:
+    return max(_busy(found) - found.communication, 0.0)
+
+
+def _sizes(found: Found) -> list[str]:
     sizes = found.sizes._asdict()
     if found.sizes.full_layers:
         sizes["recompute"] = f"{list(found.sizes.full_layers)}" if any(found.sizes.full_layers) else "none"
@@ -47,15 +99,26 @@ def _row(found: Found) -> list[str]:
         sizes["pipeline"] = f"{found.sizes.pipeline} {list(found.sizes.stages)}"
     if found.sizes.chunks:
         sizes["pipeline"] = f"{found.sizes.pipeline} {[list(row) for row in found.sizes.chunks]}"
-    room = f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?"
-    return [
-        *(str(sizes[name]) for name in COLUMNS),
-        f"{found.seconds:.3g}",
+    return [str(sizes[name]) for name in COLUMNS]
+
+
+def _figures(found: Found, now: Found | None, shown: Shown) -> list[str]:
+    """Time, use, bubble, exchange and memory, with the change against the present layout."""
+    worst, before = found.memory.worst, now.memory.worst if now is not None else None
+    need = worst.required / GIB if worst is not None else math.nan
+    cells = [
+        _changed(f"{found.seconds:.3g}", found.seconds, now.seconds if now else None),
         f"{found.mfu:.0%}",
-        f"{found.bubble:.0%}",
-        f"{found.communication:.2g}",
-        room,
+        f"{found.bubble:.0%}" + (f" {100 * (found.bubble - now.bubble):+.0f}" if now is not None else ""),
+        _changed(f"{found.communication:.2g}", found.communication, now.communication if now else None),
+        ("?" if math.isnan(need) else f"{need:.1f}") + (f" {need - before.required / GIB:+.1f}" if before else ""),
+        f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?",
     ]
+    return [*cells, *([f"{found.fp8:.3g}" if found.fp8 else "-"] if shown.fp8 else [])]
+
+
+def _changed(text: str, value: float, before: float | None) -> str:
+    return text if not before else f"{text} {100 * (value / before - 1):+.0f}%"
 
 
 def _table(rows: list[list[str]]) -> list[str]:
@@ -71,6 +134,7 @@ def layouts_dict(path: str, result: Result, run: int = 1) -> dict[str, Any]:
         "considered": result.considered,
         "unknown": result.unknown or None,
         "device": result.device or None,
+        "current": {**_found(result.current), "rank": result.rank} if result.current is not None else None,
         "layouts": [_found(found) for found in result.layouts],
         "rejected": {why: count for why, count in result.rejected.most_common() if count},
     }
@@ -81,6 +145,7 @@ def _found(found: Found) -> dict[str, Any]:
     return {
         "sizes": found.sizes._asdict(),
         "seconds": found.seconds,
+        "fp8_seconds": found.fp8,
         "mfu": found.mfu,
         "bubble": found.bubble,
         "communication": found.communication,

@@ -9,7 +9,7 @@ from preflight.job import Job
 from preflight.loaders.document import Unknown
 from preflight.report.escapes import plain
 from preflight.report.style import Look
-from preflight.report.utilisation import lines
+from preflight.report.utilisation import lines, step_dict
 from preflight.run.value import Value
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
@@ -105,6 +105,7 @@ def plan_dict(job: Job) -> dict[str, Any]:
         "target": str(job.target),
         "device": job.cluster.device.name if job.cluster.device else None,
         "parameters": [stage.parameters for stage in job.memory.stages],
+        "step_time": step_dict(job),
         "values": {name: _value(value) for name, value in job.plan.values().items()},
     }
 

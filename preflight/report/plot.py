@@ -34,6 +34,38 @@ def plot(job: Job, path: Path) -> None:
     _written(path, lambda: _draw(job, path))
 
 
+def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
+    """Draw tokens per second over devices, beside what perfect scaling would be.
+
+    Raises InputError for an unknown format or nothing to draw.
+    """
+    if path.suffix not in FORMATS:
+        raise InputError(f"--plot writes {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
+    if not points:
+        raise InputError("there is nothing to draw: no number of devices has a layout", name)
+    import matplotlib
+
+    matplotlib.use("agg")
+    _written(path, lambda: _draw_scale(points, path, name))
+
+
+def _draw_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
+    from matplotlib import pyplot
+
+    devices, tokens = [count for count, _ in points], [rate for _, rate in points]
+    figure, axes = pyplot.subplots(figsize=(7, 5), layout="constrained")
+    axes.plot(devices, tokens, marker="o", label="the fastest layout")
+    axes.plot(devices, [tokens[0] * count / devices[0] for count in devices], "--", label="perfect scaling")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlabel("devices")
+    axes.set_ylabel("tokens per second (estimated)")
+    axes.set_title(name)
+    axes.legend()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
 def _written(path: Path, write: Callable[[], object]) -> None:
     try:
         write()

@@ -10,6 +10,7 @@ from preflight.memory.shape import Missing, shape
 from preflight.report.escapes import counted
 from preflight.run.cluster import GIB
 from preflight.run.value import Value, known
+from preflight.steptime import estimate
 
 DEGREES = (
     *(("TP", "tensor"), ("PP", "pipeline"), ("VPP", "virtual")),
@@ -108,6 +109,13 @@ def _by_stage(job: Job) -> str:
     return " | ".join(f"{stage.required / GIB:.1f}" for stage in stages) if len(stages) > 1 else ""
 
 
+def _step(job: Job) -> str:
+    found = estimate(job.plan, job.cluster)
+    if found.seconds is None or found.tokens is None:
+        return ""
+    return f"about {found.seconds:.3g} s, {found.tokens:,.0f} tokens/s/device"
+
+
 def _there(value: Value) -> bool:
     return value.known and value.raw not in (None, 0, "", "none", False)
 
@@ -129,4 +137,5 @@ _FACTS: dict[str, Callable[[Job], str]] = {
     "optimizer": _optimizer,
     "memory": _memory,
     "GiB per stage": _by_stage,
+    "step time": _step,
 }

@@ -9,8 +9,8 @@ _CODES = {"bold": "1", "dim": "2", "red": "31;1", "green": "32", "yellow": "33;1
 
 class Look(NamedTuple):
     """What a reporter may know about its reader. width: columns, 0 for no limit; unknown: list what could not be
-    verified;
-    fails: the lowest severity that fails the check, for formats that know only passed and failed."""
+    verified; fails: the lowest severity that fails the check, for formats that know only passed and failed;
+    grouped: warnings and notes that repeat are counted after the first ones."""
 
     color: bool = False
     width: int = 0
@@ -18,6 +18,7 @@ class Look(NamedTuple):
     verbose: bool = False
     unknown: bool = False
     fails: str = "error"
+    grouped: bool = True
 
     def paint(self, text: str, color: str) -> str:
         """Text in a colour, when colours are wanted."""

@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 from preflight.checking.engine import Report
+from preflight.checking.project import reading_of
 from preflight.job import Job
 from preflight.lint.evidence import switched_at
 from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS, excerpt
+from preflight.report.repeats import texts
+from preflight.report.skipped import skipped_checks
 from preflight.report.style import Look
 from preflight.report.totals import Entry, Told
 from preflight.source.finding import Finding, Fix, Safety, Severity
 
+UNKNOWN = "a value is unknown"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
 
@@ -26,14 +30,14 @@ def tell(report: Report, look: Look) -> Told:
     """What there is to print about a report."""
     return Told(
         entries=tuple(_entry(finding, look) for finding in report.findings),
-        unverified=tuple(
-            plain(f"{u.path}: not verified: {u.because or 'a value is unknown'} [{u.rule}]") for u in report.unknown
-        ),
+        unverified=tuple(plain(f"{u.path}: skipped: {u.because or UNKNOWN} [{u.rule}]") for u in report.unknown),
+        reasons=tuple(plain(u.because or UNKNOWN) for u in report.unknown),
         targets=tuple(_read_as(job) for job in report.jobs),
         details=tuple(_details(report)) if look.verbose else (),
         checked=report.checked,
         skipped=report.skipped,
         suppressed=report.suppressed,
+        bounded=sum(reading_of(job).bounded for job in report.jobs if job.asked is None),
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
     )
@@ -41,7 +45,7 @@ def tell(report: Report, look: Look) -> Told:
 
 def shown(told: Told, look: Look) -> str:
     """The text of everything that is told."""
-    lines = [entry.text for entry in told.entries]
+    lines = list(texts(told.entries)) if look.grouped else [entry.text for entry in told.entries]
     if look.unknown:
         lines += told.unverified
     if not look.quiet:
@@ -54,9 +58,9 @@ def _entry(finding: Finding, look: Look) -> Entry:
     written = finding.fix is not None and not finding.fix.offered
     severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None and written else ""
     text = "".join(f"{line}\n" for line in one(finding, look))
-    return Entry(
-        finding.path, finding.span.start, -severity.rank, finding.rule, finding.message, severity.value, fix, text
-    )
+    about = plain(str(finding.values.get("text", "")))
+    place = finding.path, finding.span.start, -severity.rank, finding.rule, finding.message
+    return Entry(*place, severity.value, fix, text, finding.line, finding.template, about)
 
 
 def one(finding: Finding, look: Look) -> Iterator[str]:
@@ -96,6 +100,8 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in "
         f"{files}{f', read as {read_as}' if read_as else ''}."
     )
+    if told.bounded:
+        yield f"{_guessed(told)}: --target states it, `preflight init` proposes settings."
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
         f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]
@@ -103,7 +109,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     if ways:
         yield f"Fixable: {', '.join(ways)}."
     if told.unverified and not look.unknown:
-        yield f"Not verified: {counted(len(told.unverified), 'check')} for want of a value (--show-unknown lists them)."
+        yield skipped_checks(told.reasons)
     if look.verbose:
         yield from told.details
         if told.suppressed:
@@ -112,9 +118,15 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield f"Skipped: {counted(len(told.skipped), 'file')} that preflight does not know as training configs."
 
 
+def _guessed(told: Told) -> str:
+    every = told.bounded >= len(told.targets)
+    some = "" if every else f" for {counted(told.bounded, 'run')}"
+    return f"The release is a guess{some}"
+
+
 def _read_as(job: Job) -> str:
     if job.asked is not None:
-        return f"{job.target} for want of {job.asked.version}"
+        return f"{job.target}, because {job.asked.version} is not supported"
     evidence = job.arguments.certainty.evidence
     altered = ", altered" if job.arguments.certainty.has is not None else ""
     return plain(f"{job.target} ({evidence}{altered})") if evidence else f"{job.target}"

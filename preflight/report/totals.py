@@ -21,6 +21,12 @@ class Entry(NamedTuple):
     """How safe its fix is, "" without a fix."""
 
     text: str
+    line: int = 0
+    template: str = ""
+    """The message without its values: entries with one template are alike."""
+
+    about: str = ""
+    """The value of the message that is called `text`."""
 
 
 class Told(NamedTuple):
@@ -28,12 +34,18 @@ class Told(NamedTuple):
 
     entries: tuple[Entry, ...] = ()
     unverified: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why each of these was not verified."""
+
     targets: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     suppressed: int = 0
     problems: tuple[str, ...] = ()
+    bounded: int = 0
+    """Runs whose release only their options and keys tell."""
+
     unreadable: bool = False
     crashed: bool = False
 
@@ -52,11 +64,12 @@ def added(parts: Iterable[Told]) -> Told:
     columns = list(zip(*parts, strict=True))
     if not columns:
         return Told()
-    entries, unverified, targets, details, checked, skipped, suppressed, problems, unreadable, crashed = columns
+    entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
+    suppressed, problems, bounded, unreadable, crashed = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
-    lists = joined(unverified), joined(targets), joined(details), joined(checked), joined(skipped)
-    return Told(ordered, *lists, sum(suppressed), joined(problems), any(unreadable), any(crashed))
+    lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
+    return Told(ordered, *lists, sum(suppressed), joined(problems), sum(bounded), any(unreadable), any(crashed))

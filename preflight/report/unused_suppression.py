@@ -2,7 +2,7 @@
 
 ## What it does
 Looks at every `# preflight: ignore[rule-id] reason`: it must name rules that there are, give a reason, and hide
-something. Where a rule could not be verified for want of a value, its suppression may be needed, and nothing is said.
+something. Where a rule is skipped because a value is unknown, its suppression may be needed, and nothing is said.
 
 ## Why is this bad?
 A suppression that hides nothing today hides the next fault in the same place. One without a reason cannot be judged by

@@ -1,15 +1,22 @@
-"""What a measured step time means: tokens per second and device, model and hardware FLOPs utilisation."""
+"""Step time of a run, estimated or measured, and what it means: throughput and utilisation."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from preflight.job import Job
 from preflight.memory import flops
-from preflight.memory.shape import Missing, shape
+from preflight.memory.shape import Missing, Shape, shape
 from preflight.source.text import InputError
+from preflight.steptime import StepTimeEstimate, estimate
+from preflight.steptime.assumptions import completed
+from preflight.steptime.operations import model_operations
+from preflight.steptime.traits import traits
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
+LARGEST = 4
+"""So many terms of a step are named; the others are summed up."""
 
 
 def seconds(text: str) -> float:
@@ -21,21 +28,75 @@ def seconds(text: str) -> float:
 
 
 def lines(job: Job, step: float | None) -> list[str]:
-    """FLOPs per step, and with a step time the throughput and utilisation it means."""
+    """FLOPs per step, and the step time with its throughput and utilisation: as measured, else as estimated."""
+    found = estimate(job.plan, job.cluster)
+    plan = completed(job.plan)[0]
     try:
-        numbers = shape(job.plan)
+        numbers = shape(plan)
     except Missing as missing:
         return [f"flops       not known: {missing}"]
-    work = flops.step(numbers)
-    found = [f"flops       {work.model:.3g} a step by the model, {work.hardware:.3g} with recomputation"]
-    if step is None:
-        return found
-    device = job.cluster.device
-    if device is None or not device.flops:
-        return [*found, "utilisation not known: name a device with --device"]
-    used = flops.utilisation(numbers, step, device.flops)
-    text = (
-        f"throughput  {used.tokens:,.0f} tokens/s/device, MFU {used.mfu:.1%}, "
-        f"HFU {used.hfu:.1%} of {device.flops / 1e12:.0f} TFLOP/s"
-    )
-    return [*found, text]
+    samples = numbers.micro * numbers.count * numbers.data
+    work = model_operations(numbers, traits(plan, numbers)) * samples
+    told = [f"flops       {work:.3g} a step by the model (attention's causal half)"]
+    if step is not None:
+        return [*told, *_measured(numbers, found, step, work)]
+    if found.seconds is None:
+        return [*told, f"step time   not known: {'; '.join(found.unknown)}"]
+    return [*told, *_estimated(found)]
+
+
+def _measured(s: Shape, found: StepTimeEstimate, step: float, work: float) -> list[str]:
+    """What a measured step means, and how far the estimate is from it."""
+    if not found.peak:
+        return ["utilisation not known: name a device with --device"]
+    devices = s.data * s.tensor * s.pipeline * s.context
+    tokens = s.sequence * s.micro * s.count * s.data / step / devices
+    share = flops.step(s).hardware / flops.step(s).model
+    use = work / (step * devices * found.peak)
+    text = f"throughput  {tokens:,.0f} tokens/s/device, MFU {use:.1%}, HFU {use * share:.1%} of {_peak(found)}"
+    if found.seconds is None:
+        return [text]
+    return [text, f"estimated   {_time(found.seconds)}, {found.seconds / step - 1:+.0%} against the measured step"]
+
+
+def _estimated(found: StepTimeEstimate) -> list[str]:
+    assert found.seconds is not None and found.low is not None and found.high is not None
+    assert found.tokens is not None and found.mfu is not None
+    span = f"{_time(found.low)} to {_time(found.high)}"
+    more = "" if found.measured == 1.0 else f", divided by {found.measured:.2f} as measured"
+    large = sorted(found.terms, key=lambda term: -term.seconds)[:LARGEST]
+    rest = found.seconds - sum(term.seconds for term in large)
+    parts = [f"{term.name} {term.seconds / found.seconds:.0%}" for term in large]
+    parts += [f"other {rest / found.seconds:.0%}"] if rest > 0.005 * found.seconds else []
+    return [
+        f"step time   {_time(found.seconds)} estimated ({span}{more})",
+        f"throughput  {found.tokens:,.0f} tokens/s/device, MFU {found.mfu:.1%} of {_peak(found)}",
+        f"spent on    {', '.join(parts)}",
+        *(f"assumed     {text}" for text in found.assumed),
+    ]
+
+
+def _peak(found: StepTimeEstimate) -> str:
+    return f"{found.peak / 1e12:,.0f} TFLOP/s, {found.precision}"
+
+
+def _time(length: float) -> str:
+    """Seconds, or milliseconds below one."""
+    return f"{length:.3g} s" if length >= 1 else f"{length * 1000:.3g} ms"
+
+
+def step_dict(job: Job) -> dict[str, Any]:
+    """The estimate as data; seconds."""
+    found = estimate(job.plan, job.cluster)
+    return {
+        "seconds": found.seconds,
+        "low": found.low,
+        "high": found.high,
+        "tokens_per_second_and_device": found.tokens,
+        "mfu": found.mfu,
+        "peak": found.peak or None,
+        "precision": found.precision if found.peak else None,
+        "terms": {term.name: term.seconds for term in found.terms},
+        "unknown": list(found.unknown),
+        "assumed": list(found.assumed),
+    }

@@ -124,6 +124,9 @@ class Arguments:
     certainty: Certainty = Certainty()
     """How sure it is that these are the arguments of this release."""
 
+    settled: frozenset[str] = frozenset()
+    """Names whose values a run brings that the framework has checked before, whatever is typed: a checkpoint's."""
+
     tree: Node | None = None
     """A config as the framework loads it, with what it names merged into it; None where there is none."""
 

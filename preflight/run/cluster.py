@@ -10,8 +10,10 @@ GIB = 2**30
 
 class Device(NamedTuple):
     """An accelerator. memory: bytes on the card; usable: bytes a process can really get (None: not measured);
-    flops: dense bf16 FLOP/s; intra, inter: bytes/s per device inside and between nodes; architecture: CUDA major
-    (0 for others); context: bytes of driver and libraries outside the allocator; source: where the figures are from."""
+    flops: dense bf16 FLOP/s; intra, inter: bytes/s per device and direction inside and between nodes; architecture:
+    CUDA major (0 for others); context: bytes of driver and libraries outside the allocator; source: where the figures
+    are from; fp8, fp4: dense FLOP/s; hbm: bytes/s of its memory; domain: devices that the fast links join, where that
+    is more than a node; mesh: each pair of a node has a link of its own."""
 
     name: str
     memory: float
@@ -25,6 +27,11 @@ class Device(NamedTuple):
     context: float = 0.75 * GIB
     aliases: tuple[str, ...] = ()
     source: str = ""
+    fp8: float | None = None
+    fp4: float | None = None
+    hbm: float | None = None
+    domain: int = 0
+    mesh: bool = False
 
     @property
     def budget(self) -> float:
@@ -46,6 +53,9 @@ class Cluster:
 
     measured: float = 0.0
     """Bytes that a run on this cluster was measured to need beyond its estimate."""
+
+    pace: float = 1.0
+    """How many times as fast as its estimate a run on this cluster was measured to be."""
 
     named: Value = field(default_factory=lambda: unknown("the device is not named"))
     """Where the job itself names the device, if that is how it is known."""

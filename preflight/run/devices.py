@@ -37,4 +37,9 @@ def _device(row: dict[str, Any]) -> Device:
         context=row.get("context", 0.75) * GIB,
         aliases=tuple(row["aliases"]),
         source=row["source"],
+        fp8=scaled("fp8", _TERA),
+        fp4=scaled("fp4", _TERA),
+        hbm=scaled("hbm", _GIGA),
+        domain=row.get("domain", 0),
+        mesh=bool(row.get("mesh", 0)),
     )

@@ -42,6 +42,8 @@ class Model:
     hidden_dropout: Value = _NOT_GIVEN
     attention_dropout: Value = _NOT_GIVEN
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
+    window: Value = _NOT_GIVEN  # tokens before it that a query sees in windowed layers; None without windows
+    window_every: Value = _NOT_GIVEN  # each so many-th layer sees all tokens; None or 0: all layers are windowed
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
@@ -97,6 +99,9 @@ class Layout:
     deferred: Value = _NOT_GIVEN  # micro-batches whose output-layer weight gradient is put off; 0 without
     # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
     exchanged: Value = _NOT_GIVEN
+    # tuple of what is hidden behind computation: "backward", "tensor", "gradients", "parameters", "experts", "stages",
+    # and "graphs" where kernels start from a recorded graph
+    overlaps: Value = _NOT_GIVEN
     weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
     heads_split: bool = True  # tensor parallelism divides attention by its heads
@@ -149,6 +154,7 @@ class Precision:
     second: Value = _NOT_GIVEN  # the second moment, where it differs; None as the first
     fp8: Value = _NOT_GIVEN  # fp8 recipe or None
     fp8_parameters: Value = _NOT_GIVEN
+    fp4: Value = _NOT_GIVEN  # fp4 recipe or None
     gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a buffer of their own at full precision
 
 

@@ -26,7 +26,8 @@ class Target(NamedTuple):
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not said.
 
-    measured: bytes that a measured run needed beyond what was estimated for it.
+    measured: bytes that a measured run needed beyond what was estimated for it; pace: how many times as fast as its
+    estimate it was.
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
     given: arguments and variables of scripts as the caller says them, whatever the files say.
@@ -41,6 +42,7 @@ class Request(NamedTuple):
     follow: bool = True
     measured: float = 0.0
     given: Mapping[str, str] = {}
+    pace: float = 1.0
 
     @property
     def devices(self) -> int | None:

@@ -15,6 +15,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import Source
 
 FILE = "preflight.toml"
+FILES = (FILE, "pyproject.toml")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -39,16 +40,43 @@ class Facts(NamedTuple):
         return merged._replace(world_size=self.world_size) if self.nodes is not None else merged
 
 
+SEVERITIES = ("note", "warning", "error")
+"""The least first."""
+
+
 class Choice(NamedTuple):
-    """Rules by id; `*` stands for any part of an id. Empty `select` means all."""
+    """Rules by id, findings by severity; `*` stands for any part of an id. Empty `select` means all.
+
+    least: the lowest severity that is reported, "" for all.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    least: str = ""
 
     def takes(self, rule: str) -> bool:
-        """Whether a rule is to run."""
-        selected = not self.select or any(fnmatchcase(rule, pattern) for pattern in self.select)
-        return selected and not any(fnmatchcase(rule, pattern) for pattern in self.ignore)
+        """Whether a rule is to run: one that is not selected may still make findings of a selected severity."""
+        selected = not self.select or any(name in SEVERITIES for name in self.select) or _matches(rule, self.select)
+        return selected and not _matches(rule, self.ignore)
+
+    def keeps(self, rule: str, severity: str) -> bool:
+        """Whether a finding of a rule that ran is reported."""
+        if severity in self.ignore or (self.least and SEVERITIES.index(severity) < SEVERITIES.index(self.least)):
+            return False
+        return not self.select or severity in self.select or _matches(rule, self.select)
+
+    def over(self, weaker: Choice) -> Choice:
+        """This choice, and what it leaves open from a weaker one; what either ignores is ignored."""
+        return Choice(self.select or weaker.select, weaker.ignore + self.ignore, self.least or weaker.least)
+
+    @property
+    def by_severity(self) -> bool:
+        """Whether findings of rules that ran may be left out."""
+        return bool(self.least) or any(name in SEVERITIES for name in (*self.select, *self.ignore))
+
+
+def _matches(rule: str, patterns: tuple[str, ...]) -> bool:
+    return rule in patterns or any("*" in pattern and fnmatchcase(rule, pattern) for pattern in patterns)
 
 
 class PerFile(NamedTuple):
@@ -60,11 +88,13 @@ class PerFile(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A run whose memory was measured: config, bytes that the device tool showed at the peak, facts it ran with."""
+    """A run that was measured: config, bytes that the device tool showed at the peak, seconds of a step (None: not
+    measured), facts it ran with."""
 
     config: str
-    peak: float
+    peak: float | None
     facts: Facts
+    step: float | None = None
 
 
 class Settings(NamedTuple):
@@ -76,6 +106,7 @@ class Settings(NamedTuple):
     facts: Facts = Facts()
     fail_on: str = "error"
     exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
     per_file: tuple[PerFile, ...] = ()
     options: Mapping[str, Mapping[str, Any]] = _NOTHING
     devices: tuple[Device, ...] = ()
@@ -106,16 +137,19 @@ def path_matches(path: str, pattern: str) -> bool:
 
 def find(start: Path) -> Path | None:
     """The nearest settings file in a folder or above it. Raises InputError or OSError for one that cannot be read."""
-    for folder in (start, *start.parents):
-        if (own := folder / FILE).is_file():
-            return own
-        project = folder / "pyproject.toml"
-        text = read_any(project) if project.is_file() else ""
-        if "preflight" in text:
-            tool = parse(project, text).get("tool")
-            if isinstance(tool, dict) and "preflight" in tool:
-                return project
-    return None
+    return next((path for folder in (start, *start.parents) if (path := in_folder(folder)) is not None), None)
+
+
+def in_folder(folder: Path) -> Path | None:
+    """The settings file in a folder itself. Raises InputError or OSError for one that cannot be read."""
+    if (own := folder / FILE).is_file():
+        return own
+    project = folder / "pyproject.toml"
+    text = read_any(project) if project.is_file() else ""
+    if "preflight" not in text:
+        return None
+    tool = parse(project, text).get("tool")
+    return project if isinstance(tool, dict) and "preflight" in tool else None
 
 
 def load(path: Path) -> Settings:
@@ -138,6 +172,7 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         facts=_facts(data),
         fail_on=data.get("fail-on", "error"),
         exclude=tuple(data.get("exclude", ())),
+        include=tuple(data.get("include", ())),
         per_file=tuple(PerFile(name, _choice(part), _facts(part)) for name, part in data.get("per-file", {}).items()),
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
@@ -148,11 +183,12 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
 
 
 def _measured(data: Mapping[str, Any]) -> Measured:
-    return Measured(data["config"], data["peak-gib"] * GIB, _facts(data))
+    peak = data["peak-gib"] * GIB if "peak-gib" in data else None
+    return Measured(data["config"], peak, _facts(data), data.get("step-seconds"))
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:
-    return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())))
+    return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())), data.get("min-severity", ""))
 
 
 def _facts(data: Mapping[str, Any]) -> Facts:
@@ -181,4 +217,7 @@ def _device(data: Mapping[str, Any], path: Path) -> Device:
         vendor=data.get("vendor", ""),
         aliases=tuple(data.get("aliases", ())),
         source=str(path),
+        fp8=scaled("fp8-tflops", 1e12),
+        hbm=scaled("memory-gb-per-s", 1e9),
+        domain=data.get("fast-domain", 0),
     )

@@ -147,7 +147,8 @@ class Finding:
     severity: None means the rule's own; a finding may lower it, never raise it.
     message: a Message, which knows its template and values; a plain text is taken as it stands.
     upstream: where the framework says the same, "path/in/repository.py:LINE", "argparse", or None.
-    layout: the fault is one that another parallel layout would cure.
+    layout: the fault is one that another parallel layout would cure. lowered: why what would be an error is none, ""
+    where nothing was lowered.
     """
 
     message: str
@@ -161,6 +162,7 @@ class Finding:
     layout: bool = False
     alternatives: tuple[Fix, ...] = ()
     kind: Kind = Kind.GENERAL
+    lowered: str = ""
 
     @property
     def template(self) -> str:

@@ -2,8 +2,9 @@
 
 git itself runs what a repository's config says (a file-system monitor, hooks, the other end of a fetch), and takes any
 folder with the right names for a repository. So it is called from the nearest folder that has a `.git`, which no
-commit can bring; only `rev-parse`, `cat-file`, `ls-tree` and `merge-base` are called, which read neither the index nor
-files; and whatever could start a program is switched off on the command line, which outweighs every config.
+commit can bring; only `rev-parse`, `cat-file`, `ls-tree`, `merge-base` and `check-ignore --no-index` are called, which
+read neither the index nor any file but those of rules; and whatever could start a program is switched off on the
+command line, which outweighs every config.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from preflight.source.text import MAX_BYTES, InputError
 
 SECONDS = 30
+SECONDS_FOR_RULES = 5
+"""Patterns may be made so that matching them takes without end: then none counts."""
 _OFF = {
     "safe.bareRepository": "explicit",
     "core.fsmonitor": "false",
@@ -108,7 +112,24 @@ class Repository:
         made = sha256 if like is not None and len(like) == 64 else sha1
         return made(b"blob %d\0" % len(data) + data).hexdigest()
 
-    def _run(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def ignored(self, paths: Sequence[Path]) -> frozenset[Path]:
+        """Those of the paths that the rules in the repository ignore. Raises InputError where git does not say."""
+        names: dict[bytes, Path] = {}
+        for path in paths:
+            try:
+                inside = Path(os.path.realpath(path.absolute().parent), path.name).relative_to(self.top)
+            except ValueError:
+                continue
+            names[os.fsencode(inside)] = path
+        words = ("-c", f"core.excludesFile={os.devnull}", "check-ignore", "--no-index", "-z", "--stdin")
+        ran = self._run(*words, given=b"\0".join(names) + b"\0", seconds=SECONDS_FOR_RULES)
+        if ran.returncode not in (0, 1):
+            raise InputError("git does not say what it ignores")
+        return frozenset(names[name] for name in ran.stdout.split(b"\0") if name in names)
+
+    def _run(
+        self, *words: str, given: bytes | None = None, seconds: float = SECONDS
+    ) -> subprocess.CompletedProcess[bytes]:
         options = [part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")]
         command = [self._program, "--no-pager", *options, *words]
         try:
@@ -116,9 +137,9 @@ class Repository:
                 command,
                 cwd=self.top,
                 env=self._environment,
-                stdin=subprocess.DEVNULL,
+                input=given or b"",
                 capture_output=True,
-                timeout=SECONDS,
+                timeout=seconds,
             )
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:  # ValueError: a NUL in a revision
             raise InputError(f"git cannot be run: {error}") from None

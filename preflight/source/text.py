@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from preflight.source.encoding import UTF_8, decoded, is_script_name
 from preflight.source.record import NamedTuple
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -85,7 +86,7 @@ class Source:
     is of another state than these.
     """
 
-    __slots__ = ("_starts", "arguments", "beside", "bom", "name", "path", "text", "variables")
+    __slots__ = ("_starts", "arguments", "beside", "bom", "encoding", "name", "path", "text", "variables")
 
     def __init__(
         self,
@@ -94,12 +95,13 @@ class Source:
         *,
         path: Path | None = None,
         bom: bool = False,
+        encoding: str = UTF_8,
         arguments: tuple[str, ...] = (),
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.beside: dict[Path, Source] = {}
         self.text, self.name, self.path, self.bom = text, name, path, bom
-        self.arguments, self.variables = arguments, variables
+        self.encoding, self.arguments, self.variables = encoding, arguments, variables
         self._starts: list[int] | None = None
 
     @classmethod
@@ -124,10 +126,11 @@ class Source:
 
     @classmethod
     def decode(cls, data: bytes, name: str, *, path: Path | None = None) -> Source:
-        """Make a Source of bytes. Raises InputError at the first byte that is not UTF-8, or at a NUL byte."""
+        """Make a Source of bytes. Raises InputError at a NUL byte and, but in a shell script, at the first byte that is
+        not UTF-8."""
         bom = data.startswith(BOM)
         try:
-            text = (data[len(BOM) :] if bom else data).decode("utf-8")
+            text, encoding = decoded(data[len(BOM) :] if bom else data, script=is_script_name(name))
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode("utf-8", "replace")
             line = before.count("\n") + 1
@@ -136,11 +139,17 @@ class Source:
         if (nul := text.find("\0")) >= 0:
             line = text.count("\n", 0, nul) + 1
             raise InputError("is a binary file (it contains a NUL byte)", name, line, nul - text.rfind("\n", 0, nul))
-        return cls(text, name, path=path, bom=bom)
+        return cls(text, name, path=path, bom=bom, encoding=encoding)
+
+    def changed(self, text: str) -> Source:
+        """The same file with another text."""
+        made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
+        made.arguments, made.variables, made.beside = self.arguments, self.variables, self.beside
+        return made
 
     def encode(self, text: str) -> bytes:
         """The bytes to write for a new text: same encoding, same byte-order mark."""
-        return (BOM if self.bom else b"") + text.encode("utf-8")
+        return (BOM if self.bom else b"") + text.encode(self.encoding)
 
     @property
     def starts(self) -> list[int]:

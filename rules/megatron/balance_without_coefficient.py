@@ -6,7 +6,7 @@ and the losses are not computed. A coefficient of 0 that somebody typed is meant
 (`--moe-router-enable-expert-bias`); both are silent.
 
 ## Why is this bad?
-Nothing says so and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
+No message appears and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
 that is days old.
 
 ## Example
@@ -17,7 +17,7 @@ Use instead:
     --num-experts 64 --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.01
 
 ## Fix safety
-Unsafe: another training result; 0.01 is the value of the first papers, newer models take less.
+Unsafe, and only offered: another training result; 0.01 is the value of the first papers, newer models take less.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/moe/router.py, TopKRouter._apply_aux_loss
@@ -64,5 +64,5 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         Message("{kind} balances nothing: --moe-aux-loss-coeff is not given, and is 0", kind=named[0]),
         job.place(kind),
         key=kind.key,
-        fix=Fix("set --moe-aux-loss-coeff 0.01", edits) if edits else None,
+        fix=Fix("set --moe-aux-loss-coeff 0.01", edits, offered=True) if edits else None,
     )

@@ -7,7 +7,7 @@ of the weight shards beyond tensor parallelism), and that no step has fewer micr
 ## Why is this bad?
 Megatron looks at a size when its turn comes: the run trains until then, and dies. A first size that does not divide
 ends it in the first iteration. Where it is not certain that the run gets there, or a loaded checkpoint may have the
-step behind it (a schedule that was made for fewer devices begins with such sizes), it is a warning.
+step behind it (a schedule written for fewer devices begins with such sizes), it is a warning.
 
 ## Example
 On 16 data-parallel ranks:

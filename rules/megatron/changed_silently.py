@@ -1,4 +1,4 @@
-"""The framework changes something that was written, and says so at most in its log.
+"""The framework replaces a written value, and at most logs it.
 
 ## What it does
 Reports each written argument that Megatron's validator replaces: sequence parallelism with tensor parallel 1, full

@@ -29,7 +29,7 @@ MEGATRON.add(
         message="{num_query_groups} query groups do not divide over tensor parallel {tensor_model_parallel_size}",
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
-        after=("heads-not-divisible",),
+        after=("heads-not-divisible", "megatron/query-groups-over-tensor"),
         layout=True,
     ),
     conflicts(

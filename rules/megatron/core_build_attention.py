@@ -2,7 +2,7 @@
 
 from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
-from preflight.source.finding import Safety, Severity
+from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron")
 ENGINE = "megatron/core/extensions/transformer_engine.py"
@@ -105,10 +105,16 @@ MEGATRON.add(
     ),
     refuse(
         "experts-and-tensor-in-first-step",
-        all_of(a.num_experts.is_set, a.tensor_model_parallel_size > 1, ~a.sequence_parallel, ~a.skip_train),
+        all_of(
+            a.num_experts.is_set,
+            a.tensor_model_parallel_size > 1,
+            ~a.sequence_parallel,
+            ~a.skip_train,
+            a.entry_trains,
+            any_of(a.train_iters.is_set, a.train_samples.is_set),
+        ),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
         why="no validator refuses, but the expert layer does in the first training step, after the model was built",
-        severity=Severity.WARNING,
         at=(a.tensor_model_parallel_size, a.num_experts),
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         unless_framework="mindspeed",

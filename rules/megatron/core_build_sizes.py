@@ -45,7 +45,7 @@ MEGATRON.add(
         why=DIED,
         at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
         unless_framework="mindspeed",
-        after=WRONG_TENSOR,
+        after=(*WRONG_TENSOR, "expert-grid"),
         layout=True,
     ),
     divides(

@@ -39,7 +39,7 @@ MEGATRON.add(
         a.pipeline_model_parallel_size > 1,
         message="hyper-connections do not work on {pipeline_model_parallel_size} pipeline stages yet",
         why=(
-            "stages would exchange several residual streams through buffers made for one; the model configuration "
+            "stages would exchange several residual streams through the buffer of one; the model configuration "
             "is refused"
         ),
         at=(ON, a.pipeline_model_parallel_size),

@@ -92,7 +92,7 @@ MEGATRON.add(
             "groups would differ in size; the model configuration is refused, or dies where there are no experts at all"
         ),
         at=(a.moe_router_num_groups, a.num_experts),
-        after=("experts-not-divisible",),
+        after=("experts-not-divisible", "megatron/expert-parallel-without-experts"),
     ),
     refuse(
         "router-groups-too-few",

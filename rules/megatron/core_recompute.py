@@ -15,8 +15,9 @@ MEGATRON.add(
         message="full recomputation does not say how layers are grouped: --recompute-method is missing",
         why="the model configuration is refused at start-up; nothing is recomputed by guess",
         fixes=(
-            put(a.recompute_method, "uniform", safety=Safety.SAFE),
-            Repair((Change(a.recompute_method, "uniform"), Change(a.recompute_num_layers, 1)), Safety.SAFE),
+            Repair(
+                (Change(a.recompute_method, "uniform"), Change(a.recompute_num_layers, 1, optional=True)), Safety.SAFE
+            ),
         ),
     ),
     refuse(
@@ -24,7 +25,7 @@ MEGATRON.add(
         all_of(FULL, a.recompute_num_layers.is_none),
         message="full recomputation does not say how many layers: --recompute-num-layers is missing",
         why="the model configuration is refused at start-up",
-        fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE),),
+        fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE, offered=a.recompute_method == "block"),),
         after=("megatron/recompute-full-without-method",),
     ),
     refuse(

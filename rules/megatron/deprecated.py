@@ -13,8 +13,8 @@ MEGATRON.add(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         message=(
-            "--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name "
-            "that is gone"
+            "--init-method-xavier-uniform ends every run: it is passed to the model's configuration "
+            "under a name that was removed"
         ),
         why="TransformerConfig has no field scaled_init_method, so that making it raises TypeError; dies at start-up",
         fixes=(drop(a.init_method_xavier_uniform),),
@@ -23,21 +23,21 @@ MEGATRON.add(
     refuse(
         "old-batch-size",
         a.batch_size.is_set,
-        message="--batch-size is gone; --micro-batch-size says how many samples a rank computes at once",
+        message="--batch-size was removed; use --micro-batch-size, the samples that a rank computes at once",
         why=GONE,
         fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
     ),
     refuse(
         "old-warmup",
         a.warmup.is_set,
-        message="--warmup is gone; --lr-warmup-fraction or --lr-warmup-iters says how long to warm up",
+        message="--warmup was removed; use --lr-warmup-fraction or --lr-warmup-iters",
         why=GONE,
         fixes=(drop(a.warmup),),
     ),
     refuse(
         "old-model-parallel-size",
         a.model_parallel_size.is_set,
-        message="--model-parallel-size is gone; it is --tensor-model-parallel-size now",
+        message="--model-parallel-size was removed; use --tensor-model-parallel-size",
         why=GONE,
         fixes=(
             Repair(
@@ -48,7 +48,7 @@ MEGATRON.add(
     refuse(
         "old-checkpoint-activations",
         a.checkpoint_activations,
-        message="--checkpoint-activations is gone; --recompute-activations or --recompute-granularity took its place",
+        message="--checkpoint-activations was removed; use --recompute-activations or --recompute-granularity",
         why="the run ends at once, without an error code",
         fixes=(Repair((Change(a.checkpoint_activations, REMOVE), Change(a.recompute_activations, True))),),
     ),
@@ -85,7 +85,7 @@ MEGATRON.add(
     refuse(
         "old-no-position-embedding",
         all_of(~a.add_position_embedding, a.position_embedding_type != "rope"),
-        message="--no-position-embedding is gone; --position-embedding-type none says it now",
+        message="--no-position-embedding was removed; use --position-embedding-type none",
         why=GONE,
         at=(a.add_position_embedding,),
         fixes=(drop(a.add_position_embedding),),

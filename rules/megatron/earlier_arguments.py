@@ -167,6 +167,7 @@ MEGATRON.add(
         ),
         why=REFUSED,
         at=(a.eval_global_batch_size, a.eval_micro_batch_size),
+        after=("batch-not-divisible",),
     ),
     refuse(
         "kv-cache-offloaded-and-removed",

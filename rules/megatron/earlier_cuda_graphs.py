@@ -27,7 +27,7 @@ MEGATRON.add(
     refuse(
         "graph-scope-full-beside-others",
         all_of(SCOPE.has("full"), SCOPE.length > 1, SCOPE != "full_iteration", SCOPE != "full"),
-        message="--cuda-graph-scope full captures the whole layer and stands alone",
+        message="--cuda-graph-scope full captures the whole layer and cannot be combined with others",
         why=REFUSED,
         at=(SCOPE,),
     ),

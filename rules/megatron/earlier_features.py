@@ -91,7 +91,7 @@ MEGATRON.add(
             a.experimental_attention_variant.is_none,
         ),
         message="--multi-latent-attention takes no --qk-l2-norm",
-        why="the layers cannot be put together; the run is refused while the model is built",
+        why="the layers cannot be built; the run is refused while the model is built",
         at=(a.qk_l2_norm, a.multi_latent_attention),
         fixes=(drop(a.qk_l2_norm),),
         unless_framework="mindspeed",

@@ -175,7 +175,7 @@ MEGATRON.add(
     refuse(
         "experts-with-spec",
         all_of(a.num_experts.is_set, a.spec.is_set),
-        message="{num_experts} experts bring their own layer specification, so --spec cannot be given",
+        message="{num_experts} experts use a layer specification of their own, so --spec cannot be given",
         why=REFUSED,
         at=(a.spec, a.num_experts),
         fixes=(drop(a.spec),),

@@ -99,6 +99,22 @@ MEGATRON.add(
         after=("megatron/warmup-over-decay",),
     ),
     refuse(
+        "decay-ends-early-in-samples",
+        all_of(
+            ~a.skip_train,
+            a.lr_decay_samples.given,
+            a.lr_decay_samples > 0,
+            a.lr_decay_samples < a.train_samples,
+            ~a.lr_decay_style.is_in("constant", "WSD"),
+        ),
+        message="the learning rate is at its minimum from sample {lr_decay_samples} of {train_samples}",
+        why="--lr-decay-samples counts from the start, warm-up included: from there on the learning rate is flat",
+        severity=Severity.NOTE,
+        at=(a.lr_decay_samples, a.train_samples),
+        fixes=(drop(a.lr_decay_samples),),
+        after=("megatron/warmup-over-decay",),
+    ),
+    refuse(
         "fewer-samples-than-a-batch",
         all_of(
             a.train_samples > 0,

@@ -28,8 +28,8 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check takes minus one stages in between for a split that works out; a smaller model is trained "
-            "and nothing says so"
+            "the check takes minus one stages in between for a split that works out; a smaller model is trained, "
+            "silently"
         ),
         severity=Severity.WARNING,
         versions=">=0.13",
@@ -58,7 +58,7 @@ MEGATRON.add(
             "expert gradients over the wrong ranks"
         ),
         why=(
-            f"experts count as dense weights; the loss curve is wrong and nothing says so ({ISSUES}/issues/1628, "
+            f"experts count as dense weights; the loss curve is silently wrong ({ISSUES}/issues/1628, "
             f"fixed by {ISSUES}/pull/5916)"
         ),
         severity=Severity.WARNING,

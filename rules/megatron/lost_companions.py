@@ -49,7 +49,7 @@ MEGATRON.add(
         why="the learning rate still grows when the run stops",
         severity=Severity.WARNING,
         at=(a.train_iters, a.lr_warmup_iters),
-        after=("megatron/warmup-over-decay",),
+        after=("megatron/warmup-over-decay", "megatron/warmup-fraction-and-iterations"),
     ),
     refuse(
         "training-within-sample-warmup",
@@ -102,7 +102,13 @@ MEGATRON.add(
     ),
     refuse(
         "save-interval-without-save",
-        all_of(TRAINS, a.save_interval.given, ~a.save.given, a.save_interval <= a.train_iters),
+        all_of(
+            TRAINS,
+            a.save_interval.given,
+            a.save.is_none,
+            a.save_interval <= a.train_iters,
+            a.train_iters >= TRIAL,
+        ),
         message="--save-interval {save_interval} without --save: no checkpoint is written",
         why="all that was trained is lost when the job ends",
         severity=Severity.WARNING,
@@ -115,6 +121,20 @@ MEGATRON.add(
         why="the default is far below what published models use (512), and another model is trained",
         severity=Severity.WARNING,
         at=(a.multi_latent_attention,),
+    ),
+    refuse(
+        "latent-options-without-switch",
+        all_of(
+            ~a.multi_latent_attention,
+            a.kv_lora_rank.given,
+            any_of(a.qk_head_dim.given, a.qk_pos_emb_head_dim.given),
+            a.spec.is_none,
+        ),
+        message="--kv-lora-rank {kv_lora_rank} does nothing without --multi-latent-attention: plain attention is built",
+        why="the sizes of latent attention are read by its layers alone; another model is trained",
+        severity=Severity.WARNING,
+        at=(a.kv_lora_rank,),
+        fixes=(put(a.multi_latent_attention),),
     ),
     refuse(
         "spec-without-function",

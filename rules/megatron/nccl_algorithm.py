@@ -3,7 +3,7 @@
 ## What it does
 With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 takes Ring,
 CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also takes Tree, but one word
-only, and not an unset variable. Where nobody says the release, Tree is a warning: releases before 0.19 take it.
+only, and not an unset variable. Without a stated release, Tree is a warning: releases before 0.19 take it.
 
 ## Why is this bad?
 The order in which gradients are added up would differ between runs; the run is refused at start-up.

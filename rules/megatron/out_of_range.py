@@ -43,14 +43,14 @@ MEGATRON.add(
     refuse(
         "hidden-dropout-out-of-range",
         any_of(a.hidden_dropout < 0, a.hidden_dropout > 1),
-        message="--hidden-dropout {hidden_dropout} is no probability",
+        message="--hidden-dropout {hidden_dropout} must lie between 0 and 1",
         why=DROPOUT,
         at=(a.hidden_dropout,),
     ),
     refuse(
         "attention-dropout-out-of-range",
         any_of(a.attention_dropout < 0, a.attention_dropout > 1),
-        message="--attention-dropout {attention_dropout} is no probability",
+        message="--attention-dropout {attention_dropout} must lie between 0 and 1",
         why=DROPOUT,
         at=(a.attention_dropout,),
     ),
@@ -61,7 +61,7 @@ MEGATRON.add(
             "--rotary-percent {rotary_percent} counts as 1: it is a share, not per cent, and all of each head "
             "is rotated"
         ),
-        why="another model than was meant is trained, and nothing says so",
+        why="a different model is trained silently",
         severity=Severity.WARNING,
         at=(a.rotary_percent,),
     ),

@@ -61,8 +61,8 @@ def own_options(job: Job) -> Severity | None:
 
 def renamed(job: Job, problem: Problem) -> Fix | None:
     """Write another option in place of the one that stands there."""
-    if problem.fix is None:
-        return None
+    if problem.fix is None or any(value.key[-1:] == (problem.fix[2],) for value in job.arguments.written.values()):
+        return None  # what is there already was not meant a second time
     document = job.documents[0]
     key = ("MODEL_ARGS", problem.span.text) if document.kind == "yaml" else (problem.span.text,)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=document.run),))

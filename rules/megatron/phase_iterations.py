@@ -41,7 +41,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     odd = next((entry for entry in str(given[0].raw).split(",") if not _whole(entry)), None)
     if odd is not None:
-        message = Message("--phase-transition-iterations has the entry {odd!r}, which is no whole number", odd=odd)
+        message = Message("--phase-transition-iterations has the entry {odd!r}, which is not a whole number", odd=odd)
         yield Finding(message, span=job.place(*given), key=given[0].key)
 
 

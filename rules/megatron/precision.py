@@ -102,7 +102,7 @@ MEGATRON.add(
         a.ddp_num_buckets.is_set,
         a.ddp_bucket_size.is_set,
         message=(
-            "--ddp-num-buckets {ddp_num_buckets} and --ddp-bucket-size {ddp_bucket_size} both say how gradients are cut"
+            "--ddp-num-buckets {ddp_num_buckets} and --ddp-bucket-size {ddp_bucket_size} both set the gradient buckets"
         ),
         why="the configuration of data parallelism is refused",
         at=(a.ddp_bucket_size, a.ddp_num_buckets),

@@ -2,7 +2,8 @@
 
 ## What it does
 Checks that a run says its micro-batch size, layers, hidden size, heads, positions, sequence length and learning rate.
-None of them has a default. `--skip-train` needs no learning rate.
+None of them has a default, unless the entry script hands one over. `--skip-train` and entry scripts that do not train
+need no learning rate.
 
 ## Why is this bad?
 The run is refused at start-up, on every rank; a missing learning rate only after the model is built.
@@ -61,11 +62,15 @@ PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED)
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every required argument that is not there."""
-    if job.arguments.get("entry_is_known").raw is not True:
+    if not any(job.arguments.get(name).raw is True for name in ("entry_is_known", "entry_is_shipped")):
         return
+    if job.arguments.given("retro_project_dir") is not None:
+        return  # its config brings the sizes
     old = job.versions["megatron"] == "0.12.1"
     missing: list[Finding] = []
-    for needed in NEEDED:
+    for needed in NEEDED if job.arguments.get("entry_trains").raw is True else NEEDED[:-1]:
+        if needed.names == ("micro_batch_size",) and job.arguments.given("batch_size") is not None:
+            continue  # its old name is told elsewhere
         values = [job.arguments.get(name).raw for name in needed.names]
         unknown = next((value for value in values if isinstance(value, Unknown)), None)
         if unknown is not None:

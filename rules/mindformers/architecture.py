@@ -2,9 +2,9 @@
 
 ## What it does
 Checks, with `use_legacy: False`, `architectures` of `model.model_config`: a name, or a list that begins with one. A
-name that is nearly that of a network of MindFormers is told; any other unknown one may be a network of your own, and so
-is every name where `register_path` is given. Warns where `model_type` is that of another network: the network is found
-by the one, its settings by the other.
+name that is nearly that of a network of MindFormers is reported; any other unknown one may be a network of your own,
+and so is every name where `register_path` is given. Warns where `model_type` is that of another network: the network
+is found by the one, its settings by the other.
 
 ## Why is this bad?
 The network is looked up by that name on every rank, after the devices are there:

@@ -30,7 +30,7 @@ MindFormers 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Message, Safety, Severity, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, known, rule
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.dialects.mindformers.stage_layers import OFFSET, Spread
 
@@ -111,4 +111,4 @@ def _fix(job: Job) -> Fix | None:
         rest -= now
     value = 0 if not any(map(any, rows)) else rows[0] if chunks == 1 else rows
     edits = job.arguments.put(OFFSET, value)
-    return Fix(f"set offset to {value}", edits, Safety.UNSAFE) if edits else None
+    return Fix(f"set offset to {value}", edits, offered=True) if edits else None

@@ -75,6 +75,7 @@ def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
             return
         if name == "op_swap" and entry.get("op_name") is None:
             yield Message("entry {index} of op_swap has no op_name", index=index), entry, (_FILE, 291), None
+        yield from _operators(entry) if name == "op_swap" else ()
         yield from _layers(entry, name, index, on)
         ahead, layers = entry.get("backward_prefetch"), entry.get("layers")
         everywhere = everywhere or (layers is not None and layers.value is True)
@@ -99,6 +100,19 @@ def _prefetch(entry: Node, name: str, index: int, key: Key, on: bool) -> Iterato
     elif on and (not isinstance(ahead.value, int) or ahead.value < 1):
         message = Message("backward_prefetch is {ahead}; it must be a positive integer", ahead=ahead.shown)
         yield message, ahead, (_CHECKS, 328), None
+
+
+def _operators(entry: Node) -> Iterator[_Fault]:
+    """The operators of an entry of op_swap: one, or a list of them."""
+    named = entry.get("op_name")
+    if named is None:
+        return
+    if named.kind == "mapping" or (named.kind != "sequence" and not isinstance(named.value, str)):
+        message = Message("op_name is {shown}; it must be the name of an operator, or a list", shown=named.shown[:30])
+        yield message, named, (_FILE, 292), None
+    elif any(not isinstance(item.value, str) for item in named.items):
+        message = Message("op_name is {shown}; every entry must be the name of an operator", shown=named.shown[:30])
+        yield message, named, (_FILE, 297), None
 
 
 def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:

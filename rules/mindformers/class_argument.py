@@ -85,6 +85,8 @@ def _checks(job: Job, takes: Takes, place: str) -> bool:
         return False
     if takes.unless and (other := a.given(f"{place}.{takes.unless}")) is not None and other.raw is not False:
         return False
+    if takes.only and a.get(f"{place}.{takes.only}").raw is not True:
+        return False
     section = a.get(place).raw
     return not takes.accepts or (isinstance(section, dict) and set(section) - {"type"} <= takes.accepts)
 

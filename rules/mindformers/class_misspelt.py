@@ -4,11 +4,11 @@
 Compares the types of the sections that a run is built of with the classes that MindFormers, its research models and
 MindSpore have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`,
 `runner_wrapper` and its `scale_sense`, `callbacks`, `train_dataset_task` and its `data_loader` with its handlers; of a
-legacy config `model.arch` and `model.model_config`. Only a slip of the pen is told (other capitals, a letter doubled,
-two swapped, or one word a letter off), a schedule in the place of an optimizer or the other way about, and an optimizer
-that releases since 1.6 have no more, is an error. Any other unknown name may be a class of your own: for `trainer` and
-`model.model_config`, where all classes of all releases are known, it is a warning. Every name is taken in a section
-with `auto_register`, or where `--register_path` is given.
+legacy config `model.arch` and `model.model_config`. Only a slip of the pen is reported (other capitals, a letter
+doubled, two swapped, or one word a letter off), a schedule in the place of an optimizer or the other way about, and
+an optimizer that releases since 1.6 have no more, is an error. Any other unknown name may be a class of your own: for
+`trainer` and `model.model_config`, where all classes of all releases are known, it is a warning. Every name is taken
+in a section with `auto_register`, or where `--register_path` is given.
 
 ## Why is this bad?
 The class is looked up by its name on every rank, after the devices are there:

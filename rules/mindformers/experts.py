@@ -1,7 +1,9 @@
 """What graph-mode MindFormers refuses of a mixture of experts."""
 
 from preflight.lint.expressions import all_of, any_of
+from preflight.lint.scalar_kinds import one_of
 from preflight.lint.shapes import ConstraintSet, divides, in_range, put, refuse
+from preflight.lint.value_kinds import ListOf
 from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
@@ -9,6 +11,8 @@ _MOE = "mindformers/modules/transformer/moe.py"
 _CORE = "mindformers/parallel_core/training_graph/transformer/moe"
 experts = a["moe_config.expert_num"]
 types, factors = a["moe_config.aux_loss_types"], a["moe_config.aux_loss_factors"]
+dispatcher = a["mcore.moe_token_dispatcher_type"]
+watched = any_of(a["mcore.print_expert_load"], a["mcore.enable_expert_relocation"])
 
 MINDFORMERS.add(
     refuse(
@@ -46,6 +50,24 @@ MINDFORMERS.add(
         message="aux_loss_types is given without aux_loss_factors",
         why="every type needs its factor; the moe config refuses one without the other",
         at=(types,),
+    ),
+    refuse(
+        "aux-loss-types",
+        all_of(legacy, types.is_set, factors.is_set, ~types.is_a(ListOf(one_of("expert", "device", "comm")))),
+        message="aux_loss_types is {moe_config.aux_loss_types}; it must be a list of expert, device and comm",
+        why="the moe config refuses it",
+        at=(types,),
+    ),
+    refuse(
+        "expert-load-dispatcher",
+        all_of(mcore, training, a["mcore.num_moe_experts"].is_set, watched, dispatcher != "alltoall"),
+        message=(
+            "the load of experts is counted with moe_token_dispatcher_type alltoall only, not "
+            "{mcore.moe_token_dispatcher_type}"
+        ),
+        why="the layer of experts refuses to be built",
+        at=(dispatcher, a["mcore.print_expert_load"]),
+        fixes=(put(dispatcher, "alltoall"),),
     ),
     refuse(
         "experts-tensor-without-sequence",

@@ -27,6 +27,15 @@ WHY = "the generic transformer layer, which GPT2 is made of, refuses to be built
 
 MINDFORMERS.add(
     divides(
+        "generic-heads",
+        a["shape.heads"],
+        a["shape.hidden"],
+        when=all_of(legacy, training, a["shape.family"] == "gpt2"),
+        message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
+        why=WHY,
+        at=(a["shape.heads"], a["shape.hidden"]),
+    ),
+    divides(
         "generic-experts",
         expert,
         experts,

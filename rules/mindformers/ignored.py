@@ -66,6 +66,7 @@ MINDFORMERS.add(
         why="legacy models ignore it silently",
         at=(expert,),
         **_WRONG,
+        after=("class-missing",),
     ),
     refuse(
         "sequence-parallel-ignored",
@@ -149,7 +150,7 @@ MINDFORMERS.add(
             "max_position_embedding {model.model_config.max_position_embedding} is less than seq_length "
             "{model.model_config.seq_length}"
         ),
-        why="rotary frequencies are made for fewer positions than are used",
+        why="the table of rotary frequencies has fewer positions than are used",
         at=(a["model.model_config.max_position_embedding"], a["model.model_config.seq_length"]),
         **_WRONG,
     ),

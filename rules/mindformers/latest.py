@@ -1,7 +1,9 @@
 """What DeepSeek-V4 attention, hash routing and older data checks of graph-mode MindFormers refuse."""
 
 from preflight.lint.expressions import all_of, any_of
+from preflight.lint.scalar_kinds import whole
 from preflight.lint.shapes import ConstraintSet, divides, refuse
+from preflight.lint.value_kinds import ListOf
 from preflight.rules.mindformers.names import a, legacy, mcore, training
 from preflight.source.finding import Severity
 
@@ -40,6 +42,13 @@ MINDFORMERS.add(
         why="every layer has a compression of its own, prediction layers included",
         at=(ratios, layers),
         shows={"length": ratios.length},
+    ),
+    refuse(
+        "sparse-hybrid-entries",
+        all_of(hybrid, ratios.is_set, ~ratios.is_a(ListOf(whole(0, 0, also=(4, 128))))),
+        message="csa_compress_ratios is {mcore.csa_compress_ratios}; each entry must be 0, 4 or 128",
+        why="the kernels compress by 4 or by 128",
+        at=(ratios,),
     ),
     divides(
         "sparse-hybrid-groups",

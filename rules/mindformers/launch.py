@@ -45,12 +45,12 @@ MINDFORMERS.add(
         versions=">=1.1",  # 1.0 does nothing without a mode
         at=(a["run_mode"],),
         always=True,
-        fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
+        fixes=(put(a["run_mode"], "train", offered=True), put(a["run_mode"], "finetune", offered=True)),
     ),
     refuse(
         "run-mode-export",
         a["run_mode"] == "export",
-        message="run_mode export is gone; it must be train, finetune, eval or predict",
+        message="run_mode export was removed; it must be train, finetune, eval or predict",
         why="the mode existed in 1.0 only",
     ),
     refuse(
@@ -137,7 +137,7 @@ MINDFORMERS.add(
         message="auto_trans_ckpt is on, but load_checkpoint is empty",
         why="there is nothing to transform; the trainer refuses to start",
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
-        fixes=(put(a["auto_trans_ckpt"], False),),
+        fixes=(put(a["auto_trans_ckpt"], False, offered=True),),  # or its checkpoint is still to be named
     ),
     refuse(
         "optimizer-level-and-shard",
@@ -172,7 +172,7 @@ MINDFORMERS.add(
     refuse(
         "auto-pipeline",
         all_of(a["use_parallel"], a["parallel.auto_pipeline"]),
-        message="parallel.auto_pipeline is gone",
+        message="parallel.auto_pipeline was removed",
         why="the start refuses it",
         fixes=(drop(a["parallel.auto_pipeline"]),),
     ),
@@ -190,6 +190,7 @@ MINDFORMERS.add(
         message="run_mode is {run_mode}, but train_dataset has no data_loader",
         why="the data loader is looked at before the network is built, and is not there",
         at=(a["train_dataset"], a["run_mode"]),
+        after=("template-not-filled",),
     ),
     *(
         in_range(

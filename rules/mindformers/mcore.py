@@ -205,6 +205,7 @@ MINDFORMERS.add(
         message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
         why="the attention refuses to be built, whatever the width of a head is",
         at=(a["shape.hidden"], a["shape.heads"]),
+        after=("heads-not-divisible",),
     ),
     refuse(
         "query-groups-over-tensor",

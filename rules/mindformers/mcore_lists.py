@@ -3,7 +3,8 @@
 ## What it does
 Checks, with `use_legacy: False`: with the schedule zero_bubble_v `recompute` as a list must have a row per virtual
 chunk; an attention window is two numbers of at least -1; `moe_layer_freq` is a number or a list of 0 and 1, one per
-layer; and every group of `grouped_lr_schedule` names its params in a list.
+layer, all 1 after the dense layers that stand first; and every group of `grouped_lr_schedule` names its params in a
+list.
 
 ## Why is this bad?
 The network's configuration refuses to be made, or the optimizer to be built, on every rank.
@@ -32,9 +33,12 @@ _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _GROUPS = "mindformers/trainer/base_trainer.py:610"
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
 def check(job: Job) -> Iterator[Finding]:
     new = matches(job.target.version, ">=2")
+    if "pynative" in job.versions:
+        yield from _frequency(job, "net", job.arguments.given("model.moe_layer_freq"))
+        return
     if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.7"):
         return
     if new:
@@ -43,7 +47,7 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _bubble(job, 2703 if new else 694)
         if new:
             yield from _window(job)
-            yield from _frequency(job)
+        yield from _frequency(job, "mcore", job.arguments.given("model.model_config.moe_layer_freq"))
 
 
 def _bubble(job: Job, line: int) -> Iterator[Finding]:
@@ -77,23 +81,31 @@ def _window(job: Job) -> Iterator[Finding]:
         yield _finding(job, typed, "a side is at least -1, which means without end", 2715)
 
 
-def _frequency(job: Job) -> Iterator[Finding]:
-    typed = job.arguments.given("model.model_config.moe_layer_freq")
+def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
+    """Which layers have experts: every n-th, or a 0 or 1 for each; after the dense ones that stand first, all."""
     if typed is None or not typed.known or typed.raw is None:
         return
-    layers, dense = job.arguments.get("mcore.num_layers").raw, job.arguments.get("mcore.first_k_dense_replace")
-    if not isinstance(typed.raw, (int, list)):
+    layers, dense = job.arguments.get(f"{net}.num_layers").raw, job.arguments.get(f"{net}.first_k_dense_replace")
+    if not isinstance(typed.raw, (int, list)) or isinstance(typed.raw, bool):
         yield _finding(job, typed, "it must be a number or a list of 0 and 1", 2574)
-    elif isinstance(typed.raw, list) and isinstance(layers, int) and dense.known and not dense.raw:
-        if len(typed.raw) != layers:
-            yield _finding(
-                job, typed, Message("it must have an entry for each of the {layers} layers", layers=layers), 2565
-            )
-        elif any(number not in (0, 1) for number in typed.raw):
-            yield _finding(job, typed, "its entries must be 0 or 1", 2570)
+    elif not isinstance(layers, int) or not dense.known:
+        return
+    elif isinstance(dense.raw, int) and dense.raw:
+        count = max(dense.raw, 0)
+        if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
+            wanted = Message("with first_k_dense_replace {dense} it must be {dense} times 0, then 1", dense=count)
+            yield _finding(job, typed, wanted, 2544)
+    elif isinstance(typed.raw, int):
+        if typed.raw > layers:
+            yield _finding(job, typed, Message("the model has {layers} layers", layers=layers), 2559)
+    elif len(typed.raw) != layers:
+        entries = Message("it must have an entry for each of the {layers} layers", layers=layers)
+        yield _finding(job, typed, entries, 2565)
+    elif any(number not in (0, 1) for number in typed.raw):
+        yield _finding(job, typed, "its entries must be 0 or 1", 2570)
 
 
-def _finding(job: Job, typed: Value, why: str, line: int) -> Finding:
+def _finding(job: Job, typed: Value, why: str | Message, line: int) -> Finding:
     return Finding(
         Message("{name} is {typed!r}; {why}", name=typed.key[-1], typed=typed.raw, why=why),
         job.place(typed),

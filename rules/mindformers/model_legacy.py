@@ -42,6 +42,17 @@ MINDFORMERS.add(
         why="every head gets the same width",
         at=(heads, hidden),
     ),
+    refuse(
+        "short-compressed-mask",
+        all_of(
+            *(llama, training, ~a[f"{model}.use_past"], a[f"{model}.seq_length"] < 2048),
+            any_of(a[f"{model}.use_attn_mask_compression"], eod),
+        ),
+        message="seq_length {model.model_config.seq_length} is below 2048, which a compressed attention mask needs",
+        why="the mask refuses to be made",
+        at=(a[f"{model}.seq_length"], a[f"{model}.use_attn_mask_compression"]),
+        fixes=(put(a[f"{model}.use_attn_mask_compression"], False),),
+    ),
     divides(
         "hidden-over-heads-interleaved",
         heads,

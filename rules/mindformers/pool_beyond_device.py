@@ -7,7 +7,7 @@ GB Atlas A2 card.
 
 ## Why is this bad?
 The pool is taken first. The communicators then fail to get their buffers, often only when the first collective of a
-group runs, with an error that speaks of HCCL and not of memory.
+group runs, with an error about HCCL and not about memory.
 
 ## Example
 On a 64 GB card:

@@ -98,17 +98,34 @@ def _betas(job: Job) -> Iterator[Finding]:
 
 
 def _coefficients(job: Job) -> Iterator[Finding]:
+    """A flat list is three numbers for every step; a list of lists has the numbers of so many steps each."""
     value = job.arguments.given("optimizer.ns_coefficients")
-    if value is None or not isinstance(value.raw, list) or not all(isinstance(n, (int, float)) for n in value.raw):
+    if value is None or not isinstance(value.raw, list):
         return
-    if len(value.raw) not in (0, 3):
-        yield Finding(
-            Message("ns_coefficients has {count} numbers; a flat list has three", count=len(value.raw)),
-            job.place(value),
-            key=value.key,
-            fix=_left_out(value),
-            upstream=f"{_MUON}:2346",
-        )
+    why, line = None, 2338
+    if not value.raw:
+        why = Message("ns_coefficients is empty; it must be three numbers, or a list of three numbers and a count each")
+    elif isinstance(value.raw[0], (int, float)) and not isinstance(value.raw[0], bool):
+        if len(value.raw) != 3:
+            why = Message("ns_coefficients has {count} numbers; a flat list has three", count=len(value.raw))
+            line = 2346
+    else:
+        why, line = _segments(value.raw)
+    if why is not None:
+        yield Finding(why, job.place(value), key=value.key, fix=_left_out(value), upstream=f"{_MUON}:{line}")
+
+
+def _segments(segments: list[object]) -> tuple[Message | None, int]:
+    """What is wrong with a list of segments, and where that is refused."""
+    for index, segment in enumerate(segments):
+        if not isinstance(segment, list) or len(segment) != 2:
+            return Message("entry {index} of ns_coefficients is not [[a, b, c], count]", index=index), 2357
+        numbers, count = segment
+        if not isinstance(numbers, list) or len(numbers) != 3:
+            return Message("entry {index} of ns_coefficients does not begin with three numbers", index=index), 2362
+        if isinstance(count, (int, float)) and int(count) <= 0:
+            return Message("entry {index} of ns_coefficients counts {count} steps", index=index, count=count), 2367
+    return None, 0
 
 
 def _apart(job: Job) -> Iterator[Finding]:

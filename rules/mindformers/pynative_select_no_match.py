@@ -5,7 +5,7 @@ Looks at the first part of each path in `select_module` and `exclude_op`, and co
 layer and of a multi-token-prediction layer. Paths that are true expressions are left alone.
 
 ## Why is this bad?
-One line in the log says so, and the run goes on without the recomputation it was given memory for.
+The run logs one line and goes on without the recomputation, so it needs more memory.
 
 ## Example
     recompute: {mode: select, select_module: {mpl: ["0-15"]}}

@@ -5,7 +5,7 @@ Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 
 template. Says with what. What a `base_config` holds counts.
 
 ## Why is this bad?
-Nothing says so but one line of the log. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever
+Only one line of the log mentions it. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever
 `optimizer.learning_rate` says; without `callbacks` no checkpoint is ever saved.
 
 ## Example

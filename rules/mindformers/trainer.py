@@ -20,6 +20,14 @@ MINDFORMERS.add(
         message="train_precision_sync is {train_precision_sync}; it must be True or False",
         why="the context is validated at start",
     ),
+    one_of(
+        "precision-sync-predict",
+        a["infer_precision_sync"],
+        (True, False),
+        when=a["infer_precision_sync"].is_set,
+        message="infer_precision_sync is {infer_precision_sync}; it must be True or False",
+        why="the context is validated at start",
+    ),
     refuse(
         "sliced-inputs",
         all_of(

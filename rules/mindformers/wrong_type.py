@@ -85,7 +85,7 @@ def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
     if len(alike) == len(releases):
         return finding
     return lowered(
-        finding, Message("so from {first} on, and the keys fit {oldest} as well", first=alike[0], oldest=releases[0])
+        finding, Message("holds from {first} on; the keys also fit {oldest}", first=alike[0], oldest=releases[0])
     )
 
 

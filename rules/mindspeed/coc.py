@@ -41,7 +41,7 @@ MINDSPEED.add(
         a.use_ascend_coc & a.num_experts.is_set,
         severity=Severity.WARNING,
         at=(a.use_ascend_coc, a.num_experts),
-        message="--use-ascend-coc is not made for mixtures of experts",
+        message="--use-ascend-coc does not support mixture-of-experts models",
         why="the documents exclude it and older branches refuse it; today nothing checks",
         fixes=(LEAVE,),
     ),
@@ -51,7 +51,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused kernel of coc supports tensor parallel 8 only, not {tensor_model_parallel_size}",
-        why="the documents say so; no validator checks it",
+        why="documented upstream; no validator checks it",
         fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"), put(a.tensor_model_parallel_size, 8)),
     ),
     one_of(
@@ -92,7 +92,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num,),
         fixes=(drop(a.coc_parallel_num, safety=Safety.SAFE),),
-        message="--coc-parallel-num does nothing beside --coc-fused-kernel, which wins",
+        message="--coc-parallel-num has no effect: --coc-fused-kernel takes precedence",
         why="the fused kernel splits by itself",
     ),
     refuse(
@@ -164,7 +164,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.use_ascend_mc2, a.num_experts),
         fixes=(drop(a.use_ascend_mc2),),
-        message="--use-ascend-mc2 is not made for mixtures of experts",
+        message="--use-ascend-mc2 does not support mixture-of-experts models",
         why="the documents exclude it and older branches refuse it; today nothing checks",
     ),
 )

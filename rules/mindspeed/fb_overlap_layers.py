@@ -28,7 +28,7 @@ from preflight.rules.mindspeed.numbers import entries
 from preflight.source.finding import Kind
 
 FILE = "mindspeed/features_manager/moe/fb_overlap.py"
-EARLY = "--noop-layers names {early}, but --moe-fb-overlap wants them in the last virtual stage, from {first} on"
+EARLY = "--noop-layers names {early}, but --moe-fb-overlap needs them in the last virtual stage, from {first} on"
 
 
 @rule(

@@ -104,7 +104,7 @@ MINDSPEED_LLM.add(
             "--rope-scaling-factor {rope_scaling_factor} is not --max-position-embeddings "
             "{max_position_embeddings} over the original {rope_scaling_original_max_position_embeddings}"
         ),
-        why="2.1 wants the stretch to be exact; dies at launch",
+        why="2.1 needs the factor to be exact; dies at launch",
         after=("mindspeed-llm/yarn-latent-factor",),
         fixes=(put(a.max_position_embeddings, a.rope_scaling_factor * POSITIONS),),
     ),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from preflight.lint.expressions import any_of
 from preflight.lint.shapes import ConstraintSet, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 from preflight.source.finding import Severity
 
 ROTARY = "mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py"
+OTHER_NAMES = ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h", "q_proj", "k_proj", "v_proj", "o_proj")
+"""Layers of the legacy models, and of Hugging Face's."""
 YARN = a.rope_scaling_type == "yarn"
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -51,5 +54,23 @@ MINDSPEED_LLM.add(
         at=(a.lora_r, a.lora_alpha),
         message="a LoRA rank without --lora-target-modules: no adapter is made, and all weights are trained",
         why="adapters are only made where modules are named",
+    ),
+    refuse(
+        "lora-targets-of-other-names",
+        ~a.use_legacy_models & any_of(*(a.lora_target_modules.has(name) for name in OTHER_NAMES)),
+        severity=Severity.WARNING,
+        at=(a.lora_target_modules,),
+        message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is made",
+        why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft passes over other names",
+        versions=">=2.3",
+    ),
+    refuse(
+        "stage-with-pretraining-entry",
+        (a.entry == "pretrain_gpt.py") & a.stage.is_set,
+        severity=Severity.WARNING,
+        at=(a.stage,),
+        message="--stage {stage} does nothing with pretrain_gpt.py: posttrain_gpt.py is the entry that reads it",
+        why="the data is read as plain text for pretraining, and the loss is taken over prompts as well",
+        versions=">=2.0",
     ),
 )

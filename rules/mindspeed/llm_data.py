@@ -22,8 +22,8 @@ MINDSPEED_LLM.add(
         a.init_method_xavier_uniform,
         upstream={"mindspeed-llm": "megatron/training/arguments.py:1046"},
         message=(
-            "--init-method-xavier-uniform ends every run: it is handed to the model's configuration under a name "
-            "that is gone"
+            "--init-method-xavier-uniform ends every run: it is passed to the model's configuration "
+            "under a name that was removed"
         ),
         why=(
             "TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, "

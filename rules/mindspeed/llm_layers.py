@@ -95,7 +95,7 @@ MINDSPEED_LLM.add(
         layout=True,
         message="{pipeline_num_layers} layers do not divide over 2 pipeline stages",
         why=(
-            "on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines speaks; "
+            "on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines then fails; "
             "dies at launch"
         ),
     ),

@@ -35,7 +35,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.lora_fusion, a.overlap_param_gather),
         fixes=(drop(a.overlap_param_gather),),
-        message="--lora-fusion is not made for --overlap-param-gather",
+        message="--lora-fusion does not work with --overlap-param-gather",
         why="the documents exclude the pair, no validator checks it",
     ),
 )

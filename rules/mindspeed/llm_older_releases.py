@@ -79,7 +79,7 @@ MINDSPEED_LLM.add(
         ),
         why=(
             "before 26.0 its place is filled from the wrong argument: gates are scaled by the number of groups, "
-            "or not at all, and nothing says so"
+            "or not at all, silently"
         ),
         fixes=(Repair((Change(FACTOR, REMOVE), Change(a.moe_router_topk_scaling_factor, FACTOR))),),
     ),

@@ -177,7 +177,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.enable_expert_placement,),
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
-        message="--enable-expert-placement is made for --use-distributed-optimizer",
+        message="--enable-expert-placement needs --use-distributed-optimizer",
         why="MindSpeed prints it and goes on; experts are moved together with their sharded states",
     ),
     refuse(
@@ -187,7 +187,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.enable_expert_placement, a.expert_model_parallel_size),
         fixes=(drop(a.enable_expert_placement),),
-        message="--enable-expert-placement is made for expert parallelism above 1",
+        message="--enable-expert-placement needs expert parallelism above 1",
         why="the check is inverted and never fires; without it there is nowhere to move an expert to",
     ),
     refuse(

@@ -39,7 +39,7 @@ SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
 _LENGTH = "--num-layer-list has {count} numbers for {pipeline} pipeline stages"
 _DISAGGREGATED = (
-    "--num-layer-list has {count} numbers; --layerwise-disaggregated-training wants one more than pipeline stages, "
+    "--num-layer-list has {count} numbers; --layerwise-disaggregated-training needs one more than pipeline stages, "
     "{wanted}"
 )
 _COUNTED = (

@@ -57,7 +57,7 @@ MINDSPEED.add(
             drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),
         ),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
-        message="--pipeline-model-parallel-layout and a number of virtual stages both say how the layers are split",
+        message="--pipeline-model-parallel-layout and a number of virtual stages both set the split of the layers",
     ),
     divides(
         "layout-stages",
@@ -77,7 +77,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages % PP == 0) & (a.layout_num_stages > PP) & a.optimize_send_recv_comm,
         at=(a.optimize_send_recv_comm,),
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange is made for the plain schedule; dies at launch",
+        why="the optimised exchange supports only the plain schedule; dies at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
     ),
     refuse(

@@ -176,7 +176,7 @@ MINDSPEED.add(
         QAD_ON & a.num_experts.is_set,
         at=(a.qad_enable, a.num_experts),
         unless_framework=CORE_ONLY,
-        message="--qad-enable does not work with mixtures of experts",
+        message="--qad-enable does not work with mixture-of-experts models",
         why="teacher and student route differently; dies at launch",
         fixes=(drop(a.qad_enable),),
     ),

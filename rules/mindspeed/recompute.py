@@ -24,7 +24,7 @@ MINDSPEED.add(
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange is made for the plain schedule; dies at launch",
+        why="the optimised exchange supports only the plain schedule; dies at launch",
     ),
     refuse(
         "recompute-in-bubble-layers",
@@ -138,7 +138,8 @@ MINDSPEED.add(
         at=OWN,
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, whatever is written"
+            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, "
+            "the written values are ignored"
         ),
         why="what was chosen for recomputation is lost",
         fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),
@@ -183,7 +184,7 @@ MINDSPEED.add(
         a.recompute_activation_function & METHOD,
         severity=Severity.WARNING,
         message=(
-            "--recompute-activation-function beside full recomputation is made for "
+            "--recompute-activation-function with full recomputation needs "
             "--recompute-method block, not {recompute_method}"
         ),
         at=(a.recompute_method,),
@@ -195,9 +196,7 @@ MINDSPEED.add(
         a.recompute_norm & METHOD,
         severity=Severity.WARNING,
         at=(a.recompute_method,),
-        message=(
-            "--recompute-norm beside full recomputation is made for --recompute-method block, not {recompute_method}"
-        ),
+        message=("--recompute-norm with full recomputation needs --recompute-method block, not {recompute_method}"),
         why="the documents demand it, nothing checks",
         fixes=(put(a.recompute_method, "block"),),
     ),

@@ -181,7 +181,7 @@ MINDSPEED.add(
             "mindspeed": f"{LINEAR}/linear_2d_split_along_first_dim.py:116",
             "mindspeed-llm": "docs/zh/pytorch/features/mcore/tensor_parallel_2d.md:39",
         },
-        message="the fused kernel of 2-D tensor parallelism is made for micro batch size 1, not {micro_batch_size}",
+        message="the fused kernel of 2-D tensor parallelism needs --micro-batch-size 1, not {micro_batch_size}",
         why="the kernel sizes its output without the batch dimension; the documents allow a micro batch of 1 only",
     ),
     refuse(

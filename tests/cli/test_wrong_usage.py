@@ -68,8 +68,8 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
             "invalid value for '--world-size': 'many' is not a valid integer (try `preflight check --help`)",
         ),
         ("check --world-size 0 good.yaml", "--world-size must be at least 1, not 0"),
-        ("check --select toy-nam good.yaml", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("check --ignore other-* good.yaml", "there is no rule 'other-*'"),
+        ("check --select toy-nam good.yaml", "there is no rule or group 'toy-nam'; did you mean 'toy-name'?"),
+        ("check --ignore other-* good.yaml", "there is no rule or group 'other-*'"),
         (
             "check --fail-on eror good.yaml",
             "--fail-on is one of error, warning, note, never, not 'eror'; did you mean 'error'?",

@@ -71,7 +71,7 @@ def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) ->
     report = fork(tmp_path, launch(OVERLAP))
     refused = [id for id, severity in stated.items() if severity is Severity.ERROR]
     assert refused and all(severities(report)[id] is Severity.WARNING for id in refused)
-    reason = "so it is in megatron@0.14.0, but the check is not in this checkout (megatron/core/package_info.py)"
+    reason = "megatron@0.14.0 checks this, the code in this checkout does not (megatron/core/package_info.py)"
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
 
 
@@ -169,3 +169,12 @@ def test_a_copy_of_a_release_proves_it(tmp_path: Path) -> None:
     report = preflight.check(tmp_path / "examples/run.sh")
     assert json.as_dict(report)["runs"][0]["standing"] == "proven"
     assert os.path.exists(tmp_path / "megatron/core/package_info.py")
+
+
+def test_a_copy_of_the_checkout_at_another_place_is_the_checkout(tmp_path: Path) -> None:
+    entry = 'def extra(parser):\n    parser.add_argument("--images", type=int)\n    return parser\n'
+    (tmp_path / "Megatron-LM").mkdir()
+    elsewhere = launch("--images many", "/home/somebody/Megatron-LM/train_images.py")
+    assert "bad-value" in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
+    elsewhere = launch("--images many", "/home/somebody/other/train_images.py")
+    assert "bad-value" not in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))

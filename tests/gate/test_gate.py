@@ -69,6 +69,26 @@ def test_a_pass_lists_what_could_not_be_verified(gate):
     assert any("TENSOR" in item["because"] for item in data["unknown"])
 
 
+def test_a_bounded_verdict_lists_the_refusals_that_were_lowered(gate):
+    script = GOOD.replace("--bf16", "--bf16 --deterministic-mode --tp-comm-overlap --sequence-parallel")
+    data = gate(script).as_dict()
+    assert data["verdict"] == "pass"
+    assert data["read_as"][0]["standing"] == "bounded" and len(data["read_as"][0]["releases"]) > 1
+    assert [one["rule"] for one in data["lowered"]] == ["megatron/nondeterministic-features"]
+    assert "from 0.19.0 on" in data["lowered"][0]["because"]
+    assert gate(GOOD).as_dict()["lowered"] == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "found"), [("megatron-lm:core_v0.19.0", "refuse"), ("megatron-lm:core_v0.13.0", "pass")]
+)
+def test_the_tag_of_an_image_tells_the_release(gate, tag: str, found: str):
+    script = GOOD.replace("--bf16", "--bf16 --deterministic-mode --tp-comm-overlap --sequence-parallel")
+    verdict = gate(script.replace("srun ", f"srun --container-image=registry.example.com/{tag} "))
+    assert verdict.as_dict()["read_as"][0]["releases"] == [tag.partition("_v")[2]]
+    assert verdict.word == found
+
+
 def test_a_receipt_names_subject_rules_and_launcher(gate):
     data, other = gate(GOOD).as_dict(), gate(BAD).as_dict()
     assert data["tool"]["rules"] == other["tool"]["rules"] != ""

@@ -125,6 +125,8 @@ KEYS = (
     "uploadpack.packObjectsHook",
     "alias.cat-file",
     "alias.rev-parse",
+    "alias.check-ignore",
+    "pager.check-ignore",
 )
 
 
@@ -134,6 +136,7 @@ def test_a_repository_whose_own_config_names_programs(project: Path, trap: tuple
         git(project, "config", key, f"!{program}" if key.startswith("alias") else str(program))
     git(project, "config", "core.hooksPath", str(program.parent))
     (project / ".gitattributes").write_text("*.yaml diff=x filter=x\n")
+    (project / ".gitignore").write_text("ignored.yaml\n")
     hooks = project / ".git" / "hooks"
     for name in ("fsmonitor-watchman", "reference-transaction", "post-index-change", "post-checkout", "pre-auto-gc"):
         shutil.copy(program, hooks / name)

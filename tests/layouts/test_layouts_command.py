@@ -44,7 +44,7 @@ def test_a_layout_is_written_once_and_known_again(config: Path, capsys: pytest.C
         ("--run", "0"),
         ("-f", "sarif"),
         ("-o", "none/out.txt"),
-        ("--fix", "tensor=many"),
+        ("--keep", "tensor=many"),
     ],
 )
 def test_wrong_usage_writes_nothing(config: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
@@ -74,8 +74,8 @@ def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(
     few = ("--world-size", "32", "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert "no device is named" in ran(capsys, "run.yaml", *few)[1]
     assert "no device is named" not in ran(capsys, "run.yaml", *few, "--device", "h100")[1]
-    code, out, _ = ran(capsys, "run.yaml", *few, "--fix", "tensor=3")
-    assert (code, "left out" in out, "do --fix and --max leave any?" in out) == (1, False, True)
+    code, out, _ = ran(capsys, "run.yaml", *few, "--keep", "tensor=3")
+    assert (code, "left out" in out, "do --keep and --max leave any?" in out) == (1, False, True)
     code, out, _ = ran(capsys, "run.yaml", *few, "-o", "table.txt")
     assert (code, out) == (0, "")
     assert (config.parent / "table.txt").read_text().startswith("run.yaml: ")
@@ -85,3 +85,101 @@ def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: p
     config.write_text("".join(line for line in EXAMPLE.read_text().splitlines(keepends=True) if "--lr:" not in line))
     code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert (code, "rule megatron/required-argument" in out, "preflight check shows what" in out) == (1, True, True)
+
+
+def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "5", "-f", "json")
+    (found,) = json.loads(out)["files"]
+    now, others = found["current"], [layout["sizes"] for layout in found["layouts"]]
+    assert (code, now["sizes"]["tensor"], now["sizes"]["pipeline"]) == (0, 4, 2)
+    assert now["rank"] > 1 and now["seconds"] > found["layouts"][0]["seconds"]
+    assert len({(one["tensor"], one["pipeline"], one["expert"]) for one in others}) == 5
+    seconds = [layout["seconds"] for layout in found["layouts"]]
+    assert seconds == sorted(seconds)
+    text = ran(capsys, "run.yaml", *DEVICES, "--show", "1")[1].splitlines()
+    assert text[2].split()[:3] == ["now", "4", "2"] and f"number {now['rank']} of" in "".join(text)
+
+
+def test_the_layout_that_is_shown_first_is_first_again_once_it_is_written(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--apply", "1")
+    _, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "-f", "json")
+    (found,) = json.loads(out)["files"]
+    assert found["current"]["rank"] <= 5
+    assert found["current"]["seconds"] == pytest.approx(found["layouts"][0]["seconds"])
+
+
+@pytest.mark.parametrize(("short", "name"), [("tp", "tensor"), ("mbs", "micro"), ("vpp", "virtual")])
+def test_sizes_have_their_usual_short_names(
+    config: Path, capsys: pytest.CaptureFixture[str], short: str, name: str
+) -> None:
+    _, out, err = ran(capsys, "run.yaml", *DEVICES, "--show", "2", "--keep", f"{short}=2", "-f", "json")
+    sizes = [layout["sizes"][name] for layout in json.loads(out)["files"][0]["layouts"]]
+    assert (set(sizes), err) == ({2}, "")
+
+
+def test_the_old_name_of_keep_works_and_says_its_new_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--fix", "tensor=2")
+    assert (code, err) == (0, "preflight: --fix is called --keep now\n")
+    assert out == ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--keep", "tp=2")[1]
+
+
+def test_layouts_on_several_numbers_of_devices(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ran(capsys, "run.yaml", "--device", "h100", "--scale", "16,32,64", "--plot", "s.svg", "-f", "json")
+    points = json.loads(out)["scale"]
+    rates = [point["tokens_per_second"] for point in points]
+    assert (code, [point["devices"] for point in points], rates) == (0, [16, 32, 64], sorted(rates))
+    assert rates[2] < 4 * rates[0] and (config.parent / "s.svg").read_text().count("<svg") == 1
+    assert "efficiency" in ran(capsys, "run.yaml", "--device", "h100", "--scale", "32")[1]
+    assert ran(capsys, "run.yaml", "--device", "h100", "--scale", "many")[0] == 2
+
+
+def test_fp8_is_estimated_where_the_device_has_it(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ("--show", "1", "--fp8", "-f", "json")
+    (h100,) = json.loads(ran(capsys, "run.yaml", *DEVICES, *few)[1])["files"][0]["layouts"]
+    assert h100["fp8_seconds"] < 0.85 * h100["seconds"]
+    (a100,) = json.loads(ran(capsys, "run.yaml", "--world-size", "32", "--device", "a100", *few)[1])["files"][0][
+        "layouts"
+    ]
+    assert a100["fp8_seconds"] is None
+
+
+def test_the_devices_of_a_node_decide_how_far_tensor_parallelism_goes(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {}
+    for node in ("4", "8"):
+        said = ("--nodes", str(32 // int(node)), "--devices-per-node", node, "--device", "h100", "--show", "50")
+        found = json.loads(ran(capsys, "run.yaml", *said, "-f", "json")[1])["files"][0]
+        sizes[node] = max(layout["sizes"]["tensor"] for layout in found["layouts"])
+    assert sizes == {"4": 4, "8": 8}
+
+
+SEVENTY = """export CUDA_DEVICE_MAX_CONNECTIONS=1
+torchrun --nnodes 8 --nproc-per-node 8 pretrain_gpt.py --num-layers 80 --hidden-size 8192 --num-attention-heads 64 \\
+  --ffn-hidden-size 28672 --group-query-attention --num-query-groups 8 --seq-length 8192 --swiglu --bf16 --lr 1e-4 \\
+  --max-position-embeddings 8192 --vocab-size 128256 --tokenizer-type NullTokenizer --disable-bias-linear --mock-data \\
+  --normalization RMSNorm --untie-embeddings-and-output-weights --train-iters 10 --use-distributed-optimizer \\
+  --attention-dropout 0 --hidden-dropout 0 --micro-batch-size 1 --global-batch-size 128 --sequence-parallel \\
+  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --position-embedding-type rope \\
+  --fp8-format hybrid --fp8-recipe tensorwise
+"""
+
+
+def test_a_slow_last_stage_gets_fewer_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.sh").write_text(SEVENTY)
+    words = ("train.sh", "--device", "h100", "--target", "megatron@0.19.0", "--keep", "tp=4,pp=8,vpp=1,cp=1")
+    _, out, _ = ran(capsys, *words, "--show", "1", "-f", "json")
+    (found,) = json.loads(out)["files"]
+    stages = found["layouts"][0]["sizes"]["stages"]
+    assert sum(stages) == 80 and stages[-1] < stages[3] and len(set(stages[1:-1])) == 1
+    assert found["layouts"][0]["seconds"] < 0.99 * found["current"]["seconds"]
+    assert {"--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"} <= set(
+        found["layouts"][0]["changes"]
+    )

@@ -83,7 +83,7 @@ def numbers(report: preflight.Report) -> Shape:
 def throughput(report: preflight.Report) -> float:
     """Tokens per second and device."""
     s, cluster = numbers(report), report.jobs[0].cluster
-    return s.sequence * s.count * s.micro * s.data / seconds(s, cluster.device) / 16
+    return s.sequence * s.count * s.micro * s.data / seconds(s, cluster) / 16
 
 
 def short(counts: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from email.message import Message
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from preflight.report.style import Look
 from preflight.run.request import Request
 from preflight.source.text import Source
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 TEXT = "toy: true\ndata: 4 # ranks | <b>\ntensor: 8\n"
 
 
@@ -105,10 +108,35 @@ def test_markdown_escapes_what_strangers_wrote(report):
 
 def test_html_is_one_file_and_escapes_what_strangers_wrote(report):
     page = html.render(report)
-    assert "<b>" not in page.replace("<b>stage", "") and "&lt;b&gt;" in page
-    assert "<script" not in page and "http://" not in page and "https://" not in page
+    assert "<b>" not in page and "&lt;b&gt;" in page
+    assert page.count("<script") == 1 and "default-src 'none'" in page, "no script but the page's own runs"
+    assert "http://" not in page and "https://" not in page
     assert "<mark>4</mark>" in page
 
 
 def test_gitlab_paths_are_relative(report):
     assert json.loads(gitlab.render(report))[0]["location"]["path"] == "conf/run,1.yaml"
+
+
+def test_html_leads_from_a_finding_to_its_rule_and_can_be_filtered(report):
+    page = html.render(report)
+    assert '<a href="#rule-toy-devices">toy-devices</a>' in page and 'id="rule-toy-devices"' in page
+    assert '<details class="rule" id="rule-toy-devices">' in page
+    assert 'data-severity="error" data-rule="toy-devices"' in page and "<option>toy-devices</option>" in page
+    assert "prefers-color-scheme: dark" in page and "src=" not in page
+
+
+def test_html_gives_every_term_of_memory_a_colour_of_its_own():
+    from preflight.api import check
+
+    page = html.render(check(EXAMPLES / "megatron" / "model_config.yaml", world_size=32, device="h100"))
+    colors = re.findall(r"\.(c\d+) \{ background: ([^}]*)\}", page)
+    assert len({color for _, color in colors}) == len(colors) == html.COLORS
+
+
+def test_html_of_many_runs_stays_small(make):
+    from preflight.checking.merging import merge
+
+    one = html.render(make(TEXT))
+    many = html.render(merge([make(TEXT)] * 500))
+    assert len(many) - len(one) < 500 * 1500

@@ -39,6 +39,14 @@ LAYOUTS = (
         ("training/arguments.py", "arguments.py", "post_training/arguments.py", "training/config"),
         r"^_check_arg_is_not_none$",
     ),
+    Layout(  # its first generation, before there was a package
+        "megatron",
+        ".",
+        ("gpt2_data_loader.py",),
+        _NONE,
+        ("arguments.py",),
+        r"^_check_arg_is_not_none$",
+    ),
     Layout(
         "mindspeed-llm",
         "mindspeed_llm",

@@ -53,6 +53,8 @@ DERIVED = frozenset(
         # the run around it
         "device_architecture",  # CUDA major: 9 Hopper, 10 Blackwell; 0 on other accelerators; unknown without a device
         "entry_is_known",  # the entry script has no options of its own
+        "entry_is_shipped",  # the entry script is one that releases have, with the options that it adds there
+        "entry_trains",
         "target_is_stated",
         "core_release",  # of Megatron-LM, of a release that is not described, too
         "adam_in_place",  # MindSpeed's Adam is known to update in place

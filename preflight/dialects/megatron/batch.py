@@ -105,6 +105,8 @@ def schedule(run: Run) -> None:
     elif run.train_samples:
         decay = run.train_samples if run.lr_decay_samples is None else run.lr_decay_samples
         warmup, wsd, of = run.lr_warmup_samples, run.lr_wsd_decay_samples, "lr_decay_samples"
+    elif run.value("entry_trains").raw is False:
+        return
     else:
         raise NotKnown("neither train iterations nor samples are given")
     if run.lr_warmup_fraction is not None:

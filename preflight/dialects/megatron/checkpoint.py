@@ -93,6 +93,7 @@ def from_checkpoint(run: Run) -> None:
         names |= PARALLEL
     for name in names:
         if name in run.table.defaults or name in PARALLEL:
+            run.settled.add(name)
             run.lose(name, "--use-checkpoint-args takes it from the checkpoint")
 
 

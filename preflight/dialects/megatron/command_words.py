@@ -84,7 +84,7 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
                 for name, word in launch.environment.items()
             }
         )
-        entry = (launch.entry.text or "").rpartition("/")[2]
+        entry = entry_path(document).rpartition("/")[2]
         closed = document.kind == "command"
         return Spelled(launch.words, lambda option: (option,), known, entry, launch.open, closed, given=launch.assumed)
     assert document.tree is not None
@@ -106,6 +106,17 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
     mode = _mode(document)
     open_ = foreign or _partial(document, words)
     return Spelled(words, lambda option: (MODEL_ARGS, option), known, mode, open=open_, yaml=True, plain=mode == "")
+
+
+def entry_path(document: Document) -> str:
+    """The path of the entry script as far as it is known: after a folder that is not known, the rest."""
+    if document.launch is None:
+        return ""
+    word = document.launch.entry
+    if word.text is not None:
+        return word.text
+    last = word.pieces[-1].text if word.pieces else None
+    return last.partition("/")[2] if last is not None and last.startswith("/") else ""
 
 
 def _unquoted(word: Word) -> Word:

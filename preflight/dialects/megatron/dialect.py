@@ -10,6 +10,7 @@ from preflight.dialects.identify import Identity
 from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.entries import shipped_with
 from preflight.dialects.megatron.family import claims, is_core_config
 from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.layout_edits import relayout
@@ -63,7 +64,7 @@ class MegatronDialect:
         cluster = machine(document, surroundings, ranks)
         stated = request.target is not None or (identity is not None and identity.proven)
         tokens = tokenizer(parsed, partial(surroundings.data, document))
-        source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens)
+        source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))
         run = source.run()
         arguments = Arguments(
             target=target,
@@ -77,14 +78,14 @@ class MegatronDialect:
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
             open=parsed.open,
+            settled=frozenset(run.settled),
             assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
-        files = (document,) if ranks is None else (document, ranks)
         planned = replace(plan(run, target, writer), supposed=lambda: source.supposed(writer))
-        return Reading(files, target, _writable(arguments), planned, cluster)
+        return Reading((document, *((ranks,) if ranks else ())), target, _writable(arguments), planned, cluster)
 
     def read_yaml(
         self,
@@ -103,7 +104,11 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
     """The words of a run, as the runner of a functional test hands them on."""
     request, around = surroundings.request, surroundings.around
     foreign = document.tree is not None and around is not None and bool(around.runner(document.source.path))
-    return spell(document, request.environment, old_runner=old_runner(request), foreign=foreign)
+    target = request.target
+    checkout = surroundings.checkout(document) if target is None and document.tree is not None else None
+    if checkout is not None and (package := checkout.package("megatron")) is not None:
+        target = Target("megatron", package.release)
+    return spell(document, request.environment, old_runner=old_runner(target), foreign=foreign)
 
 
 def _parsed(
@@ -120,6 +125,8 @@ def _parsed(
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
     base = options_of(target)
+    if (entry := shipped_with(target, document)) is not None:
+        base = base.with_flags(flag for flag in entry.flags if flag.option not in base.options)
     if identity is not None and identity.target in TARGETS and identity.target != target:
         earlier = options_of(identity.target).options
         base = base.with_flags(flag for option, flag in earlier.items() if option not in base.options)

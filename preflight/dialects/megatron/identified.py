@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
+from preflight.dialects.image_tags import named_by_image
 from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import RENAMED
@@ -34,8 +35,8 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
         return None
     checkout = surroundings.checkout(document)
     if checkout is None or _is_elsewhere(document, checkout):
-        return None
-    found = identify(checkout, FAMILY)
+        return named_by_image(document, FAMILY)
+    found = identify(checkout, FAMILY) or named_by_image(document, FAMILY)
     if checkout.patches:
         target = found.target if found is not None else Target("megatron")
         return Identity(target, checkout.patches[0], patched=True)
@@ -63,11 +64,13 @@ def read_as(found: Identity) -> Target:
 
 
 def _is_elsewhere(document: Document, checkout: Checkout) -> bool:
-    """Whether a launch starts a script by a path that leads out of the checkout."""
+    """Whether a launch starts a script by a path that leads out of the checkout, and to no copy of it elsewhere."""
     entry = document.launch.entry.text if document.launch is not None else None
-    return bool(entry and os.path.isabs(entry)) and not os.path.abspath(str(entry)).startswith(
-        os.path.join(checkout.root, "")
-    )
+    if not entry or not os.path.isabs(entry) or os.path.abspath(entry).startswith(os.path.join(checkout.root, "")):
+        return False
+    folder, name = os.path.split(os.path.abspath(entry))
+    alike = os.path.basename(folder).lower() in os.path.basename(checkout.root).lower()
+    return not alike or checkout.files.text(name) is None
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:

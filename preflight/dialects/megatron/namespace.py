@@ -30,6 +30,7 @@ class Run:
         self.core = versions["megatron"]
         self.effective: dict[str, Value] = {}
         self.switches: list[Switch] = []
+        self.settled: set[str] = set()
 
     def is_core(self, releases: str) -> bool:
         """Whether the release of Megatron-LM lies in a range."""

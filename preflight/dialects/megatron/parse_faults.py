@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
@@ -93,15 +94,15 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     ), options.options.get(near)
 
 
-def of_another_script(options: Table, problem: Problem) -> bool:
-    """Whether an option is no slip, and none that a pretraining script of any release could have:
+def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str] = tuple(RELEASES)) -> bool:
+    """Whether an option is no slip, and none that a pretraining script of any release of some frameworks could have:
     another entry script has it."""
     text = problem.span.text
     if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
         return False
     if _opposite(options, text) is not None:
         return False
-    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in RELEASES)
+    return text.startswith(MODELOPT) or not any(releases_with(framework, text) for framework in frameworks)
 
 
 def _close(typed: str, near: str) -> bool:
@@ -217,7 +218,7 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
         or use.source.text[use.start - 1 : use.start] == '"'
     ):
         return None
-    template = "{text!r} of {option} falls into {count} words, because {array} stands without quotes"
+    template = "{text!r} of {option} is split into {count} words, because {array} is not quoted"
     given = option.text if option is not None else ""
     message = Message(template, text=text, option=given, count=len(text.split()), array=use.text)
     fix = (f'write "{use.text}"', use, f'"{use.text}"')
@@ -227,5 +228,5 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
 def stray_word(word: Word, previous: Word | None) -> Problem:
     """A word that belongs to no option."""
     before = previous.text if previous is not None else ""
-    template = "{word!r} after {before} belongs to no option" if before else "{word!r} belongs to no option"
+    template = "unexpected argument {word!r} after {before}" if before else "unexpected argument {word!r}"
     return Problem(STRAY_WORD, Message(template, word=word.text, before=before), word.span, word.uses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
+from preflight.dialects.megatron.overlaps import window, window_every
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.vocabulary import rows
 from preflight.run.plan import Model
@@ -51,6 +52,8 @@ def model(source: Source) -> Model:
     take, compute = source.take, source.compute
     return replace(
         _network(source),
+        window=compute(window, "window_size"),
+        window_every=compute(window_every, "window_attn_skip_freq"),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),

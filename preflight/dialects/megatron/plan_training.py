@@ -136,6 +136,7 @@ def precision(source: Source) -> Precision:
         ),
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
+        fp4=compute(lambda r: r.fp4_recipe if r.fp4 else None, "fp4"),
         gather_buffer=compute(
             lambda r: bool(
                 r.fp8 and r.fp8_param_gather and r.fp8_recipe == "mxfp8" and not r.reuse_grad_buf_for_mxfp8_param_ag

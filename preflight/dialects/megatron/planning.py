@@ -6,6 +6,7 @@ from preflight.dialects.megatron import plan_model, plan_training, vocabulary
 from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.overlaps import overlaps
 from preflight.dialects.megatron.plan_source import Puts, Source
 from preflight.dialects.megatron.unmodelled import find_unmodelled
 from preflight.run.plan import Batch, Inference, Layout, Plan
@@ -90,6 +91,7 @@ def layout(source: Source) -> Layout:
         weight_shards=run.value("gtp_weight_remat_size") if "megatron" in run.versions else None,
         expert_grid="megatron" in run.versions,
         exchanged=compute(_exchanged, "context_parallel_algo"),
+        overlaps=compute(overlaps),
     )
 
 

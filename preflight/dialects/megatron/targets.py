@@ -14,7 +14,7 @@ from preflight.dialects.megatron.option_table import (
     releases_with,
     table,
 )
-from preflight.run.request import Request, Target
+from preflight.run.request import Target
 from preflight.run.versions import matches, numbers
 from preflight.source.pattern import lazy_pattern
 
@@ -123,10 +123,8 @@ def _distance(ours: str, wanted: str) -> tuple[int, ...]:
     return tuple(abs(int(a) - int(b[:9])) for a, b in pairs)
 
 
-def old_runner(request: Request) -> bool:
-    """Whether the caller asks for a release of Megatron whose test runner split every value at its spaces (before
-    0.13)."""
-    target = request.target
+def old_runner(target: Target | None) -> bool:
+    """Whether a run is of a release of Megatron whose test runner splits every value at its spaces (before 0.13)."""
     return (
         target is not None
         and target.framework == "megatron"

@@ -38,6 +38,20 @@ class Falsy(ValueKind):
         return not value
 
 
+@dataclass(frozen=True, slots=True)
+class Leads(ValueKind):
+    """A list that begins with a word, however it is written."""
+
+    word: str
+
+    @property
+    def words(self) -> str:
+        return f"a list that begins with {self.word}"
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, list) and bool(value) and str(value[0]).strip().lower() == self.word
+
+
 POSITIVE = whole(1)
 COUNT = whole(0)
 POSITIVE_OR_ALL = whole(1, also=(-1,))
@@ -73,6 +87,7 @@ MEMORY = Text(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB").worded("a size such as 58
 
 FLOAT_TYPE = one_of("float16", "float32", "bfloat16")
 FLOAT_TYPE_OR_INT8 = one_of("float16", "float32", "bfloat16", any_case=True, also=("int8",))
+NORM_TYPE = one_of("float16", "fp16", "float32", "fp32", "bfloat16", "bf16").worded(FLOAT_TYPE.words)
 NO_INT8 = (~one_of("int8", any_case=True)).worded(FLOAT_TYPE.words)
 NO_FLOAT16 = (~one_of("float16", "fp16")).worded("float32 or bfloat16")
 DTYPE = OneOf(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from preflight.dialects.mindformers.accepted_values import (
+    BELOW_1,
     COUNT,
     FORMAT,
     POINTED_ABOVE_0,
     POSITIVE,
     REAL,
     WHOLE,
+    WHOLE_FROM_1,
+    Falsy,
     ReadAsWhole,
 )
 from preflight.lint.scalar_kinds import TEXT, Number, Text, one_of, whole
@@ -26,6 +29,7 @@ ARGUMENT_KINDS: Mapping[str, ValueKind] = {
     "float from 0": Number(0.0, pointed=True),
     "float within 0 and 1": _WITHIN,
     "two floats within 0 and 1": ListOf(_WITHIN, 2).worded("two numbers with a decimal point between 0.0 and 1.0"),
+    "three floats from 0": ListOf(Number(0.0, pointed=True), 3).worded("three numbers with a decimal point from 0.0"),
     "float of the steps": Number(0.0, maximum=1.0, pointed=True).or_null(),
     "number": REAL.or_null(),
     "number from 0": _FROM_0,
@@ -39,9 +43,12 @@ ARGUMENT_KINDS: Mapping[str, ValueKind] = {
     "whole from 0 or null": COUNT.or_null(),
     "whole or null": WHOLE.or_null(),
     "whole above 0": POSITIVE,
+    "whole from 1": WHOLE_FROM_1,
+    "two numbers from 0 below 1": ListOf(BELOW_1, 2).worded("two numbers of at least 0 and below 1"),
     "whole above 0 if whole": (~whole(maximum=0)).worded(POSITIVE.words),
     "text": TEXT,
     "switch": SWITCH,
+    "switch that stays off": Falsy().worded("False"),
     "switch or null": SWITCH.or_null(),
     "ckpt or safetensors": FORMAT,
     "pack or truncate": one_of("pack", "truncate"),

@@ -12,6 +12,8 @@ from preflight.dialects.mindformers.accepted_values import (
     NAME_OR_SWITCH,
     NO_FLOAT16,
     NORM,
+    NORM_TYPE,
+    POINTED_BELOW_1,
     POSITIVE,
     REAL,
     SCORE,
@@ -22,7 +24,7 @@ from preflight.dialects.mindformers.accepted_values import (
     WHOLE_FROM_MINUS_1,
     YARN_BASE,
 )
-from preflight.dialects.mindformers.checked_setting import Checked, at_core, at_new
+from preflight.dialects.mindformers.checked_setting import Checked, at_core, at_first, at_new
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _CONVERT = "mindformers/parallel_core/transformer_config_utils.py"
@@ -44,7 +46,11 @@ _FFN = "mindformers/parallel_core/training_graph/transformer/moe/ffn.py"
 _ROWS = (
     Checked("mcore.params_dtype", DTYPE, at_core(_PARALLEL_CONFIG, 177) | at_new(_CONFIG, 2279), when=run.mcore),
     Checked("mcore.moe_router_dtype", DTYPE, at_core(_CONFIG, 423, 70), when=run.mcore),
-    Checked("mcore.rotary_dtype", NO_FLOAT16, at_new(_GPT, 335), ">=2", when=run.trained),
+    Checked("mcore.rotary_dtype", NO_FLOAT16, at_new(_GPT, 335), ">=1.8", when=run.trained),
+    Checked("mcore.params_dtype", NORM_TYPE, at_first(_NORM, 58), ">=1.6,<1.7", when=run.trained),
+    Checked("mcore.layernorm_compute_dtype", NORM_TYPE, at_first(_NORM, 61), ">=1.6,<1.7", when=run.trained),
+    Checked("mcore.hidden_dropout", POINTED_BELOW_1, at_first(_CONFIG, 415), ">=1.6,<1.7", when=run.trained),
+    Checked("mcore.attention_dropout", POINTED_BELOW_1, at_first(_CONFIG, 417), ">=1.6,<1.7", when=run.trained),
     Checked("mcore.rotary_base", COUNTED_WITH, at_core(_ROTARY, 63), when=run.rotary),
     Checked("mcore.rotary_base", YARN_BASE, at_core(_YARN, 140, 139), when=run.spread),
     Checked("mcore.beta_fast", ABOVE_0, at_core(_YARN, 140, 139), when=run.spread),
@@ -86,4 +92,4 @@ _ROWS = (
 )
 
 CORE_SETTINGS = tuple(row if row.versions else row._replace(versions=">=1.7") for row in _ROWS)
-"""Releases before 1.7 have no mcore networks."""
+"""The rows were read from 1.7 on; 1.6, which has the first mcore networks, has rows of its own."""

@@ -36,10 +36,13 @@ _ACTIVATION = "mindformers/parallel_core/training_graph/activation.py"
 _GLM = "mindformers/models/glm2/glm2.py"
 _GLM_LAYER = "mindformers/models/glm2/glm2_transformer.py"
 _GLM_MODULES = "mindformers/models/glm2/glm2_modules.py"
+_GENERIC = "mindformers/modules/transformer/transformer.py:1752"
 _M = "model.model_config"
 
 NETWORK_SETTINGS = (
     Checked(f"{_M}.fine_grain_interleave", WHOLE.or_null(), at(_CHECKS, 266, 308, 332), ">=1.5", when=run.training),
+    Checked(f"{_M}.hidden_dropout_rate", BELOW_1, {"1.0.0": _GENERIC}, when=run.gpt2),
+    Checked(f"{_M}.attention_dropout_rate", BELOW_1, {"1.0.0": _GENERIC}, when=run.gpt2),
     Checked(f"{_M}.param_init_type", FLOAT_TYPE_OR_INT8, at(_MODELS, 56, 91), when=run.llama),
     Checked(f"{_M}.layernorm_compute_type", FLOAT_TYPE_OR_INT8, at(_MODELS, 56, 91), when=run.llama),
     Checked(f"{_M}.softmax_compute_type", FLOAT_TYPE_OR_INT8, at(_MODELS, 56, 91), when=run.llama),

@@ -48,3 +48,8 @@ def at_core(file: str, old: int, new: int = 0) -> dict[str, str]:
 def at_new(file: str, line: int) -> dict[str, str]:
     """The line of a check in 2.1."""
     return {"2.1.0": f"{file}:{line}"}
+
+
+def at_first(file: str, line: int) -> dict[str, str]:
+    """The line of a check in 1.6, which has the first mcore networks."""
+    return {"1.6.0": f"{file}:{line}"}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
+from preflight.dialects.image_tags import named_by_image
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
@@ -41,7 +42,7 @@ def identified(document: Document, surroundings: Surroundings) -> Surroundings:
 def _identity(document: Document, surroundings: Surroundings) -> Identity | None:
     if surroundings.request.target is not None:
         return None
-    return identify(surroundings.checkout(document), (FRAMEWORK,))
+    return identify(surroundings.checkout(document), (FRAMEWORK,)) or named_by_image(document, (FRAMEWORK,))
 
 
 def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:
@@ -50,9 +51,9 @@ def certainty(document: Document, surroundings: Surroundings, read: Certainty) -
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
     program, parts = _program(document, surroundings) if document.launch is None else ("", ())
     told = read._replace(completed=program, parts=parts, apart=NOT_COMMON if parts else ())
-    if found is None or checkout is None or not found.target.version:
+    if found is None or not found.target.version:
         return told
-    if not found.altered:
+    if checkout is None or not found.altered:
         return told._replace(stated=found.proven, releases=(), evidence=found.evidence)
     has = has_checks(checkout, {FRAMEWORK: found.target.version})
     return Certainty(False, False, evidence=found.evidence, has=has, completed=program, parts=parts)

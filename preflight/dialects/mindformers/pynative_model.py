@@ -74,6 +74,20 @@ NAMES: dict[str, tuple[str, ...]] = {
     "init_method_std": ("initializer_range", "init_method_std"),
     "moe_grouped_gemm": ("moe_grouped_gemm", "use_gmm"),
     "moe_token_drop_policy": ("moe_token_drop_policy", "enable_sdrop"),
+    "dsa_indexer_head_dim": ("index_head_dim", "dsa_indexer_head_dim"),
+    "dsa_indexer_n_heads": ("index_n_heads", "dsa_indexer_n_heads"),
+    "num_residual_streams": ("hc_mult", "num_residual_streams"),
+    "mhc_sinkhorn_iterations": ("hc_sinkhorn_iters", "mhc_sinkhorn_iterations"),
+    "mhc_layernorm_epsilon": ("hc_eps", "mhc_layernorm_epsilon"),
+    "activation_func_clamp_value": ("swiglu_limit", "activation_func_clamp_value"),
+    **{
+        name: (name,)
+        for name in (
+            *("dsa_index_topk_freq", "dsa_indexer_types", "dsa_index_share_loss", "dsa_warmup_layerwise_backward"),
+            *("dsa_indexer_use_sparse_loss", "enable_hc_head", "mhc_init_gating_factor", "nope_layer_interval"),
+            *("model_architecture", "num_encoder_layers", "num_decoder_layers"),
+        )
+    },
 }
 """Field of the network → the keys of `model` that set it."""
 
@@ -100,6 +114,23 @@ _ANY: dict[str, Any] = {
     "bias_swiglu_fusion": False,
     "rope_scaling": None,
     "moe_n_hash_layers": 0,
+    "dsa_index_topk_freq": 1,
+    "dsa_indexer_types": None,
+    "dsa_index_share_loss": "served",
+    "dsa_warmup_layerwise_backward": False,
+    "dsa_indexer_use_sparse_loss": False,
+    "dsa_indexer_n_heads": None,
+    "dsa_indexer_head_dim": None,
+    "enable_hc_head": None,
+    "num_residual_streams": 4,
+    "mhc_sinkhorn_iterations": 20,
+    "mhc_init_gating_factor": 0.01,
+    "mhc_layernorm_epsilon": 1e-06,
+    "nope_layer_interval": None,
+    "activation_func_clamp_value": None,
+    "model_architecture": "decoder_only",
+    "num_encoder_layers": None,
+    "num_decoder_layers": None,
 }
 _DEEPSEEK: dict[str, Any] = {
     **_ANY,

@@ -34,7 +34,7 @@ class Takes(NamedTuple):
     """What classes of a section take. types: "*" for every one.
 
     accepts: all names, where one more name switches the checks off. unless: an argument that, once it is set, hands the
-    others to another class.
+    others to another class; only: one that must be set.
     """
 
     section: str
@@ -42,6 +42,7 @@ class Takes(NamedTuple):
     accepts: frozenset[str]
     unless: str
     arguments: Mapping[str, Argument]
+    only: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +65,8 @@ def _takes(row: dict[str, object], version: str) -> Takes:
     checked = {name: _argument(*row, version=version) for name, row in arguments.items()}
     types, accepts = row["types"], row.get("accepts", ())
     assert isinstance(types, list) and isinstance(accepts, (list, tuple))
-    return Takes(str(row["section"]), tuple(types), frozenset(accepts), str(row.get("unless", "")), checked)
+    unless, only = str(row.get("unless", "")), str(row.get("only", ""))
+    return Takes(str(row["section"]), tuple(types), frozenset(accepts), unless, checked, only)
 
 
 def _argument(kind: str, places: dict[str, str], behind: Sequence[str] = (), *, version: str) -> Argument:

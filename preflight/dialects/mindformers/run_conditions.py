@@ -34,6 +34,7 @@ swap = _on(a["swap_config.swap"])
 sunk = all_of(training, a["runner_config.sink_mode"])
 profiled = all_of(training, _on(a["profile"]), _on(a["runner_config.sink_mode"]))
 
+gpt2 = all_of(legacy, training, _type == "GPT2Config")
 llama = all_of(legacy, _type.is_in("LlamaConfig", "InternLM2Config"))
 glm = all_of(legacy, _type == "ChatGLM2Config")
 grouped_glm = all_of(glm, _on(a["model.model_config.multi_query_attention"]))

@@ -87,12 +87,9 @@ def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *
 def _wrong_sum(layers: int, pipeline: int, chunks: int, total: int) -> Message:
     rest = layers % (pipeline * chunks)
     return Message(
-        "{layers} layers over {pipeline} stages x {chunks} chunks leave {rest} over, but offset sums to {total}"
-        if chunks > 1
-        else "{layers} layers over {pipeline} stages leave {rest} over, but offset sums to {total}",
+        "offset assigns {assigned} layers, the model has {layers}: it must sum to {rest}, not {total}",
+        assigned=layers - rest + total,
         layers=layers,
-        pipeline=pipeline,
-        chunks=chunks,
         rest=rest,
         total=total,
     )

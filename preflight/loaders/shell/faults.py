@@ -184,17 +184,19 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
     if commands.state.foreign or "${!" in tree.source.text:
         return
     used = referenced(commands)
-    from preflight.loaders.shell.variable_slips import unused_sizes
+    from preflight.loaders.shell.variable_slips import blanks_at_equals, unused_paths, unused_sizes
 
-    yield from (problem for problem in unused_sizes(commands, used) if problem.span.source is tree.source)
+    unread = (*unused_sizes(commands, used), *unused_paths(commands, used))
+    yield from (problem for problem in unread if problem.span.source is tree.source)
+    yield from blanks_at_equals(tree, commands, used)
     for name, variable in groups(commands):
         if name in used or variable.place.source is not tree.source:
             continue
         flags = [f for value in variable.items for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
         message = Message.plural(
             max(len(flags), 1),
-            "{name} is never used: {flags} reaches no launch",
-            "{name} is never used: {flags} reach no launch",
+            "{name} is defined but never passed to the training command: {flags} has no effect",
+            "{name} is defined but never passed to the training command: {flags} have no effect",
             name=name,
             flags=first_three(flags),
         )

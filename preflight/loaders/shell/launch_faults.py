@@ -44,13 +44,13 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         meant = next((other for other, stem in unused.items() if near and stem == near), "")
         hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
         template = _DEFINED_LATER if commands.state.late(name, span) else _NEVER_DEFINED
-        yield Problem("undefined-group", Message(template, name=name, hint=hint, stops=stops), span)
+        message = Message(template, name=name, hint=hint, stops=stops)
+        yield Problem("undefined-group", message, span, (), *_meant_group(name, meant, span, commands))
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
-        if not _GIVEN.fullmatch(name):
-            late = commands.state.late(name, span)
-            if not late and (meant := meant_variable(name, commands, used)):
-                yield misspelt_variable(name, meant, flag, span)
-                continue
+        late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
+        if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
+            yield misspelt_variable(name, meant, flag, span)
+        elif not given:
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
@@ -58,6 +58,19 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
+
+
+def _meant_group(
+    name: str, meant: str, span: Span, commands: Commands
+) -> tuple[tuple[str, Span, str] | None, tuple[str, ...]]:
+    """The name of the group that was meant in place of the one that is not set, and the options that it brings."""
+    at = re.search(r"\$\{?(\w+)", span.text)
+    if not meant or at is None or at[1] != name:
+        return None, ()
+    variable = commands.state.variables[meant]
+    flags = re.findall(r"--[\w.-]+", " ".join(piece.text or "" for value in variable.items for piece in value))
+    place = span._replace(start=span.start + at.start(1), end=span.start + at.end(1))
+    return (f"write ${meant}", place, meant), tuple(flags)
 
 
 def _stem(name: str) -> str:
@@ -84,8 +97,8 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
             message = Message.plural(
                 len(flags),
-                "${name} is only the first word of an array: {flags} reaches no launch",
-                "${name} is only the first word of an array: {flags} reach no launch",
+                "${name} expands to the first word of the array only: {flags} is not passed on",
+                "${name} expands to the first word of the array only: {flags} are not passed on",
                 name=name,
                 flags=first_three(flags),
             )
@@ -137,10 +150,10 @@ def _placeholder(word: Word) -> Iterator[Problem]:
     shown = (value or flag).text
     because = (value or flag).because
     if because.startswith("the placeholder"):
-        message = Message("{placeholder} was never filled in", placeholder=because)
+        message = Message("placeholder {text} is not filled in", text=because.removeprefix("the placeholder "))
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
     elif shown is not None and _PLACEHOLDER.fullmatch(shown):
-        message = Message("the placeholder {shown!r} was never filled in", shown=shown)
+        message = Message("placeholder {text!r} is not filled in", text=shown)
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
 
 
@@ -167,7 +180,7 @@ def _split_values(words: tuple[Word, ...]) -> Iterator[Problem]:
         if whole and one.text.startswith("/") and re.fullmatch(r"[A-Za-z_][\w./-]*", other.text):
             name = source.text[: one.span.start - 1].rpartition("\n")[2].strip().rpartition(" ")[2].rstrip("=")
             message = Message(
-                "{one} {other} falls into two words where ${name} stands without quotes",
+                "{one} {other} is split into two words, because ${name} is not quoted",
                 one=one.text,
                 other=other.text,
                 name=name,

@@ -32,7 +32,8 @@ _GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
 _UNFILLED = lazy_pattern(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)"
     r"|(?<=[\s\"'])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"');&|]|\Z)"
-    r"|(?<=[=/])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"'/._;&|)-]|\Z)",
+    r"|(?<=[=/])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"'/._;&|)-]|\Z)"
+    r"|(?<=[\s\"'])(<[A-Za-z][\w.-]*(?: [\w.-]+)+>)(?=/)",
     re.MULTILINE,
 )
 """A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar,
@@ -98,7 +99,7 @@ def _masked(text: str) -> str:
     if "\\\n--" in text or "\\\r\n--" in text:
         text = _GLUED.sub(lambda m: m[1] + "%" * (len(m[0]) - len(m[1])), text)
     if "<" in text:
-        text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3] or m[4]), text)
+        text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3] or m[4] or m[5]), text)
     if "((" not in text:
         return _PLAIN.sub("%", text)
     parts = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.syntax import Tree, ancestors
 from preflight.source.message import Message
 from preflight.source.spelling import slips
 from preflight.source.text import Span
@@ -21,16 +22,28 @@ _SIZE = re.compile(
 _LAYOUT = re.compile(r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL).*")
 _NAME = re.compile(r"\$\{?(\w+)")
 _MOST = 20
+_OTHER_WAY = re.compile(r"(?<![A-Z])(?:SAVE|LOAD)(?![A-Z])")
+_BLANKS = re.compile(r"(?m)^[ \t]*([A-Z][A-Z0-9_]*)[ \t]+=[ \t]*(?=[^\s=])")
+_INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string", "test_command"])
 
 
 def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
     """The variable of the script that another name is a slip of; "" where none is, or several are."""
     known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
-    found = slips(name, known, 0.8)
-    if len(found) != 1 or commands.state.foreign:
+    if commands.state.foreign:
         return ""
+    found = slips(name, known, 0.8)
+    if len(found) != 1:
+        return _unused_sibling(name, known, used)
     close = name.lower() == found[0].lower() or abs(len(name) - len(found[0])) <= 1
     return found[0] if found[0] not in used or (close and len(name) > 4) else ""
+
+
+def _unused_sibling(name: str, known: Sequence[str], used: set[str]) -> str:
+    """The only variable that is set, never read, and named for the same thing: TOKENIZER_MODEL for TOKENIZER_PATH."""
+    first, *more = name.split("_")
+    same = [other for other in known if other not in used and other.startswith(f"{first}_")]
+    return same[0] if len(same) == 1 and more and len(first) > 3 else ""
 
 
 def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
@@ -60,3 +73,31 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if int(value) > 1 or not layout:
             message = Message("{name}={value} is never used: no option takes it", name=name, value=value)
             yield Problem("unused-size", message, variable.place)
+
+
+def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
+    """Folders to save to or to load from that a script sets and nothing reads, though it reads the other one."""
+    if commands.state.foreign:
+        return
+    for name, variable in commands.state.variables.items():
+        other = _OTHER_WAY.sub(lambda word: "LOAD" if word[0] == "SAVE" else "SAVE", name)
+        if name in used or other == name or other not in used or other not in commands.state.variables:
+            continue
+        uses = len(re.findall(rf"\$\{{?{other}\b", commands.files.source.text))
+        if uses < 2 and "LOAD" in name:
+            continue  # a run from the beginning
+        if variable.exported or variable.sometimes or variable.array or not variable.items:
+            continue
+        message = Message("{name} is never used: no option takes it, while ${other} is passed", name=name, other=other)
+        yield Problem("unused-path", message, variable.place)
+
+
+def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator[Problem]:
+    """Assignments with a blank before the equals sign: bash takes the name for a command, and sets nothing."""
+    for match in islice(_BLANKS.finditer(tree.source.text), _MOST):
+        name, span = match[1], Span(tree.source, match.start(1), match.end())
+        node = tree.root.descendant_for_byte_range(span.start, span.end)
+        inert = node is not None and any(a.type in _INERT for a in ancestors(node))
+        if name in used and name not in commands.state.variables and not inert:
+            message = Message("bash runs {name} as a command here: with blanks at the = nothing is set", name=name)
+            yield Problem("blanks-at-equals", message, span, (), ("delete the blanks", span, f"{name}="), (name,))

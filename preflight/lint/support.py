@@ -18,4 +18,11 @@ def support(name: str, job: Job) -> int:
 
 
 def _words(name: str) -> frozenset[str]:
-    return frozenset(name.rpartition(".")[2].split("_")) - _COMMON
+    words = name.rpartition(".")[2].split("_")
+    return frozenset(word.removesuffix("s") for word in words if word not in _COMMON) - {""}
+
+
+def topic(name: str) -> str:
+    """What an argument is about: the first of its words that tells something, "" where none does."""
+    words = name.rpartition(".")[2].split("_")
+    return next((word.removesuffix("s") for word in words if word not in _COMMON), "")

@@ -1,0 +1,87 @@
+"""Rows of Megatron-Bridge's tables that no constant was fitted on, as commands of Megatron-LM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+TABLE = Path(__file__).with_name("bridge.tsv")
+# fmt: off
+MODELS: dict[str, str] = {
+    "llama3-8b": "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 "
+        "--num-query-groups 8 --vocab-size 128256",
+    "llama3-70b": "--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --ffn-hidden-size 28672 "
+        "--num-query-groups 8 --vocab-size 128256",
+    "llama3.1-405b": "--num-layers 126 --hidden-size 16384 --num-attention-heads 128 --ffn-hidden-size 53248 "
+        "--num-query-groups 8 --vocab-size 128256",
+    "gpt-oss-120b": "--num-layers 36 --hidden-size 2880 --num-attention-heads 64 --ffn-hidden-size 2880 "
+        "--num-query-groups 8 --kv-channels 64 --vocab-size 201088 --num-experts 128 --moe-router-topk 4 "
+        "--moe-ffn-hidden-size 2880 --window-size 128,0 --window-attn-skip-freq 2",
+    "qwen3-30b": "--num-layers 48 --hidden-size 2048 --num-attention-heads 32 --ffn-hidden-size 6144 "
+        "--num-query-groups 4 --kv-channels 128 --vocab-size 151936 --num-experts 128 --moe-router-topk 8 "
+        "--moe-ffn-hidden-size 768 --qk-layernorm",
+    "qwen3-235b": "--num-layers 94 --hidden-size 4096 --num-attention-heads 64 --ffn-hidden-size 12288 "
+        "--num-query-groups 4 --kv-channels 128 --vocab-size 151936 --num-experts 128 --moe-router-topk 8 "
+        "--moe-ffn-hidden-size 1536 --qk-layernorm",
+    "deepseek-v3": "--num-layers 61 --hidden-size 7168 --num-attention-heads 128 --ffn-hidden-size 18432 "
+        "--multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 "
+        "--v-head-dim 128 --vocab-size 129280 --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 "
+        "--moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58) --qk-layernorm",
+}
+FIXED = ("--bf16 --tokenizer-type NullTokenizer --train-iters 100 --lr 1e-4 --mock-data --swiglu "
+    "--make-vocab-size-divisible-by 128 --disable-bias-linear --normalization RMSNorm --position-embedding-type rope "
+    "--untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 --cross-entropy-loss-fusion "
+    "--grad-reduce-in-bf16 --attention-backend flash --use-distributed-optimizer --overlap-grad-reduce "
+    "--overlap-param-gather")
+# fmt: on
+
+
+class Published(NamedTuple):
+    """A row: its name, the command, the machine, seconds of a step."""
+
+    name: str
+    argv: list[str]
+    device: str
+    ranks: int
+    seconds: float
+
+
+def published() -> Iterator[Published]:
+    """Every row of the table."""
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield _row(line.split("\t"))
+
+
+def _row(cells: list[str]) -> Published:
+    model, device, ranks, precision, *numbers, tokens, container = cells
+    batch, micro, sequence, tensor, pipeline, context, virtual, expert = map(int, numbers)
+    words = [
+        "pretrain_gpt.py", *MODELS[model].split(), *FIXED.split(), "--global-batch-size", str(batch),
+        "--micro-batch-size", str(micro), "--seq-length", str(sequence), "--max-position-embeddings", "8192",
+        "--tensor-model-parallel-size", str(tensor), "--pipeline-model-parallel-size", str(pipeline),
+        "--context-parallel-size", str(context), *_experts(expert, "--num-experts" in MODELS[model]),
+        *_precision(precision),
+    ]  # fmt: skip
+    words += ["--group-query-attention"] if "--num-query-groups" in words else []
+    words += ["--sequence-parallel"] if tensor > 1 else []
+    words += ["--num-virtual-stages-per-pipeline-rank", str(virtual)] if virtual > 1 else []
+    if pipeline > 1 and model in ("llama3.1-405b", "qwen3-235b"):
+        words += ["--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"]
+    name = f"{model} {device}x{ranks} {precision} TP{tensor} PP{pipeline} VP{virtual} EP{expert} ({container})"
+    return Published(name, words, device, int(ranks), batch * sequence / float(tokens) / int(ranks))
+
+
+def _experts(expert: int, routed: bool) -> list[str]:
+    more = "--expert-tensor-parallel-size 1 --moe-grouped-gemm --moe-token-dispatcher-type alltoall"
+    more += " --moe-router-load-balancing-type aux_loss"
+    return ["--expert-model-parallel-size", str(expert), *more.split()] if routed else []
+
+
+def _precision(recipe: str) -> list[str]:
+    if recipe == "bf16":
+        return []
+    if recipe == "nvfp4":
+        return ["--fp4-format", "e2m1", "--fp4-recipe", "nvfp4"]
+    return ["--fp8-format", "hybrid", "--fp8-recipe", recipe, "--fp8-param-gather"]

@@ -1,0 +1,271 @@
+"""How near estimated step times come to published ones: `python benchmarks/step_time.py [--fit] [--write PAGE]`.
+
+--fit: also fit the constants without each family of models in turn, and test them on that family (takes minutes).
+--write: put the result into a page, between its two marks.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bridge import published
+
+import preflight
+from preflight.memory.shape import Shape, shape
+from preflight.steptime.assumptions import completed
+from preflight.steptime.estimate import timed
+from preflight.steptime.machine import Machine, machine
+from preflight.steptime.rates import RATES, Rates, family
+from preflight.steptime.traits import Traits, traits
+
+SHARED = Path(__file__).parents[2] / "shared"
+DATA = SHARED / "data" / "steptime.jsonl.gz"
+MIRRORS = SHARED.parent / ".mirror"
+PUBLISHED = {
+    "mf": ("mindspore-lab+mindformers", "v1.5.0", "mindformers@1.5.0"),
+    "ms": ("Ascend+MindSpeed-LLM", "v1.0.RC2.0", "mindspeed-llm@1.0.0"),
+}
+GROUPS = {
+    "nv-16bit": ("NVIDIA, 16 bits, dense", 0.12),
+    "nv-fp8": ("NVIDIA, FP8, dense", 0.12),
+    "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
+    "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
+    "unseen-moe": ("NVIDIA, mixtures of experts, not fitted on", 0.20),
+    "aa": ("A100 sweep of another framework", 0.12),
+    "mf": ("MindFormers on Ascend 910B", 0.12),
+    "ms": ("MindSpeed-LLM on Ascend 910B", 0.12),
+}
+# fmt: off
+FITTED = {
+    "ampere": ("matmul", "attention", "attention_back", "memory", "link", "reduction", "crowd", "neighbour", "gap",
+        "coupling"),
+    "nvidia": ("matmul", "fp8", "scaled", "attention", "attention_back", "memory", "link", "network", "routed_gap",
+        "exchange"),
+    "ascend": ("matmul", "attention", "attention_back", "memory", "link", "hidden", "gap", "routed_gap"),
+}
+# fmt: on
+PULL = 0.05
+"""What a constant costs that leaves its start by a factor e; as much as 5 % of error."""
+MARKS = ("<!-- figures -->", "<!-- end of figures -->")
+
+
+class Row(NamedTuple):
+    """A measured run, read once."""
+
+    name: str
+    group: str
+    model: str
+    sweep: str
+    seconds: float
+    numbers: Shape
+    how: Traits
+    where: Machine
+
+    def estimate(self, rates: Mapping[str, Rates] = RATES) -> float:
+        """Seconds of a step by these constants."""
+        where = self.where._replace(rates=rates[family(self.where.device)])
+        return float(timed(self.numbers, self.how, where).step.seconds)
+
+
+def rows() -> Iterator[Row]:
+    """The timed rows of the file that are at hand and have an estimate."""
+    for line in gzip.decompress(DATA.read_bytes()).decode().splitlines():
+        row = json.loads(line)
+        job = None if row.get("oom") else _job(row)
+        if job is None or preflight.estimate_step_time(job).seconds is None:
+            continue
+        plan = completed(job.plan)[0]
+        assert job.cluster.device is not None
+        numbers = shape(plan, job.cluster.device.architecture)
+        how = traits(plan, numbers)
+        name = row["id"]
+        yield Row(
+            name, _group(row), _model(name), row["sweep"] or "", row["seconds"], numbers, how, machine(job.cluster)
+        )
+
+
+def unseen() -> Iterator[Row]:
+    """The rows of Megatron-Bridge's tables that no constant was fitted on."""
+    for row in published():
+        env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+        report = preflight.check_command(
+            row.argv, world_size=row.ranks, device=row.device, target="megatron@0.20.0", env=env
+        )
+        job = report.jobs[0]
+        plan = completed(job.plan)[0]
+        numbers = shape(plan, job.cluster.device.architecture if job.cluster.device else 0)
+        kind = "unseen-moe" if numbers.experts else "unseen-dense"
+        yield Row(row.name, kind, "", "", row.seconds, numbers, traits(plan, numbers), machine(job.cluster))
+
+
+def _job(row: Mapping[str, Any]) -> Any:
+    if row["kind"] == "command":
+        env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+        how = {"world_size": row["world"], "device": row["device"], "target": "megatron@0.20.0", "env": env}
+        jobs = preflight.check_command(row["argv"], **how).jobs
+    else:
+        repository, tag, target = PUBLISHED[row["id"][:2]]
+        git = ["git", f"--git-dir={MIRRORS / repository / 'repo'}", "show", f"{tag}:{row['path']}"]
+        text = subprocess.run(git, capture_output=True, text=True)
+        if text.returncode:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / Path(row["path"]).name
+            path.write_text(text.stdout)
+            jobs = preflight.check(path, world_size=row["world"], device=row["device"], target=target).jobs
+    return jobs[0] if jobs else None
+
+
+def _group(row: Mapping[str, Any]) -> str:
+    text = " ".join(row.get("argv", ()))
+    group = str(row["id"][:2])
+    if group != "nv":
+        return group
+    return "nv-moe" if "--num-experts" in text else "nv-fp8" if "--fp8" in text else "nv-16bit"
+
+
+def _model(name: str) -> str:
+    """The family that a row belongs to: what is left out together."""
+    found = re.search(r"aa:(\d+B)|nv:([A-Za-z]+)|(?:mf:(?:configs|research)|ms:?)[:/]?([a-z]+)", name)
+    return next(part for part in found.groups() if part) if found else name
+
+
+def errors(found: Iterable[Row], rates: Mapping[str, Rates] = RATES) -> dict[str, list[float]]:
+    """Relative errors by group."""
+    by: dict[str, list[float]] = defaultdict(list)
+    for row in found:
+        by[row.group].append(row.estimate(rates) / row.seconds - 1)
+    return by
+
+
+def sweeps(found: Iterable[Row], rates: Mapping[str, Rates] = RATES) -> dict[str, tuple[int, float, float, float]]:
+    """Of each sweep: runs, rank correlation, what the first choice takes against the best, mean error."""
+    by: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in found:
+        if row.sweep:
+            by[row.sweep].append((row.estimate(rates), row.seconds))
+    return {
+        name: (
+            len(pairs), spearman(*zip(*pairs, strict=True)), min(pairs)[1] / min(m for _, m in pairs),
+            statistics.mean(e / m - 1 for e, m in pairs),
+        )
+        for name, pairs in by.items() if len(pairs) >= 5
+    }  # fmt: skip
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    """The correlation of ranks."""
+    ranks = [[sorted(values).index(x) for x in values] for values in (one, other)]
+    return statistics.correlation(*ranks)
+
+
+def fitted(found: Sequence[Row], kind: str, start: Mapping[str, Rates] = RATES) -> Mapping[str, Rates]:
+    """Constants of one kind of device fitted by coordinate descent, with a pull to where they start."""
+    kinds = ("hopper", "blackwell", "blackwell-ultra") if kind == "nvidia" else (kind,)
+    names = FITTED[kind]
+    factors = dict.fromkeys(names, 1.0)
+
+    def apply(by: Mapping[str, float]) -> dict[str, Rates]:
+        changed = {k: start[k]._replace(**{n: getattr(start[k], n) * f for n, f in by.items()}) for k in kinds}
+        return {**start, **changed}
+
+    def cost(by: Mapping[str, float]) -> float:
+        rates = apply(by)
+        groups: dict[str, list[float]] = defaultdict(list)
+        for row in found:
+            groups[row.sweep or row.group].append(math.log(row.estimate(rates) / row.seconds))
+        means = [statistics.mean(map(abs, values)) for values in groups.values()]
+        return statistics.mean(means) + PULL * sum(math.log(f) ** 2 for f in by.values())
+
+    return apply(_descend(factors, cost))
+
+
+def _descend(factors: dict[str, float], cost: Callable[[Mapping[str, float]], float]) -> dict[str, float]:
+    best = cost(factors)
+    for step in (1.2, 1.1, 1.05):
+        for name in list(factors):
+            for factor in (step, 1 / step):
+                while (new := cost(tried := {**factors, name: factors[name] * factor})) < best - 1e-6:
+                    best, factors = new, tried
+    return factors
+
+
+def held_out(found: Sequence[Row]) -> Iterator[tuple[str, str, int, float, float]]:
+    """Of each family: kind of device, runs, mean absolute error with constants fitted without it, and with all."""
+    for kind in FITTED:
+        own = [row for row in found if row.model and _kind(row) == kind]
+        for model in sorted({row.model for row in own}):
+            left = [row for row in own if row.model == model]
+            rest = [row for row in own if row.model != model]
+            rates = fitted(rest, kind, PRIOR)
+            without = statistics.mean(abs(row.estimate(rates) / row.seconds - 1) for row in left)
+            whole = statistics.mean(abs(row.estimate() / row.seconds - 1) for row in left)
+            yield kind, model, len(left), without, whole
+
+
+_TYPICAL = {"matmul": 0.75, "attention": 0.5, "attention_back": 0.35, "memory": 0.6, "gap": 1e-4, "routed_gap": 7e-4}
+PRIOR = {name: rates._replace(**_TYPICAL) for name, rates in RATES.items()}
+"""Where a fit starts that must not know the constants in use."""
+
+
+def _kind(row: Row) -> str:
+    kind = family(row.where.device)
+    return "nvidia" if kind in ("hopper", "blackwell", "blackwell-ultra") else kind
+
+
+def page(found: Sequence[Row], fit: bool) -> str:
+    """The figures as Markdown."""
+    by = errors(found)
+    lines = ["| rows | runs | mean absolute error | mean error | 90 % lie within |", "| --- | --- | --- | --- | --- |"]
+    for group, (words, _) in GROUPS.items():
+        if values := by.get(group):
+            size = sorted(map(abs, values))
+            share = size[math.ceil(0.9 * len(size)) - 1]
+            mean, bias = statistics.mean(size), statistics.mean(values)
+            lines.append(f"| {words} | {len(values)} | {mean:.1%} | {bias:+.1%} | {share:.0%} |")
+    lines += ["", "| sweep | runs | rank correlation | first choice ÷ best | mean error |"]
+    lines += ["| --- | --- | --- | --- | --- |"]
+    told = sweeps(found)
+    lines += [
+        f"| {name} | {count} | {rho:.2f} | {regret:.2f} | {error:+.0%} |"
+        for name, (count, rho, regret, error) in sorted(told.items())
+    ]
+    lines.append(f"\nMedian rank correlation {statistics.median(rho for _, rho, _, _ in told.values()):.2f}.")
+    if fit:
+        lines += ["", "| device | family left out | runs | error, fitted without it | error, constants in use |"]
+        lines += ["| --- | --- | --- | --- | --- |"]
+        lines += [f"| {k} | {m} | {n} | {a:.1%} | {b:.1%} |" for k, m, n, a, b in held_out(found)]
+    return "\n".join(lines) + "\n"
+
+
+def residuals(found: Iterable[Row], most: int = 12) -> str:
+    """The largest errors, for the hand-written reasons beside them."""
+    pairs = sorted(((row.estimate() / row.seconds - 1, row.name) for row in found), key=lambda pair: -abs(pair[0]))
+    return "".join(f"{error:+.0%} {name}\n" for error, name in pairs[:most])
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the figures, and write them where that is asked."""
+    found = list(rows())
+    text = page([*found, *unseen()], "--fit" in arguments)
+    print(text + "\n" + residuals(found))
+    if "--write" in arguments:
+        path = Path(arguments[arguments.index("--write") + 1])
+        before, _, rest = path.read_text(encoding="utf-8").partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,31 @@
+"""One report of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from preflight.checking.engine import Report, order
+
+
+def merge(reports: Iterable[Report]) -> Report:
+    """One report of many."""
+    reports = list(reports)
+    if len(reports) == 1:
+        return reports[0]
+
+    def all_of(name: str) -> tuple[Any, ...]:
+        return tuple(item for report in reports for item in getattr(report, name))
+
+    return Report(
+        findings=tuple(sorted(all_of("findings"), key=order)),
+        jobs=all_of("jobs"),
+        unknown=all_of("unknown"),
+        crashes=all_of("crashes"),
+        skipped=all_of("skipped"),
+        suppressed=sum(report.suppressed for report in reports),
+        checked=all_of("checked"),
+        errors=all_of("errors"),
+        looked=tuple(dict.fromkeys(all_of("looked"))),
+        rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
+    )

@@ -1,0 +1,117 @@
+"""What a project's files tell about it, and the settings that follow: what `preflight init` proposes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from preflight.checking.engine import Report
+from preflight.job import Job
+from preflight.run.settings import Facts
+from preflight.source.record import NamedTuple
+
+VENDORED = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "vendor")
+"""Folders of other people's code: what is found there, the project does not mend."""
+MOST_RELEASES = 4
+"""Releases that a comment lists one by one."""
+
+
+class Reading(NamedTuple):
+    """What some of the files are read as. evidence: the file that tells the release, "" where only options tell.
+
+    releases: those that it may be, oldest first. sure: the release is stated, or the checkout has its code.
+    """
+
+    target: str
+    evidence: str
+    sure: bool
+    releases: tuple[str, ...]
+
+    @property
+    def bounded(self) -> bool:
+        """Only the options and keys of the files tell the release."""
+        return not (self.sure or self.evidence)
+
+    def __str__(self) -> str:
+        if not self.bounded:
+            return f"{self.target} (from {self.evidence})" if self.evidence else self.target
+        many = len(self.releases)
+        if many > MOST_RELEASES:
+            return f"{self.target}, a guess: {many} releases from {self.releases[0]} to {self.releases[-1]} fit"
+        others = f": {', '.join(self.releases)} fit" if many > 1 else ""
+        return f"{self.target}, a guess{others}"
+
+
+class Project(NamedTuple):
+    """A project as its files show it. readings: the most frequent first, with how many runs each."""
+
+    files: int
+    readings: tuple[tuple[Reading, int], ...]
+    devices: tuple[str, ...]
+    per_node: tuple[int, ...]
+    vendored: tuple[str, ...]
+
+
+def reading_of(job: Job) -> Reading:
+    """What one run is read as."""
+    certainty = job.arguments.certainty
+    sure = certainty.stated or certainty.has is not None
+    return Reading(str(job.target), certainty.evidence, sure, certainty.releases)
+
+
+def survey(report: Report) -> Project:
+    """Look over the runs of a project."""
+    readings = Counter(map(reading_of, report.jobs))
+    devices = Counter(job.cluster.device.name for job in report.jobs if job.cluster.device is not None)
+    each = Counter(job.cluster.per_node.raw for job in report.jobs if isinstance(job.cluster.per_node.raw, int))
+    folders = {part for path in report.checked for part in PurePath(path).parts[:-1]}
+    return Project(
+        len(report.checked),
+        tuple(readings.most_common()),
+        tuple(name for name, _ in devices.most_common()),
+        tuple(number for number, _ in each.most_common()),
+        tuple(name for name in VENDORED if name in folders),
+    )
+
+
+def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
+    """The text of preflight.toml. facts: what the caller says; it outweighs what the files show."""
+    yield "# Settings of preflight: https://toml.io; `preflight check --show-settings` prints what holds"
+    yield from _target(project, facts)
+    if facts.device:
+        yield f'device = "{facts.device}"'
+    elif len(project.devices) == 1:
+        yield f'device = "{project.devices[0]}"  # the files name it'
+    else:
+        yield '# device = "h100"  # the accelerator: enables the estimate of memory'
+    if facts.devices_per_node:
+        yield f"devices-per-node = {facts.devices_per_node}"
+    elif len(project.per_node) == 1:
+        yield f"devices-per-node = {project.per_node[0]}  # every launch sets it"
+    else:
+        yield "# devices-per-node = 8"
+    if facts.world_size:
+        yield f"world-size = {facts.world_size}"
+    if project.vendored:
+        yield f"exclude = [{', '.join(_quoted(project.vendored))}]  # code of others"
+
+
+def _target(project: Project, facts: Facts) -> Iterator[str]:
+    if facts.target:
+        yield f'target = "{facts.target}"'
+        return
+    guessed = [reading for reading, _ in project.readings if reading.bounded]
+    if not guessed:
+        yield "# target: the checkout around the files tells the release"
+    elif len(project.readings) == 1:
+        yield f"# The release is {guessed[0]}. Set yours: checks of one release are warnings until then"
+        yield f'# target = "{guessed[0].target}"'
+    else:
+        yield '# These files do not tell their release; [per-file."FOLDER"] sets it for a folder:'
+        for reading in guessed:
+            yield f"# {reading}"
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    return [f'"{name}"' for name in names]

@@ -1,0 +1,112 @@
+"""What a run knows from outside its options: its entry script, its machine, what may be added when it starts."""
+
+from __future__ import annotations
+
+from preflight.dialects.megatron.command_words import Spelled, has_sizes
+from preflight.dialects.megatron.entries import Entry
+from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.option_table import RELEASES, Table, releases_with
+from preflight.dialects.megatron.parse_faults import of_another_script
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.dialects.megatron.targets import ENTRIES
+from preflight.run.cluster import Cluster
+from preflight.run.value import Origin, Value, default, unknown
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+
+LAYOUT = (
+    *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"),
+    *("num_layers", "micro_batch_size", "global_batch_size"),
+)
+"""What another way to say the layout takes the place of."""
+_SETS_LAYOUT = lazy_pattern(
+    r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
+)
+
+
+class Outside(NamedTuple):
+    """What a run is read from beside its values. entry: what is known of the entry script."""
+
+    table: Table
+    parsed: Parsed
+    spelled: Spelled
+    cluster: Cluster
+    entry: Entry | None = None
+
+    @property
+    def entry_known(self) -> bool:
+        """Whether the entry script has no options of its own."""
+        if self.spelled.yaml:
+            return self.spelled.plain and not any(of_another_script(self.table, one) for one in self.parsed.faults)
+        return self.spelled.entry in ENTRIES
+
+    @property
+    def lost(self) -> str:
+        """Why the defaults of what nobody typed are not known; "" where they are."""
+        if self.parsed.open:
+            return "options may be added when the job starts"
+        described = self.entry_known or (self.entry is not None and self.entry.sure)
+        own = (of_another_script(self.table, fault, (self.table.framework,)) for fault in self.parsed.faults)
+        return (
+            "" if described or not any(own) else "the entry script has options of its own, and may have other defaults"
+        )
+
+
+def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
+    """What the run knows from outside its options. lost: why nothing is known of what nobody typed;
+    "" where it is, None where it is taken to be."""
+    parsed, spelled = outside.parsed, outside.spelled
+    run.effective["world_size"] = count
+    run.derive("entry", spelled.entry)
+    _seed_entry(run, parsed, outside.entry)
+    run.derive("entry_is_known", outside.entry_known)
+    device = outside.cluster.device
+    known = (
+        Value(device.architecture, Origin.DERIVED, note=device.name)
+        if device is not None
+        else unknown("the device is not given")
+    )
+    run.effective["device_architecture"] = known
+    if run.written.get("yaml_cfg") is not None:
+        for name in run.table.defaults:
+            run.lose(name, "the file that --yaml-cfg names cannot be read here")
+    for name in parsed.suspect if lost is not None else ():
+        if name not in parsed.written:
+            run.lose(name, "an option that may mean it cannot be read")
+    if lost:
+        lose_defaults(run, parsed, lost)
+    if option := _foreign_layout(spelled):
+        for name in LAYOUT:
+            run.lose(name, f"{option} may set the layout")
+
+
+def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
+    """What the entry script says of itself, and the defaults that it hands over."""
+    run.derive("entry_is_shipped", entry is not None and entry.sure)
+    run.derive("entry_trains", entry is None or entry.trains)
+    for name, raw in entry.defaults.items() if entry is not None else ():
+        if name not in parsed.written and run.value(name).raw is None:
+            run.effective[name] = default(raw, entry.place if entry is not None else "")
+
+
+def _foreign_layout(spelled: Spelled) -> str:
+    """An option of no release that names a file or plan of the layout: a fork's, as --flexpipe-config;
+    "" for none."""
+    names = ((word.text or "").partition("=")[0] for word in spelled.words)
+    alike = (name for name in names if name.startswith("--") and _SETS_LAYOUT.search(name))
+    return next((name for name in alike if not any(releases_with(one, name) for one in RELEASES)), "")
+
+
+def open_up(parsed: Parsed, spelled: Spelled) -> None:
+    """Whether options may be added: not those of whoever starts the script,
+    unless the run lacks the sizes of the model without."""
+    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
+    parsed.open = parsed.open or spelled.open or from_caller
+    parsed.assumed = [] if parsed.open else parsed.assumed
+
+
+def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
+    """What nobody typed is not known."""
+    for name in run.table.defaults:
+        if name not in parsed.written:
+            run.lose(name, because)

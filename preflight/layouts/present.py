@@ -1,0 +1,92 @@
+"""The layout as it stands: its sizes, its time and memory beside those of others."""
+
+from __future__ import annotations
+
+import math
+
+from preflight.job import Job
+from preflight.layouts.grid import Space
+from preflight.layouts.result import Found
+from preflight.layouts.step_time import machine_of
+from preflight.memory.shape import Missing, shape
+from preflight.run.sizes import Sizes
+from preflight.run.value import Value, known
+from preflight.source.finding import Edit
+from preflight.source.record import NamedTuple
+from preflight.steptime.estimate import Timed, timed
+from preflight.steptime.operations import model_operations
+from preflight.steptime.traits import traits
+
+FP8 = "tensorwise"
+"""The recipe that stands for FP8 where a job computes in 16 bits."""
+
+
+def current(job: Job) -> Sizes:
+    """The layout as it stands; what is unknown counts as 1."""
+    layout, batch, recompute = job.plan.layout, job.plan.batch, job.plan.recompute
+
+    def number(value: Value) -> int:
+        found = known(value)
+        return int(found[0]) if found else 1
+
+    mode = recompute.mode.raw if recompute.mode.known else "none"
+    return Sizes(
+        tensor=number(layout.tensor),
+        pipeline=number(layout.pipeline),
+        context=number(layout.context),
+        expert=number(layout.expert),
+        expert_tensor=number(layout.expert_tensor),
+        data=number(layout.data),
+        virtual=number(layout.virtual),
+        sequence_parallel=bool(known(layout.sequence_parallel) and layout.sequence_parallel.raw),
+        micro=number(batch.micro),
+        micro_batches=number(batch.count),
+        recompute=str(mode),
+    )
+
+
+class Exact(NamedTuple):
+    """What a layout takes, stage by stage: seconds a step, the share of the bubble, seconds between devices, use of the
+    peak; seconds with products in FP8, where the device has it and the job does not use it."""
+
+    seconds: float
+    bubble: float
+    communication: float
+    mfu: float
+    fp8: float | None = None
+
+
+def exact(job: Job, where: Space) -> Exact | None:
+    """The step of a job as it is, on the machine of a search; None where a number is not known."""
+    device = job.cluster.device
+    machine = machine_of(where, device)
+    try:
+        s = shape(job.plan, machine.device.architecture)
+    except Missing:
+        return None
+    t = traits(job.plan, s)
+    found = timed(s, t, machine)
+    other = timed(s, t._replace(recipe=FP8), machine).step.seconds if not t.recipe and machine.device.fp8 else None
+    return Exact(
+        float(found.step.seconds),
+        float(found.step.bubble) / max(float(found.step.busy), 1e-9),
+        float(found.step.exchange),
+        _use(found),
+        float(other) if other is not None else None,
+    )
+
+
+def _use(found: Timed) -> float:
+    s = found.s
+    work = model_operations(s, found.t) * s.micro * s.count * s.data
+    devices = s.data * s.tensor * s.pipeline * s.context
+    return float(work / (found.step.seconds * devices * found.m.peak(found.t.recipe)))
+
+
+def as_found(job: Job, sizes: Sizes, where: Space, available: float, edits: tuple[Edit, ...] = ()) -> Found | None:
+    """A layout with its time and memory."""
+    if (took := exact(job, where)) is None:
+        return None
+    worst = job.memory.worst
+    headroom = available - worst.required if worst is not None else math.nan
+    return Found(sizes, took.seconds, took.bubble, took.communication, took.mfu, headroom, job.memory, edits, took.fp8)

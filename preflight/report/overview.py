@@ -1,0 +1,213 @@
+"""A run on one screen: model, layout, batch, schedule, precision, recomputation, memory, data, checkpoints."""
+
+from __future__ import annotations
+
+from preflight.dialects.training_facts import TrainingFacts, training_facts
+from preflight.job import Job
+from preflight.memory.parameters import model as parameters
+from preflight.memory.shape import Missing, shape
+from preflight.report.escapes import counted, plain
+from preflight.report.style import Look
+from preflight.report.utilisation import lines as utilisation
+from preflight.run.cluster import GIB
+from preflight.run.value import Value
+
+UNKNOWN = "?"
+LABEL = 13
+DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"), ("EP", "expert"))
+OPTIONAL = ("EP",)
+FEW_STAGES = 8
+"""So many stages are listed one by one."""
+ALL = "`preflight show --all` lists every value with its place"
+
+
+def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
+    """The lines about a run; one that has nothing to say is left out. step: a measured step in seconds."""
+    facts = training_facts(job.arguments)
+    rows = [
+        ("model", _model(job)),
+        ("parameters", _parameters(job)),
+        ("layout", _layout(job)),
+        ("stages", _stages(job)),
+        ("batch", _batch(job)),
+        ("schedule", _schedule(job, facts)),
+        ("precision", _precision(job)),
+        ("recompute", _recompute(job)),
+        ("memory", _memory(job)),
+        *((line[: LABEL - 1].strip(), line[LABEL - 1 :].strip()) for line in utilisation(job, step)),
+        ("data", _data(facts)),
+        ("checkpoints", _checkpoints(facts)),
+        ("device", _device(job)),
+    ]
+    head = look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")
+    shown = [_line(label, text, look) for label, text in rows if text]
+    return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {ALL}", "dim")))
+
+
+def _line(label: str, text: str, look: Look) -> str:
+    line = plain(f"  {label:<{LABEL}}{text}")
+    return f"{line[: look.width - 1]}…" if look.width and len(line) > look.width else line
+
+
+def _model(job: Job) -> str:
+    model = job.plan.model
+    heads = f"{_number(model.heads)} heads"
+    if model.query_groups.known and model.query_groups.raw not in (None, model.heads.raw):
+        heads += f" ({_number(model.query_groups)} groups)"
+    parts = [f"{_number(model.layers)} layers", f"hidden {_number(model.hidden)}", heads]
+    parts += [f"FFN {_number(model.ffn)}"] if _given(model.ffn) else []
+    if _given(model.experts):
+        parts.append(f"{_number(model.experts)} experts (top {_number(model.top_k)})")
+    parts += [f"vocabulary {_number(model.vocab)}"] if _given(model.vocab) else []
+    return ", ".join([*parts, f"sequence {_number(model.sequence)}"])
+
+
+def _parameters(job: Job) -> str:
+    try:
+        total = f"{_billions(parameters(shape(job.plan)))}, "
+    except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
+        total = ""
+    each = [stage.parameters for stage in job.memory.stages]
+    if not any(each):
+        return total.rstrip(", ")
+    low, high = min(each), max(each)
+    held = " to ".join(dict.fromkeys((_billions(low), _billions(high))))
+    return f"{total}{held} per rank"
+
+
+def _layout(job: Job) -> str:
+    layout = job.plan.layout
+    degrees = []
+    for short, name in DEGREES:
+        value: Value = getattr(layout, name)
+        if short not in OPTIONAL or (_given(value) and value.raw != 1):
+            degrees.append(f"{short} {_number(value)}")
+    parts = [f"{' · '.join(degrees)} on {_number(layout.world)} devices"]
+    parts += [f"{_number(layout.virtual)} virtual stages"] if _given(layout.virtual) and layout.virtual.raw != 1 else []
+    parts += ["sequence parallel"] if layout.sequence_parallel.raw is True else []
+    return ", ".join(parts)
+
+
+def layers_per_stage(job: Job) -> list[int]:
+    """The decoder layers that each pipeline rank holds; [] where that is not known."""
+    stages = job.plan.layout.stages.raw
+    if not isinstance(stages, (tuple, list)) or not all(isinstance(row, (tuple, list)) for row in stages):
+        return []
+    return [sum(column) for column in zip(*stages, strict=True)]
+
+
+def _stages(job: Job) -> str:
+    held = layers_per_stage(job)
+    if len(held) < 2:
+        return ""
+    if len(set(held)) == 1:
+        return f"{len(held)} x {held[0]} layers"
+    shown = held if len(held) <= FEW_STAGES else [*held[: FEW_STAGES - 1], "…", held[-1]]
+    return f"{', '.join(map(str, shown))} layers"
+
+
+def _batch(job: Job) -> str:
+    batch = job.plan.batch
+    text = f"{_number(batch.total)} = micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP "
+    text += _number(job.plan.layout.data)
+    tokens = _tokens(job)
+    return f"{text}, {tokens:,} tokens per step" if tokens else text
+
+
+def _tokens(job: Job) -> int:
+    """Tokens per step, 0 where that is not known."""
+    total, sequence = job.plan.batch.total.raw, job.plan.model.sequence.raw
+    return total * sequence if isinstance(total, int) and isinstance(sequence, int) else 0
+
+
+def _schedule(job: Job, facts: TrainingFacts) -> str:
+    parts = []
+    if facts.rate is not None:
+        ends = f" to {_number(facts.least_rate)}" if facts.least_rate is not None else ""
+        style = f" {_number(facts.decay)}" if facts.decay is not None else ""
+        parts.append(f"lr {_number(facts.rate)}{ends}{style}")
+    parts += [f"warm-up {_number(facts.warmup)}"] if facts.warmup is not None else []
+    for value, unit in ((facts.steps, "step"), (facts.samples, "sample"), (facts.epochs, "epoch")):
+        if value is not None:
+            parts.append(f"{_grouped(value)} {unit}{'' if value.raw == 1 else 's'}")
+    steps = facts.steps.raw if facts.steps is not None else None
+    if isinstance(steps, int) and (tokens := _tokens(job)):
+        parts.append(f"{_billions(steps * tokens)} tokens")
+    return ", ".join(parts)
+
+
+def _precision(job: Job) -> str:
+    precision, optimizer = job.plan.precision, job.plan.optimizer
+    parts = [_number(precision.compute)]
+    parts += [f"fp8 {_number(precision.fp8)}"] if _given(precision.fp8) else []
+    parts += [f"gradients {_number(precision.gradients)}"] if _given(precision.gradients) else []
+    name = f"{_number(optimizer.name)} states {_number(precision.states)}"
+    shards = optimizer.shards.raw
+    parts.append(f"{name}, sharded over {shards}" if isinstance(shards, int) and shards > 1 else name)
+    return ", ".join(parts)
+
+
+def _recompute(job: Job) -> str:
+    recompute = job.plan.recompute
+    if not _given(recompute.mode):
+        return ""
+    modules = recompute.modules.raw
+    listed = f": {', '.join(map(str, modules))}" if isinstance(modules, (tuple, list)) and modules else ""
+    method = f", {_number(recompute.method)}" if _given(recompute.method) else ""
+    layers = f", {counted(recompute.layers.raw, 'layer')}" if isinstance(recompute.layers.raw, int) else ""
+    return f"{_number(recompute.mode)}{method}{layers}{listed}"
+
+
+def _memory(job: Job) -> str:
+    estimate = job.memory
+    if (worst := estimate.worst) is None:
+        return f"not known: {estimate.unknown[0]}" if estimate.unknown else ""
+    of = f" of {estimate.budget / GIB:.1f}" if estimate.budget else ""
+    verdict = "" if estimate.verdict == "unknown" else f": {estimate.verdict.replace('-', ' ')}"
+    return f"{worst.required / GIB:.1f}{of} GiB on stage {worst.index}{verdict}"
+
+
+def _checkpoints(facts: TrainingFacts) -> str:
+    every = (
+        f" every {_number(facts.save_every)} steps" if facts.save is not None and facts.save_every is not None else ""
+    )
+    return _listed((facts.load, "load"), (facts.save, "save")) + every
+
+
+def _data(facts: TrainingFacts) -> str:
+    mock = facts.data is not None and facts.data.raw is True  # --mock-data
+    tokenizer = _listed((facts.tokenizer, "tokenizer"))
+    shown = "mock data" if mock else _listed((facts.data, ""))
+    return ", ".join(filter(None, (shown, tokenizer)))
+
+
+def _device(job: Job) -> str:
+    device, named = job.cluster.device, job.cluster.named.span
+    where = f" ({named.path}:{named.line})" if named is not None else ""
+    return f"{device.name if device else 'not given (--device)'}{where}"
+
+
+def _listed(*values: tuple[Value | None, str]) -> str:
+    return ", ".join(f"{label} {_number(value)}".strip() for value, label in values if value is not None)
+
+
+def _given(value: Value) -> bool:
+    return value.known and value.raw not in (None, 0, "", ())
+
+
+def _billions(number: float) -> str:
+    for unit, size in (("T", 1e12), ("B", 1e9), ("M", 1e6)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:,.0f}"
+
+
+def _grouped(value: Value) -> str:
+    return f"{value.raw:,}" if isinstance(value.raw, int) else _number(value)
+
+
+def _number(value: Value) -> str:
+    if not value.known or value.raw is None:
+        return UNKNOWN
+    raw = value.raw
+    return " ".join(map(str, raw)) if isinstance(raw, (tuple, list)) else str(raw)

@@ -1,0 +1,35 @@
+"""The line about checks that were skipped: how many, and which values most of them need."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from preflight.report.escapes import counted
+
+WAYS = (
+    ("number of devices", "--world-size"),
+    ("device is not", "--device"),
+    ("what the device gives", "--device"),
+    ("the placeholder", "filled-in placeholders"),
+    (".json is not read", "the model's config.json"),
+    ("size of the vocabulary", "the size of the vocabulary"),
+)
+"""Part of a reason, what is to be given. The first that fits counts."""
+NAMED = 2
+"""Ways that are named."""
+
+
+def skipped_checks(reasons: Iterable[str]) -> str:
+    """One sentence. A check may wait for more than the value that it names, so the numbers are upper bounds."""
+    reasons = list(reasons)
+    ways = Counter(way for reason in reasons if (way := _way(reason)))
+    found = [f"{way} for {number}" for way, number in ways.most_common(NAMED)]
+    why = f"give {' and '.join(found)}; " if found else ""
+    depend = "depends" if len(reasons) == 1 else "depend"
+    many = counted(len(reasons), "check")
+    return f"Skipped {many} that {depend} on unknown values ({why}--show-unknown lists them)."
+
+
+def _way(reason: str) -> str:
+    return next((way for part, way in WAYS if part in reason), "")

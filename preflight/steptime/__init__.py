@@ -1,0 +1,6 @@
+"""Step time of a run: Plan and Cluster → StepTimeEstimate."""
+
+from preflight.steptime.estimate import estimate
+from preflight.steptime.result import StepTimeEstimate
+
+__all__ = ["StepTimeEstimate", "estimate"]

@@ -1,0 +1,78 @@
+"""Seconds of collectives: latency and bandwidth, by algorithm and by the domain that the group spans.
+
+Ring algorithms as NCCL and HCCL run them on large messages: an all-gather or a reduce-scatter of n ranks sends (n-1)/n
+of the whole through every rank's link, an all-reduce both (Thakur et al. 2005; NCCL tests, PERFORMANCE.md).
+"""
+
+from __future__ import annotations
+
+from preflight.source.record import NamedTuple
+from preflight.steptime.arithmetic import Number, chosen, greater, lesser
+from preflight.steptime.machine import Machine
+
+
+class Group(NamedTuple):
+    """Ranks that exchange data. ranks: how many; stride: consecutive ranks between two of them."""
+
+    ranks: Number
+    stride: Number = 1
+
+
+def inside(m: Machine, group: Group) -> Number:
+    """How many of a group's ranks share a fast domain."""
+    return lesser(group.ranks, greater(m.domain // group.stride, 1))
+
+
+def rate(m: Machine, group: Group, share: float | None = None) -> Number:
+    """Bytes a second and direction that a rank gets in a ring.
+
+    Where a group spans domains, each rank that it has in a domain brings a network link. In a full mesh a group uses
+    the links between its members alone. share: of the network's figure that such a collective gets.
+    """
+    near = inside(m, group)
+    domains = group.ranks / near
+    inter = m.network(m.rates.network) if share is None else m.network(share) / (1 + domains / m.rates.crowd)
+    fast = m.intra
+    if m.device.mesh:
+        fast = fast * greater(near - 1, 1) / max(m.device.per_node - 1, 1)
+    return chosen(group.ranks <= near, fast, lesser(inter * near, fast))
+
+
+def _latency(m: Machine, group: Group) -> Number:
+    near = inside(m, group)
+    far = group.ranks / near
+    return (near - 1) * m.rates.hop + (far - 1) * m.rates.network_hop
+
+
+def gathered(m: Machine, group: Group, size: Number, share: float | None = None) -> Number:
+    """An all-gather or a reduce-scatter of so many bytes, counted whole."""
+    n = group.ranks
+    return (size * (n - 1) / n / rate(m, group, share) + _latency(m, group)) * (n > 1)
+
+
+def reduced(m: Machine, group: Group, size: Number) -> Number:
+    """An all-reduce of so many bytes."""
+    return 2 * gathered(m, group, size)
+
+
+def exchanged(m: Machine, group: Group, size: Number, copies: int = 1) -> Number:
+    """An all-to-all of tokens that go to so many ranks each: size in bytes, every copy counted.
+
+    What leaves the domain passes the rank's own network link, each token once for each domain that it goes to (DeepEP,
+    HybridEP); a domain is among k random choices of D with probability 1 - (1 - 1/D)^k.
+    """
+    n, near = group.ranks, inside(m, group)
+    fast = m.intra
+    if m.device.mesh:
+        fast = fast * greater(near - 1, 1) / max(m.device.per_node - 1, 1)
+    domains = n / near
+    once = domains * (1 - (1 - 1 / domains) ** copies) / copies
+    leaves = size * once * (1 - 1 / domains) / m.network(m.rates.network)
+    stays = size * (near - 1) / near / fast
+    return (greater(stays, leaves) / m.rates.exchange + _latency(m, group)) * (n > 1)
+
+
+def sent(m: Machine, stride: Number, size: Number) -> Number:
+    """From one rank to another so many ranks away."""
+    fast = stride < m.domain
+    return chosen(fast, size / m.intra + m.rates.hop, size / m.network(m.rates.neighbour) + m.rates.network_hop)

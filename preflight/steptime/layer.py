@@ -1,0 +1,132 @@
+"""Seconds of one decoder layer and one micro-batch on one device, by what the time goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from preflight.memory.shape import Shape
+from preflight.steptime.arithmetic import Number, chosen, greater
+from preflight.steptime.collectives import Group, exchanged, gathered
+from preflight.steptime.experts import routed_mlp
+from preflight.steptime.machine import Machine
+from preflight.steptime.operators import NONE, Both, fused_attention, moved, product
+from preflight.steptime.spread import Spread
+from preflight.steptime.traits import Traits
+
+Parts = Mapping[str, Both]
+MATRIX, ATTENTION, MOVES = "matrix products", "attention", "memory-bound operators"
+EXPERTS, DISPATCH = "products of experts", "routing tokens"
+TENSOR, CONTEXT, EXPERT = "tensor-parallel exchange", "context-parallel exchange", "expert-parallel exchange"
+
+PARTIAL = 12.0
+"""Bytes that each element of attention's output moves for each further part of the ring: the part is read, the sum
+read and written, in 4 bytes."""
+
+
+def layer(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
+    """All parts of a layer. routed: its MLP is a mixture of experts."""
+    tokens = s.sequence * w.micro / w.context
+    parts = {
+        MATRIX: _projections(s, t, w, m, tokens),
+        ATTENTION: _attention(s, t, w, m, tokens),
+        MOVES: _moves(s, w, m, tokens),
+        TENSOR: _tensor_exchange(s, t, w, m, tokens, routed),
+        CONTEXT: _context_exchange(s, w, m, tokens),
+    }
+    if not routed:
+        mlp = _mlp(s, t, w, m, tokens, s.ffn)
+        return {**parts, MATRIX: parts[MATRIX].plus(mlp), MOVES: parts[MOVES].plus(_gate(s, w, m, tokens, s.ffn))}
+    more = routed_mlp(s, t, w, m)
+    if s.experts and s.experts.shared:
+        shared = _mlp(s, t, w, m, tokens, s.experts.shared)
+        parts = {**parts, MATRIX: parts[MATRIX].plus(shared)}
+    return {**parts, EXPERTS: more.products, DISPATCH: more.routing, EXPERT: more.exchange}
+
+
+def _projections(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number) -> Both:
+    """Queries, keys and values, and attention's output; latent attention: down and up projections."""
+    h, trained = s.hidden, not s.adapters
+    if s.latent is None:
+        wide = (s.heads + 2 * greater(s.groups, w.tensor)) * s.head_dim / w.tensor
+        into = product(m, tokens, h, wide, t.recipe, trained)
+        return into.plus(product(m, tokens, s.heads * s.head_dim / w.tensor, h, t.recipe, trained))
+    a = s.latent
+    qk, heads = a.nope + a.rope, s.heads / w.tensor
+    parts = [
+        product(m, tokens, h, a.kv_rank + a.rope, t.recipe, trained),
+        product(m, tokens, a.kv_rank, heads * (a.nope + a.v), t.recipe, trained),
+        product(m, tokens, heads * a.v, h, t.recipe, trained),
+    ]
+    if a.q_rank is None:
+        parts.append(product(m, tokens, h, heads * qk, t.recipe, trained))
+    else:
+        parts += [product(m, tokens, h, a.q_rank, t.recipe, trained)]
+        parts += [product(m, tokens, a.q_rank, heads * qk, t.recipe, trained)]
+    total = NONE
+    for part in parts:
+        total = total.plus(part)
+    return total
+
+
+def _mlp(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number, ffn: Number) -> Both:
+    into = product(m, tokens, s.hidden, s.projections * ffn / w.tensor, t.recipe, not s.adapters)
+    return into.plus(product(m, tokens, ffn / w.tensor, s.hidden, t.recipe, not s.adapters))
+
+
+def _attention(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number) -> Both:
+    """A query sees half of the keys (causal), or a window of them in some layers."""
+    seen = t.seen(s.sequence)
+    pairs = tokens * seen * s.heads / w.tensor
+    width = s.head_dim if s.latent is None else s.latent.nope + s.latent.rope
+    value = s.head_dim if s.latent is None else s.latent.v
+    fused = fused_attention(m, pairs, width, value)
+    if s.attention != "unfused":
+        return fused
+    square = tokens * s.sequence * s.heads / w.tensor
+    whole = fused_attention(m, square, width, value)
+    return moved(m, 10.0 * square, 14.0 * square).plus(whole)
+
+
+def _moves(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
+    """Norms, residual sums, dropout: 10 passes of h forward, 14 backward; rotation and layout of queries and keys."""
+    split = tokens / chosen(w.sequence_parallel > 0, w.tensor, 1)
+    passes = 10 + (4 if s.hidden_dropout else 0) + (4 if s.post_norm else 0)
+    heads = (s.heads + 2 * s.groups) * s.head_dim if s.latent is None else 3 * s.heads * (s.latent.nope + s.latent.rope)
+    own = 4.0 * tokens * heads / w.tensor
+    cast = 6.0 * tokens * s.hidden if s.fp8 else 0.0
+    return moved(m, 2.0 * passes * split * s.hidden + own + cast, 3.0 * passes * split * s.hidden + 2 * own + 2 * cast)
+
+
+def _gate(s: Shape, w: Spread, m: Machine, tokens: Number, ffn: Number) -> Both:
+    """The activation reads its inputs and writes its output; backward twice that."""
+    once = 2.0 * tokens * ffn / w.tensor * (s.projections + 1) + (3.0 * tokens * ffn / w.tensor if s.fp8 else 0.0)
+    return moved(m, once, 2 * once)
+
+
+def _tensor_exchange(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number, routed: bool) -> Both:
+    """All-gather before and reduce-scatter behind attention and the MLP (an all-reduce without sequence parallelism);
+    the same backward, where what goes with the weight's gradient is hidden (Korthikanti et al. 2022)."""
+    group = Group(w.tensor)
+    size = 2.0 if not t.recipe else 1.5  # gathered in FP8, reduced in 16 bits
+    one = gathered(m, group, size * tokens * s.hidden)
+    blocks = 2 if not routed else 1
+    forward = 2 * blocks * one
+    shown = 1 - (m.rates.hidden if t.hides_backward else 0.0)
+    backward = blocks * (1 + shown) * one
+    if t.hides_tensor:
+        forward, backward = forward * (1 - m.rates.hidden), backward * (1 - m.rates.hidden)
+    return Both(forward, backward)
+
+
+def _context_exchange(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
+    """The ring passes keys and values of the other ranks, partly hidden behind attention, and adds up what each part
+    of them gives; backward also gradients. An exchange of heads for tokens is an all-to-all before and behind it."""
+    group = Group(w.context, w.tensor)
+    if s.exchanged:
+        size = 4.0 * tokens * (s.heads + s.groups) * s.head_dim / w.tensor
+        one = exchanged(m, group, size)
+        return Both(one, one)
+    keys = 4.0 * tokens * greater(s.groups, w.tensor) * s.head_dim / w.tensor
+    one = gathered(m, group, keys * w.context) * (1 - m.rates.hidden)
+    parts = PARTIAL * (w.context - 1) * tokens * s.heads * s.head_dim / w.tensor
+    return Both(one, 2 * one).plus(moved(m, parts, 2 * parts))

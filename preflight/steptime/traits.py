@@ -1,0 +1,54 @@
+"""What step time depends on beside the sizes: precision of the products, attention windows, what is overlapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from preflight.memory.shape import Shape
+from preflight.run.plan import Plan
+from preflight.run.value import Value
+from preflight.source.record import NamedTuple
+
+
+class Traits(NamedTuple):
+    """recipe: of FP8 or FP4 products, "" for 16 bits. window: tokens that a query sees in windowed layers, whole: the
+    share of layers that see all. hides_*: what is overlapped with computation."""
+
+    recipe: str = ""
+    window: int = 0
+    whole: float = 1.0
+    hides_backward: bool = False
+    hides_tensor: bool = False
+    hides_gradients: bool = False
+    hides_parameters: bool = False
+    hides_experts: bool = False
+    hides_stages: bool = False
+    graphs: bool = False
+
+    def seen(self, sequence: float) -> float:
+        """Keys that a query sees, on average over layers: half of the sequence, or its window."""
+        half = sequence / 2
+        return self.whole * half + (1 - self.whole) * min(self.window, half)
+
+
+def traits(plan: Plan, s: Shape) -> Traits:
+    """The traits of a plan; what is not known is off."""
+    layout, model = plan.layout, plan.model
+    hidden = frozenset(_known(layout.overlaps) or ())
+    every = _known(model.window_every) or 1
+    window = _known(model.window) or 0
+    return Traits(
+        recipe=_known(plan.precision.fp4) or s.fp8_recipe,
+        window=window,
+        whole=(1 / every if every > 1 else 0.0) if window else 1.0,
+        **{f"hides_{name}": name in hidden for name in OVERLAPS},
+        graphs="graphs" in hidden,
+    )
+
+
+OVERLAPS = ("backward", "tensor", "gradients", "parameters", "experts", "stages")
+"""What a layout can hide behind computation, as Layout.overlaps names it."""
+
+
+def _known(value: Value) -> Any:
+    return value.raw if value.known else None

@@ -1,0 +1,55 @@
+"""Options stand beside --yaml-cfg and are dropped.
+
+## What it does
+Finds options on the command line of a run whose arguments are in the file that `--yaml-cfg` names.
+
+## Why is this bad?
+The file takes the place of all options: `args = load_yaml(args.yaml_cfg)`. What stands on the command line has no
+effect, and nothing says so.
+
+## Example
+    pretrain_gpt.py --yaml-cfg gpt.yaml --tensor-model-parallel-size 2
+
+Use instead, with the size in `model_parallel` of the file:
+
+    pretrain_gpt.py --yaml-cfg gpt.yaml
+
+## References
+Megatron-LM d98e8a6, megatron/training/arguments.py:140, parse_args; core_v0.6.0 :60 and core_v0.19.0 :139 alike
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.loaders.document import Word
+
+YAML = "--yaml-cfg"
+UPSTREAM = "megatron/training/arguments.py:140"
+SHOWN = 3
+
+
+@rule(
+    severity=Severity.WARNING,
+    id="megatron/options-beside-yaml",
+    frameworks=("megatron", "megatron-yaml"),
+    upstream=(UPSTREAM,),
+)
+def check(job: Job) -> Iterator[Finding]:
+    launch = job.documents[0].launch
+    options = [word for word in launch.words if (word.text or "").startswith("--")] if launch is not None else []
+    if not any(_name(word) == YAML for word in options):
+        return
+    dropped = [word for word in options if _name(word) != YAML]
+    if not dropped:
+        return
+    names = [_name(word) for word in dropped]
+    more = Message(" and {count} more", count=len(names) - SHOWN) if len(names) > SHOWN else ""
+    message = Message(
+        "--yaml-cfg drops {options}{more}: the file alone counts", options=tuple(names[:SHOWN]), more=more
+    )
+    related = tuple(Related(word.span) for word in dropped[1:SHOWN])
+    yield Finding(message, dropped[0].span, related, key=(names[0],), upstream=UPSTREAM)
+
+
+def _name(word: Word) -> str:
+    return (word.text or "").partition("=")[0]

@@ -1,0 +1,67 @@
+"""What hyper-connections (several residual streams) need, in graph mode and in pynative mode."""
+
+from preflight.dialects.mindformers.accepted_values import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
+from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, all_of
+from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.rules.mindformers.names import a, mcore, training
+
+MINDFORMERS = ConstraintSet("mindformers")
+PYNATIVE = ConstraintSet("pynative")
+pynative = Handles(names())
+WHY = "the network's configuration refuses it"
+
+for fields, net, built, added in (
+    (a, "mcore", all_of(mcore, training), MINDFORMERS),
+    (pynative, "net", pynative["net.num_layers"].is_set, PYNATIVE),
+):
+    switch, head = fields[f"{net}.enable_hyper_connections"], fields[f"{net}.enable_hc_head"]
+    on = all_of(built, switch)
+    streams, rounds = fields[f"{net}.num_residual_streams"], fields[f"{net}.mhc_sinkhorn_iterations"]
+    gate, epsilon = fields[f"{net}.mhc_init_gating_factor"], fields[f"{net}.mhc_layernorm_epsilon"]
+    added.add(
+        refuse(
+            "hyper-head",
+            all_of(built, head, ~switch),
+            message="enable_hc_head needs enable_hyper_connections",
+            why=WHY,
+            at=(head, switch),
+            fixes=(put(switch, True),),
+        ),
+        refuse(
+            "hyper-streams",
+            all_of(on, ~streams.is_a(WHOLE_FROM_1)),
+            message=f"{{{net}.num_residual_streams}} residual streams are asked for; it must be a whole number from 1",
+            why=WHY,
+            at=(streams,),
+        ),
+        refuse(
+            "hyper-rounds",
+            all_of(on, ~rounds.is_a(WHOLE_FROM_0)),
+            message=f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a whole number from 0",
+            why=WHY,
+            at=(rounds,),
+        ),
+        refuse(
+            "hyper-rounds-none",
+            all_of(on, rounds == 0),
+            message="mhc_sinkhorn_iterations is 0; this release needs at least 1",
+            why="from 2.1 on 0 is taken",
+            at=(rounds,),
+        ),
+        refuse(
+            "hyper-gate",
+            all_of(on, ~gate.is_a(REAL)),
+            message=f"mhc_init_gating_factor is {{{net}.mhc_init_gating_factor}}; it must be a number",
+            why=WHY,
+            at=(gate,),
+        ),
+        refuse(
+            "hyper-epsilon",
+            all_of(on, ~epsilon.is_a(ABOVE_0)),
+            message=f"mhc_layernorm_epsilon is {{{net}.mhc_layernorm_epsilon}}; it must be a number above 0",
+            why=WHY,
+            at=(epsilon,),
+        ),
+    )
+del added  # no third set

@@ -1,0 +1,127 @@
+"""Counts of layers and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
+
+from preflight.dialects.mindformers.accepted_values import WHOLE_FROM_1
+from preflight.dialects.mindformers.pynative_names import names
+from preflight.lint.expressions import Handles, all_of
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
+from preflight.lint.value_kinds import SWITCH
+from preflight.rules.mindformers.names import a, context, mcore, pipeline, tensor, training
+
+MINDFORMERS = ConstraintSet("mindformers")
+PYNATIVE = ConstraintSet("pynative")
+pynative = Handles(names())
+WHY = "the network's configuration refuses it"
+
+for fields, net, built, added in (
+    (a, "mcore", all_of(mcore, training), MINDFORMERS),
+    (pynative, "net", pynative["net.num_layers"].is_set, PYNATIVE),
+):
+    layers, interval = fields[f"{net}.num_layers"], fields[f"{net}.nope_layer_interval"]
+    yoco = all_of(built, fields[f"{net}.model_architecture"] == "yoco")
+    first, second = fields[f"{net}.num_encoder_layers"], fields[f"{net}.num_decoder_layers"]
+    clamp, activation = fields[f"{net}.activation_func_clamp_value"], fields[f"{net}.hidden_act"]
+    added.add(
+        refuse(
+            "plain-layer-interval",
+            all_of(
+                built,
+                fields[f"{net}.position_embedding_type"] != "none",
+                interval.is_set,
+                ~interval.is_a(WHOLE_FROM_1),
+            ),
+            message=f"nope_layer_interval is {{{net}.nope_layer_interval}}; it must be a whole number of at least 1",
+            why=WHY,
+            at=(interval,),
+        ),
+        refuse(
+            "clamp-without-experts",
+            all_of(
+                *(built, clamp.is_set, activation.is_in("swiglu", "fusedswiglu"), fields[f"{net}.gated_linear_unit"]),
+                fields[f"{net}.num_moe_experts"].is_none,
+            ),
+            message=f"activation_func_clamp_value is given for {{{net}.hidden_act}}, but the model has no experts",
+            why="only experts clamp their activation",
+            at=(clamp,),
+        ),
+        refuse(
+            "yoco-layers",
+            all_of(yoco, first.is_none, second.is_none),
+            message="model_architecture yoco needs num_encoder_layers or num_decoder_layers",
+            why=WHY,
+            at=(fields[f"{net}.model_architecture"],),
+        ),
+        refuse(
+            "yoco-sum",
+            all_of(yoco, first > 0, second > 0, first + second != layers),
+            message=(
+                f"{{{net}.num_encoder_layers}} encoder and {{{net}.num_decoder_layers}} decoder layers are not the "
+                f"{{{net}.num_layers}} layers of the model"
+            ),
+            why=WHY,
+            at=(first, second, layers),
+        ),
+    )
+del added  # no third set
+
+_alone = all_of(a["use_parallel"].is_a(SWITCH), ~a["use_parallel"])
+_experts, _heads = a["mcore.num_moe_experts"], a["mcore.num_attention_heads"]
+_hashed = all_of(mcore, training, a["mcore.moe_n_hash_layers"] > 0)
+MINDFORMERS.add(
+    refuse(
+        "hash-layers",
+        all_of(_hashed, a["mcore.moe_n_hash_layers"] > a["mcore.num_layers"]),
+        message="{mcore.moe_n_hash_layers} hash layers are asked for, the model has {mcore.num_layers} layers",
+        why=WHY,
+        at=(a["mcore.moe_n_hash_layers"], a["mcore.num_layers"]),
+    ),
+    refuse(
+        "hash-without-experts",
+        all_of(_hashed, a["mcore.num_moe_experts"].is_none),
+        message="{mcore.moe_n_hash_layers} hash layers are asked for, but the model has no experts",
+        why="hash routing sends tokens to experts",
+        at=(a["mcore.moe_n_hash_layers"],),
+    ),
+    refuse(
+        "dispatcher-alone",
+        all_of(mcore, training, _alone, _experts.is_set, a["mcore.moe_token_dispatcher_type"] != "alltoall"),
+        message=(
+            "without use_parallel, experts need moe_token_dispatcher_type alltoall, not "
+            "{mcore.moe_token_dispatcher_type}"
+        ),
+        why="the layer of experts refuses to be built",
+        at=(a["mcore.moe_token_dispatcher_type"],),
+        fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
+    ),
+    refuse(
+        "sequence-split-balancing",
+        all_of(
+            *(mcore, training, _experts.is_set, a["parallel_config.seq_split_num"] > 1, pipeline == 1),
+            a["mcore.moe_router_load_balancing_type"] == "seq_aux_loss",
+        ),
+        message="seq_split_num {parallel_config.seq_split_num} does not go with load balancing seq_aux_loss",
+        why="the router refuses to be built",
+        at=(a["parallel_config.seq_split_num"], a["mcore.moe_router_load_balancing_type"]),
+        fixes=(put(a["parallel_config.seq_split_num"], 1),),
+    ),
+    divides(
+        "ulysses-heads-network",
+        context * tensor,
+        _heads,
+        when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
+        message="{mcore.num_attention_heads} attention heads do not divide over {ranks} ranks (tensor x Ulysses)",
+        why="every rank takes whole heads; the attention refuses to be built",
+        after=("mindformers/ulysses-heads",),
+        at=(context, tensor, _heads),
+        shows={"ranks": context * tensor},
+        layout=True,
+    ),
+    refuse(
+        "hash-pipeline",
+        all_of(_hashed, pipeline > 1),
+        message=(
+            "{mcore.moe_n_hash_layers} hash layers do not go with pipeline_stage {parallel_config.pipeline_stage}"
+        ),
+        why="2.0 routes by hash without a pipeline only",
+        at=(a["mcore.moe_n_hash_layers"], pipeline),
+    ),
+)

@@ -1,0 +1,62 @@
+"""`preflight init`: what it proposes for a project, and what it writes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from harness import Cli
+from toy import BAD, GOOD
+
+from preflight.cli import run
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def test_it_proposes_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(BAD)
+    ran = cli("init", "--world-size", "8")
+    assert ran.code == 0 and "Found 1 training config:\n  1 run of toy@1.0\n" in ran.out
+    assert "  findings: 1 error\n" in ran.out and "world-size = 8" in ran.out
+    assert "preflight-baseline.json would hold 1 finding:" in ran.out
+    assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
+
+
+def test_what_it_writes_makes_a_check_pass(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(BAD)
+    assert cli("check", ".", "--world-size", "8").code == 1
+    cli("init", "--world-size", "8", "--device", "toy-card", "--write")
+    assert (tmp_path / "preflight.toml").read_text().splitlines()[-2:] == ["# devices-per-node = 8", "world-size = 8"]
+    hook = yaml.safe_load((tmp_path / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"][0]
+    words = hook["entry"].split()[1:]
+    assert cli(*words, *hook["args"], "run.yaml").code == 0
+    assert "no settings file" not in cli("check", ".", "--show-settings").out
+
+
+def test_it_writes_over_nothing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(GOOD)
+    (tmp_path / "preflight.toml").write_text("world-size = 8\n")
+    assert "preflight.toml exists and stays as it is" in cli("init", "--write").out
+    assert (tmp_path / "preflight.toml").read_text() == "world-size = 8\n"
+    assert not (tmp_path / "preflight-baseline.json").exists(), "there is nothing to write down"
+
+
+def test_a_release_that_only_options_tell_is_a_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(EXAMPLES / "megatron", tmp_path / "jobs")
+    monkeypatch.chdir(tmp_path)
+    run(["init"])
+    out = capsys.readouterr().out
+    assert ", a guess: " in out and '# target = "megatron@' in out
+    run(["check", "jobs/train_8b.sh"])
+    assert "The release is a guess: --target states it, `preflight init` proposes" in capsys.readouterr().out
+    run(["check", "jobs/train_8b.sh", "--target", "megatron@0.16"])
+    assert "guess" not in capsys.readouterr().out
+
+
+def test_where_there_is_no_config_it_says_so(cli: Cli) -> None:
+    ran = cli("init")
+    assert ran.code == 2 and "nothing was found: no YAML file or shell script was found" in ran.err

@@ -1,0 +1,94 @@
+"""Estimates against published runs: rows that no constant was fitted on, the tuning guide, and the file of rows."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import preflight
+
+ROOT = Path(__file__).resolve().parents[2]
+DENSE, ROUTED = 0.12, 0.20
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        yield importlib.import_module("step_time")
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+def test_rows_that_no_constant_was_fitted_on(benchmark: ModuleType) -> None:
+    errors = benchmark.errors(benchmark.unseen())
+    assert statistics.mean(map(abs, errors["unseen-dense"])) <= DENSE
+    assert statistics.mean(map(abs, errors["unseen-moe"])) <= ROUTED
+    assert len(errors["unseen-dense"]) >= 15 and len(errors["unseen-moe"]) >= 20
+
+
+TUNED = (
+    ("True", "False", 2136),
+    ("[13, 5]", "short", 2353),
+    ("[4, 0]", "short", 2562),
+)
+"""Llama2-13B on 16 devices, in tokens per second and device: layers recomputed in full, operators in the others."""
+
+
+@pytest.mark.parametrize(("full", "operators", "measured"), TUNED, ids=[row[0] for row in TUNED])
+def test_the_tuning_guide(full: str, operators: str, measured: int) -> None:
+    text = GUIDE.replace("FULL", full).replace("OPERATORS", SHORT if operators == "short" else operators)
+    report = preflight.check_text(
+        text, name="run.yaml", world_size=16, device="ascend-910b2", target="mindformers@1.5.0"
+    )
+    found = preflight.estimate_step_time(report.jobs[0])
+    assert found.tokens == pytest.approx(measured, rel=0.15)
+
+
+SHORT = "{'feed_forward.mul': [20, 20], 'feed_forward.w1.activation.silu': [20, 20]}"
+GUIDE = """
+run_mode: 'train'
+use_parallel: True
+trainer: {type: CausalLanguageModelingTrainer, model_name: 'llama2_13b'}
+runner_config: {epochs: 2, batch_size: 2, sink_mode: True, sink_size: 1}
+train_dataset: {data_loader: {type: MindDataset, dataset_dir: "/data/wiki.mindrecord", shuffle: True},
+  input_columns: ["input_ids"], batch_size: 2}
+optimizer: {type: AdamW, betas: [0.9, 0.95]}
+parallel: {parallel_mode: 1, full_batch: True, enable_parallel_optimizer: True}
+parallel_config: {data_parallel: 8, model_parallel: 1, pipeline_stage: 2, micro_batch_num: 128,
+  use_seq_parallel: False, vocab_emb_dp: True}
+recompute_config: {recompute: FULL, select_recompute: OPERATORS}
+context: {mode: 0, device_target: "Ascend", max_device_memory: "58GB"}
+model:
+  model_config: {type: LlamaConfig, batch_size: 2, seq_length: 4096, hidden_size: 5120, num_layers: 40, num_heads: 40,
+    vocab_size: 32000, multiple_of: 256, compute_dtype: "float16", param_init_type: "float16",
+    use_flash_attention: True, offset: 0}
+  arch: {type: LlamaForCausalLM}
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(benchmark: ModuleType) -> list[object]:
+    if not benchmark.DATA.exists() or not benchmark.MIRRORS.exists():
+        pytest.skip("the published rows are not here")
+    return list(benchmark.rows())
+
+
+@pytest.mark.parametrize("group", ["nv-16bit", "nv-fp8", "nv-moe", "aa", "mf", "ms"])
+def test_each_group_of_published_rows(benchmark: ModuleType, rows: list[object], group: str) -> None:
+    bar = benchmark.GROUPS[group][1]
+    assert statistics.mean(map(abs, benchmark.errors(rows)[group])) <= bar
+
+
+def test_the_fastest_of_a_measured_sweep_is_chosen(benchmark: ModuleType, rows: list[object]) -> None:
+    sweeps = benchmark.sweeps(rows)
+    assert len(sweeps) >= 12
+    assert statistics.median(correlation for _, correlation, _, _ in sweeps.values()) >= 0.85
+    lost = sorted(taken for _, _, taken, _ in sweeps.values())
+    assert lost[-1] <= 1.10 and sum(taken <= 1.05 for taken in lost) >= 0.9 * len(lost)

@@ -1,0 +1,69 @@
+"""Plain English: no sentence that a user reads has a word of the list below (docs/style.md says why)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from preflight.plugins.manager import load
+from preflight.report.page import documented, examples, rule_text
+
+ROOT = Path(__file__).parent.parent
+CODE = sorted([*(ROOT / "preflight").rglob("*.py"), *(ROOT / "rules").rglob("*.py")])
+GUIDES = [
+    ROOT / "README.md",
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.name not in ("design.md", "style.md")),
+]
+FORBIDDEN = re.compile(
+    r"""\b(
+        for\ want\ of | (?:is|are|was|were)\ told | speaks? | spoken | nobody\ says | somebody\ says | says?\ so
+        | reach(?:es)?\ no\ launch | belongs?\ to\ no\ option | leaves?\ \d+\ over | as\ many\ as\ pay
+        | only\ given\ a\ default | may\ be\ no\ error | beneath | in\ vain | is\ (?:not\ )?made\ for | so\ it\ is\ in
+        | brings?\b(?!\ back) | -\w+\ is\ gone | is\ no\ probability | falls?\ into | stands\ without\ quotes
+        | never\ filled\ in | is\ put\ together | wants?\ (?:to\ be|to\ run|them|one\ more)
+    )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+INTERNAL = re.compile(r"tests/|`tests/|test_\w+")
+"""Lines of docs/promises.md name tests, whose names are sentences of their own."""
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts in a module that are no documentation of its code: messages, titles, help."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_messages_titles_and_help(path: Path) -> None:
+    texts = [(line, text) for line, text in sentences(path) if " " in text]
+    found = [f"{line}: {match[0]!r} in {text!r}" for line, text in texts if (match := FORBIDDEN.search(text))]
+    assert not found, "\n".join(found)
+
+
+def test_the_pages_of_rules() -> None:
+    pages = {rule.id: rule_text(rule) for rule in documented(load().rules(None))}
+    pages |= {f"{id} (example)": " ".join(shown.values()) for id, shown in examples().items()}
+    found = [f"{id}: {match[0]!r}" for id, text in pages.items() if (match := FORBIDDEN.search(text))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda p: p.name)
+def test_the_guides(page: Path) -> None:
+    lines = enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
+    found = [f"{n}: {m[0]!r}" for n, line in lines if not INTERNAL.search(line) and (m := FORBIDDEN.search(line))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text", ["skipped for want of a value", "it belongs to no option", "X speaks", "7 leave 0 over"]
+)
+def test_the_list_finds_what_it_names(text: str) -> None:
+    assert FORBIDDEN.search(text)
