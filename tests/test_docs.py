@@ -62,7 +62,8 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
 
 
 def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
-    from preflight.checking.checker import Checker, OwnDevices
+    from preflight.checking.checker import Checker
+    from preflight.checking.own_devices import OwnDevices
     from preflight.run.settings import load as load_settings
 
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)

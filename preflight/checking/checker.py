@@ -22,7 +22,6 @@ from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
 from preflight.source.finding import Finding
@@ -33,16 +32,6 @@ Suggest = Callable[[Workspace, Report], Report]
 
 
 SILENT = Policy(lambda rule, path: False)
-
-
-class OwnDevices:
-    """The devices of the settings, as a plugin."""
-
-    def __init__(self, devices: tuple[Device, ...]) -> None:
-        self._devices = devices
-
-    def preflight_devices(self) -> tuple[Device, ...]:
-        return self._devices
 
 
 class Checker:
@@ -96,16 +85,8 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        return Request(
-            facts.world_size,
-            facts.nodes,
-            facts.devices_per_node,
-            facts.device,
-            target,
-            measured=self.measured,
-            pace=self.pace,
-            given=facts.set or {},
-        )
+        said = Request(*facts[:4], target, given=facts.set or {})
+        return said._replace(measured=self.measured, pace=self.pace)
 
     @cached_property
     def measured(self) -> float:

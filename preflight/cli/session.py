@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TextIO
 
 import preflight
-from preflight.checking.checker import Checker, OwnDevices
+from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
 from preflight.checking.gitignore import ignored_by_git
+from preflight.checking.own_devices import OwnDevices
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins

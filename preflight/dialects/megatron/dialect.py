@@ -82,9 +82,8 @@ class MegatronDialect:
             names=lambda: table.defaults,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
-        files = (document,) if ranks is None else (document, ranks)
         planned = replace(plan(run, target, writer), supposed=lambda: source.supposed(writer))
-        return Reading(files, target, _writable(arguments), planned, cluster)
+        return Reading((document, *((ranks,) if ranks else ())), target, _writable(arguments), planned, cluster)
 
     def read_yaml(
         self,
