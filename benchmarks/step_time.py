@@ -32,6 +32,7 @@ from preflight.steptime.traits import Traits, traits
 SHARED = Path(__file__).parents[2] / "shared"
 DATA = SHARED / "data" / "steptime.jsonl.gz"
 MIRRORS = SHARED.parent / ".mirror"
+SCRIPTS = Path(__file__).with_name("mindspeed.tsv")
 PUBLISHED = {
     "mf": ("mindspore-lab+mindformers", "v1.5.0", "mindformers@1.5.0"),
     "ms": ("Ascend+MindSpeed-LLM", "v1.0.RC2.0", "mindspeed-llm@1.0.0"),
@@ -43,6 +44,7 @@ GROUPS = {
     "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
     "unseen-moe": ("NVIDIA, mixtures of experts, not fitted on", 0.20),
     "aa": ("A100 sweep of another framework", 0.12),
+    "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not fitted on", 0.12),
     "mf": ("MindFormers on Ascend 910B", 0.12),
     "ms": ("MindSpeed-LLM on Ascend 910B", 0.12),
 }
@@ -107,6 +109,21 @@ def unseen() -> Iterator[Row]:
         numbers = shape(plan, job.cluster.device.architecture if job.cluster.device else 0)
         kind = "unseen-moe" if numbers.experts else "unseen-dense"
         yield Row(row.name, kind, "", "", row.seconds, numbers, traits(plan, numbers), machine(job.cluster))
+
+
+def unseen_scripts() -> Iterator[Row]:
+    """Scripts of MindSpeed-LLM's model pages that no constant was fitted on; none where the repository is not here."""
+    for line in SCRIPTS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        path, ranks, tokens = line.split("\t")
+        job = _job({"id": "ms:", "kind": "", "path": path, "world": int(ranks), "device": "910B1"})
+        if job is None or (found := preflight.estimate_step_time(job)).seconds is None:
+            continue
+        plan = completed(job.plan)[0]
+        numbers = shape(plan, 0)
+        measured = found.seconds * found.tokens / float(tokens)
+        yield Row(path, "unseen-ms", "", "", measured, numbers, traits(plan, numbers), machine(job.cluster))
 
 
 def _job(row: Mapping[str, Any]) -> Any:
@@ -258,7 +275,7 @@ def residuals(found: Iterable[Row], most: int = 12) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Print the figures, and write them where that is asked."""
     found = list(rows())
-    text = page([*found, *unseen()], "--fit" in arguments)
+    text = page([*found, *unseen(), *unseen_scripts()], "--fit" in arguments)
     print(text + "\n" + residuals(found))
     if "--write" in arguments:
         path = Path(arguments[arguments.index("--write") + 1])

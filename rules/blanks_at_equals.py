@@ -1,11 +1,11 @@
-"""An assignment has a blank before its equals sign.
+"""An assignment has a blank at its equals sign.
 
 ## What it does
-Finds `NNODES = 2` in a script that reads `NNODES` and sets it nowhere else.
+Finds `NNODES = 2` and `NNODES= 2` in a script that reads `NNODES` and sets it nowhere else.
 
 ## Why is this bad?
-Bash takes `NNODES` for a command, reports "command not found" and goes on: the variable is empty, and the option that
-takes it swallows the next word or gets no value.
+Bash takes `NNODES`, or `2`, for a command, reports "command not found" and goes on: the variable is empty, and the
+option that takes it swallows the next word or gets no value.
 
 ## Example
     NNODES = 2

@@ -30,5 +30,5 @@ def check(job: Job) -> Iterator[Finding]:
         yield from found
         return
     first, *others = sorted(found, key=lambda one: (one.path, one.span.start))
-    message = Message("this script is a template: {count} placeholders were never filled in", count=len(found))
+    message = Message("this script is a template: {count} placeholders are not filled in", count=len(found))
     yield Finding(message, first.span, tuple(Related(one.span) for one in others))

@@ -28,6 +28,7 @@ MANY = 3
 
 @rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
-    found = list(job.noticed("unset-variable"))
+    blank = {problem.keys[0] for d in job.documents for problem in d.problems if problem.kind == "blanks-at-equals"}
+    found = [finding for finding in job.noticed("unset-variable") if finding.values["name"] not in blank]
     for finding in found:
         yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding

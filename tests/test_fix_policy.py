@@ -191,3 +191,53 @@ def test_json_has_every_way_out_with_the_change_of_the_text() -> None:
     assert (finding["fix"]["change"], finding["fix"]["offered"], change["new"]) == ("removal", True, "")
     assert "--fp16" in text.splitlines()[change["line"] - 1 : change["end_line"]][-1]
     assert [fix["title"] for fix in finding["alternatives"]] == ["remove --bf16"]
+
+
+def test_what_trains_as_it_stands_is_not_changed_where_the_option_may_as_well_go() -> None:
+    text = script("--o2-gradient", "--transformer-impl local")
+    result = fixed(text, target="mindspeed-llm@26.1.0")
+    finding = of(result, "mindspeed-llm/half-gradients-ignored")
+    assert changed(text, result) == []
+    assert {(f.title, f.offered) for f in (finding.fix, *finding.alternatives) if f} == {
+        ("set --grad-reduce-in-bf16", True),
+        ("remove --o2-gradient", True),
+    }
+
+
+def test_more_nodes_are_a_way_out_for_a_layout_that_needs_them() -> None:
+    text = script("--tensor-model-parallel-size 8", "--pipeline-model-parallel-size 4")
+    text = text.replace("--nproc_per_node 8", "--nnodes 2 --nproc_per_node 8")
+    result = fixed(text)
+    finding = of(result, "device-count")
+    assert changed(text, result) == []
+    assert finding.fix is not None and finding.fix.title == "run on 4 nodes"
+
+
+def test_of_two_sizes_that_disagree_the_rounder_one_is_kept() -> None:
+    text = script(without="--hidden-size").replace("--num-layers 32", "--num-layers 32 --hidden-size 500")
+    text = text.replace("--num-attention-heads 32", "--num-attention-heads 8")
+    assert changed(text, fixed(text)) == []
+    text = script().replace("--num-attention-heads 32", "--num-attention-heads 30")
+    assert "+--num-attention-heads 32" in " ".join(changed(text, fixed(text)))
+
+
+def test_a_group_under_a_wrong_name_gets_its_name_and_hides_what_it_leaves_out() -> None:
+    options = " ".join(OPTIONS)
+    text = f'GPT_ARGS="{options}"\ntorchrun --nproc_per_node 8 pretrain_gpt.py $GTP_ARGS\n'
+    result = fixed(text)
+    assert changed(text, result) == [
+        "-torchrun --nproc_per_node 8 pretrain_gpt.py $GTP_ARGS",
+        "+torchrun --nproc_per_node 8 pretrain_gpt.py $GPT_ARGS",
+    ]
+    assert [outcome.state for outcome in result.outcomes] == ["fixed"]
+
+
+def test_an_option_is_not_renamed_to_one_that_is_there() -> None:
+    text = script("--seq-length2 8")
+    assert changed(text, fixed(text)) == []
+
+
+def test_a_fix_is_reported_where_the_parser_makes_a_list_of_its_value() -> None:
+    text = script("--num-experts 8", "--moe-router-load-balancing-type seq_aux", "--moe-aux-loss-coeff 0.01")
+    result = fixed(text)
+    assert [o.detail for o in result.outcomes if o.state == "fixed"] == ["write seq_aux_loss"]

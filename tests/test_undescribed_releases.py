@@ -133,6 +133,12 @@ def test_a_check_holds_from_the_release_that_makes_it() -> None:
     )
 
 
+def test_a_rule_function_holds_in_the_releases_that_make_its_check() -> None:
+    more = "--hybrid-override-pattern x"
+    assert found(more, "megatron@0.17.0")["megatron/hybrid-pattern"].severity is Severity.ERROR
+    assert "megatron/hybrid-pattern" not in found(more, "megatron@0.16.0")
+
+
 def test_a_release_on_an_older_megatron_is_judged_by_the_checks_of_that() -> None:
     more = (
         "--rotary-base 10000.0 --tensor-model-parallel-size 3 --use-mcore-models "

@@ -13,17 +13,17 @@ from preflight.checking.alike_pods import fold_alike
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.measured_run import MeasuredRun
 from preflight.checking.merging import merge as merge
 from preflight.checking.rule_groups import expanded, grouped
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
-from preflight.job import Job
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request, Target
-from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
+from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
@@ -90,44 +90,20 @@ class Checker:
 
     @cached_property
     def measured(self) -> float:
-        """Bytes that the measured run of the settings needed beyond its estimate.
-
-        Raises InputError where there is no estimate.
-        """
-        if (run := self.settings.measured) is None or run.peak is None:
-            return 0.0
-        from preflight.memory.device_need import beyond
-
-        estimate = self._measured_run(run).memory
-        if estimate.worst is None:
-            raise InputError(f"the measured run cannot be estimated: {'; '.join(estimate.unknown)}", run.config)
-        return beyond(estimate.worst, run.peak)
+        """Bytes that the measured run of the settings needed beyond its estimate. Raises InputError where there is
+        none."""
+        return self._run.beyond if self._run is not None else 0.0
 
     @cached_property
     def pace(self) -> float:
-        """How many times as fast as its estimate the measured run of the settings was.
+        """How many times as fast as its estimate the measured run was. Raises InputError where there is none."""
+        return self._run.pace if self._run is not None else 1.0
 
-        Raises InputError where there is no estimate.
-        """
-        if (run := self.settings.measured) is None or run.step is None:
-            return 1.0
-        from preflight.steptime import estimate
-
-        job = self._measured_run(run)
-        found = estimate(job.plan, job.cluster)
-        if found.seconds is None:
-            raise InputError(f"the measured run cannot be estimated: {'; '.join(found.unknown)}", run.config)
-        return found.seconds / run.step
-
-    def _measured_run(self, run: Measured) -> Job:
-        path = self.settings.root / run.config
-        facts = run.facts.over(self.settings.facts)
-        target = Target.parse(facts.target) if facts.target else None
-        request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
-        report = Workspace([Source.read(path, run.config)], self.plugins, request, self.policy).check()
-        if not report.jobs:
-            raise InputError("the measured run cannot be estimated: it is no config that is known", run.config)
-        return report.jobs[0]
+    @cached_property
+    def _run(self) -> MeasuredRun | None:
+        if (run := self.settings.measured) is None:
+            return None
+        return MeasuredRun(run, self.settings, self.plugins, self.policy)
 
     def workspace(self, sources: Iterable[Source]) -> Workspace:
         """The sources with the facts of the first of them."""

@@ -85,14 +85,19 @@ class Policy:
         value = self._value(edit.key)
         if value is None or not isinstance(edit.value, int) or not isinstance(value.raw, int):
             return False
+        if edit.key in self._degrees():
+            return False
         return self.job.arguments.keeps(self._name(edit.key)) and edit.value & -edit.value < value.raw & -value.raw
+
+    def _degrees(self) -> set[Key]:
+        """The degrees of parallelism that were typed."""
+        layout = self.job.plan.layout
+        degrees = (layout.data, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.expert_tensor)
+        return {degree.key for degree in degrees if degree.key}
 
     def _moves_degree(self, fix: Fix) -> bool:
         """Whether it changes a degree of parallelism that was typed."""
-        layout = self.job.plan.layout
-        degrees = (layout.data, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.expert_tensor)
-        typed = {degree.key for degree in degrees if degree.key}
-        return any(edit.key in typed for edit in fix.edits)
+        return not self._degrees().isdisjoint(edit.key for edit in fix.edits)
 
     def _order(self, fix: Fix, *, layout: bool) -> tuple[bool, int, int, int]:
         """Removals of what the rest of the file supports come last, and those of what was typed first."""

@@ -30,13 +30,13 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
     "silent-change": (
         "changed-silently",
         "reset-silently",
-        "pynative-ignored-key",
+        "*-ignored-key",
         "select-recompute-no-match",
         "*/*-ignored",
         "*/*-overwritten",
         "*/*-reset",
         "*/*-wins",
-        "mindspeed/*-off",
+        "*/*-off",
     ),
 }
 """Topic → patterns of rule ids."""

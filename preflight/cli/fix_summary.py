@@ -14,6 +14,7 @@ _WAYS: dict[State, str] = {
     "needs --unsafe": "with --unsafe",
     "needs a choice": "with --interactive",
     "needs --follow": "with --follow",
+    "needs --select": "with --select RULE, as notes",
     "advice only": "by hand, as `preflight check` says",
     "not proven": "with a fix that cannot be proven",
     "no mechanical fix": "without a fix",

@@ -26,7 +26,14 @@ MAX_WORK = 2_000_000
 ATTEMPT = 10_000
 """Characters that take as long as the rest of an attempt."""
 State = Literal[
-    "fixed", "no mechanical fix", "not proven", "needs --unsafe", "needs --follow", "needs a choice", "advice only"
+    "fixed",
+    "no mechanical fix",
+    "not proven",
+    "needs --unsafe",
+    "needs --follow",
+    "needs a choice",
+    "needs --select",
+    "advice only",
 ]
 
 
@@ -87,7 +94,9 @@ def fix(
         refused.clear()
     result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
     for finding in (f for f in result.report.findings if wanted(f)):
-        result.outcomes.append(_left(finding, refused.get(_identity(finding), ""), allowed))
+        passed = finding.severity is Severity.NOTE and not notes(finding.rule) and allowed.takes(finding)
+        why = refused.get(_identity(finding), "")
+        result.outcomes.append(Outcome(finding, "needs --select") if passed else _left(finding, why, allowed))
     return result
 
 

@@ -25,7 +25,12 @@ def _survives(edit: Edit, report: Report) -> bool:
     }
     if edit.action == "remove":
         return edit.key not in written
-    return edit.key not in written or edit.value is None or str(written[edit.key]) == str(edit.value)
+    return edit.key not in written or edit.value is None or _words(written[edit.key]) == _words(edit.value)
+
+
+def _words(value: object) -> str:
+    """A value as it is typed; the parser of an option may make a list of one word."""
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def original(place: Position, now: Source, before: Mapping[str, Source]) -> Position:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from preflight.job import Job
-from preflight.lint.dated import dated
 from preflight.lint.evaluator import Condition, Reader, compiled, evaluate, reader
 from preflight.lint.evidence import found_place, found_places, holds
 from preflight.lint.expressions import Expression, Handle
@@ -59,7 +58,6 @@ class Constraint:
     always: evaluate even when nobody typed any of its arguments (something required is missing).
     near: fixes of a misspelling, which come first. after: ids whose error is the same mistake. layout: another layout
     would cure it.
-    since: the first release that refuses it, where those before it are in use: a warning where nobody says the release.
     """
 
     id: str
@@ -80,7 +78,6 @@ class Constraint:
     also: tuple[str, ...] = ()
     unless_framework: str = ""
     near: tuple[Repair, ...] = ()
-    since: str = ""
     shape: str = "refuse"
     options: Mapping[str, Any] = field(default_factory=dict)
     kind: Kind = Kind.RELEASE
@@ -146,15 +143,13 @@ class Constraint:
         elif broken:
             typed = self._typed(job)
             fixes = tuple(written((*self.near, *(self.fixes or (() if self.layout else self._drops(job)))), job))
-            message, severity = dated(job, self._filled(job), self.framework, self.since)
             yield Finding(
-                message,
+                self._filled(job),
                 span=job.place(*typed),
                 related=tuple(place for value in typed[1:] for place in value.related),
                 key=typed[0].key if typed else (),
                 upstream=self._upstream(job),
                 fix=next(iter(fixes), None),
-                severity=severity,
                 alternatives=fixes[1:],
                 layout=self.layout,
             )

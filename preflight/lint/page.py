@@ -32,8 +32,6 @@ class Declared(Protocol):
     @property
     def severity(self) -> str: ...
     @property
-    def since(self) -> str: ...
-    @property
     def also(self) -> tuple[str, ...]: ...
     @property
     def fixes(self) -> tuple[Any, ...]: ...
@@ -96,12 +94,7 @@ def _releases(constraint: Declared) -> str:
     for bound in filter(None, constraint.versions.split(",")):
         operator, release = re.fullmatch(r"\s*(>=|<=|==|>|<)?\s*(\S+)\s*", bound).groups()  # type: ignore[union-attr]
         found.append(_BOUNDS[operator or "=="].format(release))
-    text = f"{constraint.framework}: {', '.join(found)}." if found else ""
-    if constraint.since:
-        framework, _, release = constraint.since.rpartition("@")
-        older = f"Releases of {framework or constraint.framework} before {release} accept the run"
-        text += f" {older}: where the release is not known, this is a warning."
-    return text.strip()
+    return f"{constraint.framework}: {', '.join(found)}." if found else ""
 
 
 def _references(constraint: Declared) -> Iterator[str]:

@@ -58,7 +58,7 @@ def lower_what_a_neighbour_takes(found: list[Finding], job: Job, near: Sequence[
             return finding
         other = next((there for there in near if held[there] is False), None)
         because = (
-            Message("so it is in {target}, and {version} is not described", target=str(job.target), version=asked)
+            Message("checked as {target}, because {version} is not supported", target=str(job.target), version=asked)
             if other is None
             else Message("{other} does not refuse it, and {version} is not described", other=str(other), version=asked)
         )

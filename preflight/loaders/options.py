@@ -128,6 +128,7 @@ SLURM = Spec(
         "b": "begin",
         "k": "no-kill",
     },
+    values=frozenset(["wrap"]),
     clusters=True,
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from preflight.report.escapes import plain
 from preflight.report.totals import Entry
@@ -14,12 +13,12 @@ SHOWN = 3
 PLACES = {"warning": 20, "note": 3}
 """So many of those that are only counted are named, by severity."""
 ONE_LINE = "placeholder-value"
-"""The rule whose findings in a file are one line: which values they are says all."""
+"""The rule whose notes are one line: their message says all."""
 
 
 def texts(entries: Sequence[Entry]) -> Iterator[str]:
     """What is printed of entries. Errors are never left out."""
-    lines = list(_one_line_a_file(entries))
+    lines = list(map(_one_line, entries))
     counts = Counter(map(_kind, lines))
     told = set[tuple[str, str, str]]()
     for entry in lines:
@@ -47,18 +46,9 @@ def _others(others: Sequence[Entry]) -> str:
     return f"  and {len(others)} more like this{where} (--no-group shows them):{listed}\n"
 
 
-def _one_line_a_file(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """The entries; of a file's placeholders one, which lists them in its first line."""
-    for _, group in groupby(entries, key=lambda entry: entry.path):
-        found = list(group)
-        alike = [entry for entry in found if entry.rule == ONE_LINE and entry.severity != "error"]
-        if len(alike) < 2:
-            yield from found
-            continue
-        listed = ", ".join(f"{entry.about} (line {entry.line})" for entry in alike)
-        head = alike[0].text.partition("\n")[0]
-        line = head.replace(plain(alike[0].message), f"{len(alike)} placeholders are not filled in: {listed}")
-        first, others = id(alike[0]), {id(entry) for entry in alike[1:]}
-        for entry in found:
-            if id(entry) not in others:
-                yield entry._replace(text=f"{line}\n") if id(entry) == first else entry
+def _one_line(entry: Entry) -> Entry:
+    """The entry; of a note about placeholders its first line, which needs no excerpt."""
+    if entry.rule != ONE_LINE or entry.severity == "error":
+        return entry
+    head = entry.text.partition("\n")[0]
+    return entry._replace(text=f"{head}\n")

@@ -43,6 +43,8 @@ class Rates(NamedTuple):
     """The same between domains."""
     gap: float
     """Lost between the kernels of a dense layer's forward pass: starts, tails, waits for the host."""
+    eager_gap: float
+    """The same where PyTorch starts each kernel of an Ascend device."""
     routed_gap: float
     """The same in a layer with experts, whose sizes the host waits for."""
     hidden: float
@@ -60,12 +62,15 @@ class Rates(NamedTuple):
 _COMMON = {"operands": 0.7, "hop": 4e-6, "network_hop": 10e-6}
 _NO_FP8 = {"fp8": 0.0, "blockwise": 0.0, "scaled": 0.0, "fp4": 0.0}
 _FP8 = {"fp8": 0.72, "blockwise": 0.58, "scaled": 0.72, "fp4": 0.50}
-_CALM = {"reduction": 0.5, "crowd": 200.0, "neighbour": 0.5, "gap": 0.05e-3, "coupling": 0.02, "straggler": 1.03}
+_CALM = {
+    "reduction": 0.5, "crowd": 200.0, "neighbour": 0.5, "gap": 0.05e-3, "eager_gap": 0.3e-3, "coupling": 0.02,
+    "straggler": 1.03,
+}  # fmt: skip
 RATES = {
     "ampere": Rates(
         matmul=0.90, attention=0.47, attention_back=0.30, memory=0.41, link=0.33, network=0.37, reduction=0.23,
-        crowd=10.0, neighbour=0.14, gap=0.26e-3, routed_gap=1.2e-3, exchange=0.5, coupling=0.036, straggler=1.0,
-        hidden=0.67, **_NO_FP8, **_COMMON,
+        crowd=10.0, neighbour=0.14, gap=0.26e-3, eager_gap=0.26e-3, routed_gap=1.2e-3, exchange=0.5, coupling=0.036,
+        straggler=1.0, hidden=0.67, **_NO_FP8, **_COMMON,
     ),
     "hopper": Rates(
         matmul=0.75, attention=0.59, attention_back=0.38, memory=0.67, link=0.85, network=0.90, routed_gap=0.9e-3,
@@ -80,7 +85,7 @@ RATES = {
         exchange=0.90, hidden=0.67, **_FP8, **_CALM, **_COMMON,
     ),
     "ascend": Rates(
-        matmul=0.73, attention=0.41, attention_back=0.25, memory=0.57, link=0.80, network=0.80, routed_gap=1.5e-3,
+        matmul=0.73, attention=0.41, attention_back=0.25, memory=0.57, link=0.65, network=0.80, routed_gap=1.5e-3,
         exchange=0.5, hidden=0.35, **_NO_FP8, **_CALM, **_COMMON,
     ),
 }  # fmt: skip

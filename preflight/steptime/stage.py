@@ -61,7 +61,8 @@ def micro_batch(s: Shape, w: Spread, m: Machine, layers: Layers, held: Held) -> 
 
 def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
     """A layer, and what is lost between its kernels."""
-    gap = (m.rates.routed_gap if routed else m.rates.gap) * (RECORDED if t.graphs else 1.0)
+    gap = m.rates.routed_gap if routed else m.rates.eager_gap if t.eager else m.rates.gap
+    gap *= RECORDED if t.graphs else 1.0
     return {**layer(s, t, w, m, routed), GAPS: Both(gap, 2 * gap)}
 
 

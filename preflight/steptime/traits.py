@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.memory.shape import Shape
+from preflight.memory.shape import TORCH_NPU, Shape
 from preflight.run.plan import Plan
 from preflight.run.value import Value
 from preflight.source.record import NamedTuple
@@ -12,7 +12,8 @@ from preflight.source.record import NamedTuple
 
 class Traits(NamedTuple):
     """recipe: of FP8 or FP4 products, "" for 16 bits. window: tokens that a query sees in windowed layers, whole: the
-    share of layers that see all. hides_*: what is overlapped with computation."""
+    share of layers that see all. hides_*: what is overlapped with computation. eager: the host starts each kernel of an
+    Ascend device, where MindSpore runs a compiled graph."""
 
     recipe: str = ""
     window: int = 0
@@ -24,6 +25,7 @@ class Traits(NamedTuple):
     hides_experts: bool = False
     hides_stages: bool = False
     graphs: bool = False
+    eager: bool = False
 
     def seen(self, sequence: float) -> float:
         """Keys that a query sees, on average over layers: half of the sequence, or its window."""
@@ -43,6 +45,7 @@ def traits(plan: Plan, s: Shape) -> Traits:
         whole=(1 / every if every > 1 else 0.0) if window else 1.0,
         **{f"hides_{name}": name in hidden for name in OVERLAPS},
         graphs="graphs" in hidden,
+        eager=s.kernels == TORCH_NPU,
     )
 
 

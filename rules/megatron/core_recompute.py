@@ -12,7 +12,7 @@ MEGATRON.add(
     refuse(
         "recompute-full-without-method",
         all_of(FULL, a.recompute_method.is_none),
-        message="full recomputation does not say how layers are grouped: --recompute-method is missing",
+        message="--recompute-granularity full needs --recompute-method, which is not set",
         why="the model configuration is refused at start-up; nothing is recomputed by guess",
         fixes=(
             Repair(

@@ -5,7 +5,7 @@ Finds options on the command line of a run whose arguments are in the file that 
 
 ## Why is this bad?
 The file takes the place of all options: `args = load_yaml(args.yaml_cfg)`. What stands on the command line has no
-effect, and nothing says so.
+effect, silently.
 
 ## Example
     pretrain_gpt.py --yaml-cfg gpt.yaml --tensor-model-parallel-size 2

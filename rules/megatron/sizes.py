@@ -61,8 +61,7 @@ MEGATRON.add(
         "positions-below-sequence",
         all_of(a.seq_length.is_set, a.max_position_embeddings < a.seq_length),
         message=(
-            "sequences of {seq_length} tokens need as many positions, "
-            "--max-position-embeddings is {max_position_embeddings}"
+            "--max-position-embeddings {max_position_embeddings} must be at least the sequence length {seq_length}"
         ),
         why=REFUSED,
         at=(a.max_position_embeddings, a.seq_length, a.encoder_seq_length),
@@ -72,8 +71,8 @@ MEGATRON.add(
         "positions-below-decoder-sequence",
         all_of(a.decoder_seq_length.is_set, a.max_position_embeddings < a.decoder_seq_length),
         message=(
-            "decoder sequences of {decoder_seq_length} tokens need as many positions, "
-            "--max-position-embeddings is {max_position_embeddings}"
+            "--max-position-embeddings {max_position_embeddings} must be at least the decoder's sequence length "
+            "{decoder_seq_length}"
         ),
         why=REFUSED,
         at=(a.max_position_embeddings, a.decoder_seq_length),

@@ -17,7 +17,7 @@ MEGATRON.add(
         "iterations-and-samples",
         ITERATIONS,
         a.train_samples.is_set,
-        message="--train-iters {train_iters} and --train-samples {train_samples} both say how long to train",
+        message="--train-iters {train_iters} and --train-samples {train_samples} both set the length of the training",
         why=REFUSED,
         at=(a.train_samples, a.train_iters),
         fixes=(drop(a.train_samples), drop(a.train_iters)),

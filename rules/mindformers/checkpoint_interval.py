@@ -1,8 +1,8 @@
-"""A checkpoint callback saves never, or every 0 steps.
+"""A checkpoint callback saves every 0 steps, which is never.
 
 ## What it does
-Finds a `CheckpointMonitor` of a training run whose `save_checkpoint_steps` is 0 or less, with no
-`save_checkpoint_seconds`.
+Finds a `CheckpointMonitor` of a training run whose `save_checkpoint_steps` is 0, with no
+`save_checkpoint_seconds`. Less than 0 is refused, which `class-argument` reports.
 
 ## Why is this bad?
 No checkpoint is written between the start and the end of the run: a failure loses all of it.
@@ -38,8 +38,6 @@ def check(job: Job) -> Iterator[Finding]:
         if kind is None or str(kind.value) not in ("CheckpointMonitor", "CheckpointMointor") or steps is None:
             continue
         often = seconds is not None and isinstance(seconds.value, int) and seconds.value > 0
-        if isinstance(steps.value, int) and not isinstance(steps.value, bool) and steps.value <= 0 and not often:
-            message = Message(
-                "save_checkpoint_steps is {steps}: no checkpoint is saved while the run goes on", steps=steps.value
-            )
+        if steps.value == 0 and not isinstance(steps.value, bool) and not often:
+            message = Message("save_checkpoint_steps is 0: no checkpoint is saved while the run goes on")
             yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))

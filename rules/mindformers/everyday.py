@@ -8,6 +8,7 @@ from preflight.source.finding import Severity
 MINDFORMERS = ConstraintSet("mindformers")
 network = a["model.model_config.architectures"]
 SERVED = ("Qwen2ForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM", "TeleChat2ForCausalLM")
+FIRST = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM")
 end, rate = a["lr_schedule.lr_end"], a["lr_schedule.learning_rate"]
 
 MINDFORMERS.add(
@@ -16,15 +17,20 @@ MINDFORMERS.add(
         all_of(mcore, training, any_of(*(network.has(name) for name in SERVED))),
         message="architectures is {model.model_config.architectures}, a network that is only built for inference",
         why="it has no network to train; the trainer dies when it builds the model",
-        upstream="mindformers/models/qwen2/modeling_qwen2.py:54",
         at=(network,),
-        versions=">=1.7,<2",
+    ),
+    refuse(
+        "network-only-for-inference-first",
+        all_of(mcore, training, any_of(*(network.has(name) for name in FIRST))),
+        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        why="1.6, which has the first mcore networks, trains none of these; the trainer dies when it builds the model",
+        at=(network,),
     ),
     refuse(
         "learning-rate-ends-higher",
         all_of(
             training,
-            a["lr_schedule.type"].is_in("CosineWithWarmUpLR", "LinearWithWarmUpLR"),
+            a["lr_schedule.type"] == "CosineWithWarmUpLR",
             end > rate,
         ),
         message=(

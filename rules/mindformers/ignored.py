@@ -202,6 +202,7 @@ MINDFORMERS.add(
             "which fails"
         ),
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
+        after=("mindformers/hidden-over-heads",),
         **{**_WRONG, "severity": Severity.ERROR},
     ),
     refuse(

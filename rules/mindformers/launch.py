@@ -19,6 +19,7 @@ _ENTRY = {
     "1.7.0": "run_mindformer.py:276",
     "1.3.2": "run_mindformer.py:263",
     "1.2.0": "run_mindformer.py:216",
+    "1.0.0": "run_mindformer.py:306",
 }
 predicting = a["run_mode"].is_in("predict", "eval")
 
@@ -38,11 +39,11 @@ MINDFORMERS.add(
             a["run_mode"].is_none,
             any_of(a["trainer.type"].is_set, a["model.model_config.type"].is_set),
             any_of(a["use_parallel"].given, a["load_checkpoint"].given, a["train_dataset.data_loader.type"].is_set),
+            ~a["infer"].given,  # a file of mindformers/tools/export.py, which asks for no mode
         ),
         message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher refuses a run without a mode before anything is read",
         upstream=_ENTRY,
-        versions=">=1.1",  # 1.0 does nothing without a mode
         at=(a["run_mode"],),
         always=True,
         fixes=(put(a["run_mode"], "train", offered=True), put(a["run_mode"], "finetune", offered=True)),

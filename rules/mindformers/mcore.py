@@ -108,7 +108,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "group-routing-groups",
-        all_of(moe, c["moe_router_group_topk"], ~c["moe_router_num_groups"]),
+        all_of(mcore, training, c["moe_router_group_topk"], ~c["moe_router_num_groups"]),
         message="group-limited routing needs moe_router_num_groups",
         why="the transformer config refuses it",
         at=(c["moe_router_group_topk"],),

@@ -45,7 +45,7 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _groups(job)
     if job.arguments.get("kind").raw == "mcore":
         yield from _bubble(job, 2703 if new else 694)
-        if new:
+        if matches(job.target.version, ">=1.8"):
             yield from _window(job)
         yield from _frequency(job, "mcore", job.arguments.given("model.model_config.moe_layer_freq"))
 
@@ -93,7 +93,8 @@ def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
     elif isinstance(dense.raw, int) and dense.raw:
         count = max(dense.raw, 0)
         if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
-            wanted = Message("with first_k_dense_replace {dense} it must be {dense} times 0, then 1", dense=count)
+            template = "with first_k_dense_replace {dense} the first {dense} entries are 0, the others 1"
+            wanted = Message(template, dense=count)
             yield _finding(job, typed, wanted, 2544)
     elif isinstance(typed.raw, int):
         if typed.raw > layers:

@@ -17,7 +17,6 @@ for fields, net, built, added in (
     (pynative, "net", pynative["net.num_layers"].is_set, PYNATIVE),
 ):
     layers, interval = fields[f"{net}.num_layers"], fields[f"{net}.nope_layer_interval"]
-    yoco = all_of(built, fields[f"{net}.model_architecture"] == "yoco")
     first, second = fields[f"{net}.num_encoder_layers"], fields[f"{net}.num_decoder_layers"]
     clamp, activation = fields[f"{net}.activation_func_clamp_value"], fields[f"{net}.hidden_act"]
     added.add(
@@ -44,15 +43,8 @@ for fields, net, built, added in (
             at=(clamp,),
         ),
         refuse(
-            "yoco-layers",
-            all_of(yoco, first.is_none, second.is_none),
-            message="model_architecture yoco needs num_encoder_layers or num_decoder_layers",
-            why=WHY,
-            at=(fields[f"{net}.model_architecture"],),
-        ),
-        refuse(
-            "yoco-sum",
-            all_of(yoco, first > 0, second > 0, first + second != layers),
+            "encoder-decoder-sum",
+            all_of(built, first > 0, second > 0, first + second != layers),
             message=(
                 f"{{{net}.num_encoder_layers}} encoder and {{{net}.num_decoder_layers}} decoder layers are not the "
                 f"{{{net}.num_layers}} layers of the model"

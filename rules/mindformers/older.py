@@ -122,7 +122,7 @@ MINDFORMERS.add(
         "padded-experts-capacity",
         all_of(
             *(mcore, training, a["mcore.moe_pad_expert_input_to_capacity"]),
-            a["mcore.moe_expert_capacity_factor"].is_none,
+            any_of(a["mcore.moe_expert_capacity_factor"].is_none, a["mcore.moe_expert_capacity_factor"] < 0),
         ),
         message="moe_pad_expert_input_to_capacity needs moe_expert_capacity_factor",
         why="the transformer config refuses it",

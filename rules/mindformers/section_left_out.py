@@ -47,7 +47,7 @@ def check(job: Job) -> Iterator[Finding]:
         node = tree.get(name)
         if (node is None or node.value in (None, (), {})) and not any(key.startswith(f"{name}.") for key in a.written):
             message = Message(
-                "there is no {name}, so {filled}" if node is None else "{name} is empty, so {filled}",
+                "{name} is missing: {filled}" if node is None else "{name} is empty: {filled}",
                 name=name,
                 filled=filled,
             )
@@ -86,5 +86,5 @@ def _filled(job: Job) -> dict[str, str]:
     return {
         **({} if grouped else {"lr_schedule": rate}),
         "optimizer": adam,
-        "callbacks": "only the loss is shown: no checkpoint is ever saved",
+        "callbacks": "no checkpoint will be saved",
     }

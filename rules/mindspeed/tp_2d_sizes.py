@@ -64,7 +64,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
         Message(
-            "2-D tensor parallel {x} x {y} = {product} is not tensor parallel {tensor}",
+            "--tp-x {x} x --tp-y {y} = {product} must equal tensor parallel {tensor}",
             x=x,
             y=y,
             product=x * y,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from harness import Cli
 from toy import BAD, LOUD
+
+from preflight.cli import run
 
 SCRIPT = """\
 STYLE=$1
@@ -74,3 +77,18 @@ def test_a_choice_can_be_left(cli: Cli, tmp_path: Path) -> None:
     for answer in (b"s\n", b"q\n", b""):
         assert cli("fix", "-i", "run.yaml", "--world-size", "8", stdin=answer).code == 1
         assert (tmp_path / "run.yaml").read_text() == BAD
+
+
+def test_notes_are_left_for_who_selects_their_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    text = (
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --use-mcore-models --num-layers 32 --hidden-size 4096 "
+        "--num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --lr 1e-4 "
+        "--train-iters 10 --split 1,0,0 --data-path x --tokenizer-type NullTokenizer --sequence-parallel\n"
+    )
+    (tmp_path / "run.sh").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    words = ["fix", "run.sh", "--target", "mindspeed-llm@26.1.0"]
+    run(words)
+    assert "1 with --select RULE, as notes" in capsys.readouterr().out
+    run([*words, "--select", "mindspeed/sequence-parallel-off"])
+    assert "1 fixed." in capsys.readouterr().out

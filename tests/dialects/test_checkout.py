@@ -178,3 +178,34 @@ def test_a_copy_of_the_checkout_at_another_place_is_the_checkout(tmp_path: Path)
     assert "bad-value" in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
     elsewhere = launch("--images many", "/home/somebody/other/train_images.py")
     assert "bad-value" not in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
+
+
+RAMP = "MODEL_ARGS:\n" + "".join(
+    f"  --{option}: {value}\n"
+    for option, value in {
+        **dict(zip(("num-layers", "hidden-size", "num-attention-heads"), (24, 1024, 16), strict=True)),
+        **dict(zip(("seq-length", "max-position-embeddings", "micro-batch-size"), (1024, 1024, 1), strict=True)),
+        **dict(zip(("global-batch-size", "train-samples", "lr"), (64, 6400, 0.0001), strict=True)),
+        "rampup-batch-size": '"16 16 1000"',
+    }.items()
+)
+
+
+@pytest.mark.parametrize(("minor", "found"), [(12, False), (14, True)])
+def test_the_runner_of_the_checkout_splits_values(tmp_path: Path, minor: int, found: bool) -> None:
+    info = INFO.replace("14", str(minor))
+    check = "def validate_args(args):\n    if len(args.rampup_batch_size) != 3:\n        raise ValueError\n"
+    parser = PARSER + '\n    group.add_argument("--rampup-batch-size", nargs="*")\n' + check
+    files = {"megatron/core/package_info.py": info, "megatron/training/arguments.py": parser}
+    write(tmp_path, {**files, "tests/model_config.yaml": RAMP})
+    report = preflight.check(tmp_path / "tests/model_config.yaml")
+    assert ("megatron/batch-ramp" in severities(report)) is found
+
+
+def test_the_first_generation_of_megatron_is_no_release_that_is_described(tmp_path: Path) -> None:
+    parser = 'def add(parser):\n    parser.add_argument("--batch-size", type=int)\n    return parser\n'
+    files = {"gpt2_data_loader.py": "", "arguments.py": parser, "pretrain_bert.py": ""}
+    sizes = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --batch-size 4 --max-position-embeddings 512"
+    write(tmp_path, {**files, "scripts/run.sh": f"python pretrain_bert.py {sizes}\n"})
+    report = preflight.check(tmp_path / "scripts/run.sh")
+    assert Severity.ERROR not in severities(report).values()

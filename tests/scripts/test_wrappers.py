@@ -30,6 +30,8 @@ WRAPPED = {
     f'sbatch -N 2 --gpus-per-node=8 --wrap "srun torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py {OPTIONS}"\n':
         [16, 16],
     f"sbatch -N2 --wrap='{LAUNCH}'\n": [8],
+    f"kubectl exec -it pod-0 -c train -- {LAUNCH}\n": [8],
+    f'kubectl exec pod-0 -- bash -c "{LAUNCH}"\n': [8],
     f"nohup {LAUNCH} > log 2>&1 &\n": [8],
     f'for h in a b; do ssh $h "cd /x && {LAUNCH}" & done\n': [8],
     f"for h in a b; do ssh -p 22 root@$h {LAUNCH} & done\n": [8],
@@ -62,6 +64,13 @@ def test_a_script_that_is_given_a_command_is_read_where_it_can_be(tmp_path: Path
     (tmp_path / "run.sh").write_text(f"bash launch.sh pretrain_gpt.py {OPTIONS}\n")
     (document,) = load_script(Source.read(tmp_path / "run.sh", "run.sh"))
     assert document.launch is not None and world(document.launch) == [4]
+
+
+def test_a_script_that_a_job_wraps_is_read(tmp_path: Path) -> None:
+    (tmp_path / "launch.sh").write_text(f"torchrun --nproc_per_node 4 pretrain_gpt.py {OPTIONS}\n")
+    (tmp_path / "run.sh").write_text('sbatch -N1 --wrap "bash launch.sh"\n')
+    (document,) = load_script(Source.read(tmp_path / "run.sh", "run.sh"))
+    assert document.launch is not None and world(document.launch)[0] == 4
 
 
 def test_a_job_that_is_submitted_asks_for_what_its_script_and_the_command_say(

@@ -80,6 +80,11 @@ def rows(benchmark: ModuleType) -> list[object]:
     return list(benchmark.rows())
 
 
+def test_scripts_that_no_constant_was_fitted_on(benchmark: ModuleType, rows: list[object]) -> None:
+    errors = benchmark.errors(benchmark.unseen_scripts())["unseen-ms"]
+    assert len(errors) >= 20 and statistics.mean(map(abs, errors)) <= DENSE
+
+
 @pytest.mark.parametrize("group", ["nv-16bit", "nv-fp8", "nv-moe", "aa", "mf", "ms"])
 def test_each_group_of_published_rows(benchmark: ModuleType, rows: list[object], group: str) -> None:
     bar = benchmark.GROUPS[group][1]

@@ -51,8 +51,7 @@ class MegatronDialect:
         if document.tree is not None and is_core_config(document.tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = _spelled(document, surroundings)
-        typed = typed_options(spelled.words)
-        identity = identified(document, typed, surroundings)
+        identity = identified(document, typed := typed_options(spelled.words), surroundings)
         wanted = read_as(identity) if identity is not None else request.target
         target = choose(spelled.entry, typed, wanted, document.source.text)
         table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
@@ -60,8 +59,7 @@ class MegatronDialect:
             found = surroundings.read(document, named.raw)
             if found is not None and found.tree is not None and is_core_config(found.tree):
                 return self.read_yaml(found, (document, found), surroundings, spelled.environment)
-        ranks = rank_table(document, surroundings)
-        cluster = machine(document, surroundings, ranks)
+        cluster = machine(document, surroundings, ranks := rank_table(document, surroundings))
         stated = request.target is not None or (identity is not None and identity.proven)
         tokens = tokenizer(parsed, partial(surroundings.data, document))
         source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))

@@ -30,7 +30,7 @@ def _is_on(run: Run, name: str) -> bool:
 def window(run: Run) -> int | None:
     """Tokens before it that a query sees in a windowed layer."""
     size = run.window_size
-    first = size[0] if isinstance(size, (tuple, list)) and size else None
+    first = size[0] if isinstance(size, (tuple, list)) and size else run.sliding_window
     return first if isinstance(first, int) and first > 0 else None
 
 

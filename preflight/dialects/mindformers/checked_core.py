@@ -50,6 +50,7 @@ _ROWS = (
     Checked("mcore.params_dtype", NORM_TYPE, at_first(_NORM, 58), ">=1.6,<1.7", when=run.trained),
     Checked("mcore.layernorm_compute_dtype", NORM_TYPE, at_first(_NORM, 61), ">=1.6,<1.7", when=run.trained),
     Checked("mcore.hidden_dropout", POINTED_BELOW_1, at_first(_CONFIG, 415), ">=1.6,<1.7", when=run.trained),
+    Checked("mcore.mtp_num_layers", WHOLE_FROM_0.or_null(), at_first(_CONFIG, 425), ">=1.6,<1.7", when=run.trained),
     Checked("mcore.attention_dropout", POINTED_BELOW_1, at_first(_CONFIG, 417), ">=1.6,<1.7", when=run.trained),
     Checked("mcore.rotary_base", COUNTED_WITH, at_core(_ROTARY, 63), when=run.rotary),
     Checked("mcore.rotary_base", YARN_BASE, at_core(_YARN, 140, 139), when=run.spread),

@@ -119,7 +119,7 @@ DERIVED = (
 _OPEN = (
     *("parallel.pipeline_config.pipeline_interleave", "parallel.pipeline_config.pipeline_scheduler",
         "parallel.dataset_strategy", "parallel.auto_pipeline", "optimizer.swap"),
-    *("lr_schedule.warmup_steps", "lr_schedule.decay_steps"),
+    *("lr_schedule.warmup_steps", "lr_schedule.decay_steps", "infer"),
     *("grouped_lr_schedule.grouped", "grouped_lr_schedule.default"),
     *("parallel.parallel_optimizer_config.optimizer_level",
         "parallel.parallel_optimizer_config.gradient_accumulation_shard"),

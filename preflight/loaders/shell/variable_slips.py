@@ -23,7 +23,9 @@ _LAYOUT = re.compile(r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MOD
 _NAME = re.compile(r"\$\{?(\w+)")
 _MOST = 20
 _OTHER_WAY = re.compile(r"(?<![A-Z])(?:SAVE|LOAD)(?![A-Z])")
-_BLANKS = re.compile(r"(?m)^[ \t]*([A-Z][A-Z0-9_]*)[ \t]+=[ \t]*(?=[^\s=])")
+_BLANKS = re.compile(
+    r"(?m)^[ \t]*([A-Z][A-Z0-9_]*)(?:[ \t]+=[ \t]*(?=[^\s=])|=[ \t]+(?=(?:\d+|\"[^\"\n]*\")[ \t]*(?:#.*)?$))"
+)
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string", "test_command"])
 
 
@@ -98,6 +100,11 @@ def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator
         name, span = match[1], Span(tree.source, match.start(1), match.end())
         node = tree.root.descendant_for_byte_range(span.start, span.end)
         inert = node is not None and any(a.type in _INERT for a in ancestors(node))
-        if name in used and name not in commands.state.variables and not inert:
-            message = Message("bash runs {name} as a command here: with blanks at the = nothing is set", name=name)
+        known = commands.state.variables.get(name)
+        empty = known is None or not any(piece.text for value in known.items for piece in value)
+        if name in used and empty and not inert:
+            rest = tree.source.text[match.end() :].split(None, 1)
+            word = name if "=" not in span.text.split()[0] else rest[0] if rest else ""
+            template = "with a blank at the = {name} gets no value: bash runs {word} as a command"
+            message = Message(template, name=name, word=word)
             yield Problem("blanks-at-equals", message, span, (), ("delete the blanks", span, f"{name}="), (name,))
