@@ -14,6 +14,7 @@
       - [--x 8, 8 is too much, set it to 7]
       - [--x 7, 7 is too much, '', 'file.py:12']    and where the framework says it
       - [--x 6, 6 is too much, set it to 7 / drop it]   every fix that is offered
+      - [--x 5, 5 is too much, 'at once: set it to 7']          written by fix, where `offered: ` waits for a choice
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away,
 and the text 'null' is the null of YAML. Further keys of a run, and things that a change changes like devices: base,
@@ -41,6 +42,7 @@ TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
 DEVICES = {"mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 ENTRIES = {"hybrid": "pretrain_hybrid.py"}
+WRITTEN = ("at once: ", "offered: ")
 ELSE = ("base", "devices", "device", "target", "entry")
 
 
@@ -62,8 +64,10 @@ def _read(path: Path) -> Any:
 
 
 def offered(finding: Finding, edge: Edge) -> str:
-    """The fix of a finding, where its edge names more than one every fix."""
+    """The fix of a finding: whether it is only offered and every fix, where its edge has that."""
     fixes = () if finding.fix is None else (finding.fix, *finding.alternatives)
+    if (edge.fix or "").startswith(WRITTEN):
+        return "".join(WRITTEN[fix.offered] + fix.title for fix in fixes[:1])
     return " / ".join(fix.title for fix in (fixes if " / " in (edge.fix or "") else fixes[:1]))
 
 

@@ -23,6 +23,7 @@ MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357
 """
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from preflight import Finding, Job, Related, Severity, rule
 from preflight.dialects.mindformers.release_tables import read_at
@@ -38,7 +39,7 @@ def check(job: Job) -> Iterator[Finding]:
         return
     model, data = tree.get("model"), tree.get("train_dataset")
     arch = model.get("arch") if model is not None else None
-    if not _empty(data) or not _empty(arch) or data is None or arch is None:
+    if not _empty(data) or not _empty(arch):
         return
     line = _LINE.get(read_at(job.target.version), _LINE["1.5.0"])
     yield Finding(
@@ -50,5 +51,5 @@ def check(job: Job) -> Iterator[Finding]:
     )
 
 
-def _empty(node: Node | None) -> bool:
+def _empty(node: Node | None) -> TypeGuard[Node]:
     return node is not None and node.kind == "scalar" and node.value is None
