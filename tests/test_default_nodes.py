@@ -28,7 +28,7 @@ def said(script: str, **more: int) -> dict[str, Finding]:
 def test_a_default_number_of_nodes_makes_no_error_of_what_other_nodes_mend(script: str) -> None:
     found = said(f"{script} {SIXTEEN}")
     assert found["device-count"].severity is Severity.WARNING
-    assert "only given a default here" in found["device-count"].message
+    assert "assumes the script's default" in found["device-count"].message
     assert found["heads-not-divisible"].severity is Severity.ERROR
     assert "default" not in found["heads-not-divisible"].message
 

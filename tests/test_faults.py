@@ -76,7 +76,7 @@ MINDFORMERS = (
         "gradients_mean"),
     Fault(
         "wrong data parallel", swap(r"^( +data_parallel: *(?:&\S+ +)?)(\d+)", r"\g<1>97"), ("device-count",),
-        "data_parallel|micro_batch_num|gradient_accumulation_steps",
+        "data_parallel|micro_batch_num|gradient_accumulation_steps", chosen=True,
     ),
     Fault("misspelt strict key", swap(r"^( +)(micro_batch_num)(: *)", r"\1micro_bacth_num\3"), ("unknown-key",),
         "micro_batch_num|micro_bacth_num"),
@@ -85,7 +85,7 @@ MINDFORMERS = (
     Fault(
         "micro-batches below stages", swap(r"^( +micro_batch_num: *(?:&\S+ +)?)([2-9]|\d\d+)\b", r"\g<1>1",
             unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"),
-        ("too-few-micro-batches",), "micro_batch_num",
+        ("too-few-micro-batches",), "micro_batch_num", chosen=True,
     ),
     Fault("offset that does not sum", swap(r"^( +offset: *)(\d+|\[[^\]\n]*\]) *(#.*)?$", r"\g<1>[7, 5] \3",
         unless=r"^ +pipeline_stage: *(?:&\S+ +)?1\b"), ("bad-offset", "mindformers/bad-offset"),

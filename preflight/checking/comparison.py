@@ -116,11 +116,14 @@ def _place(value: Value) -> object:
 
 
 def _differ(old: Value, new: Value, typed: bool) -> bool:
-    """Whether two values differ; an unknown one differs only from a known one that somebody writes.
+    """Whether two values differ; an unknown one differs only from a known one that somebody writes, and from an unknown
+    one that is typed in other words.
 
     A section is no value: its keys are.
     """
     unknown = isinstance(old.raw, Unknown), isinstance(new.raw, Unknown)
+    if all(unknown) and old.span is not None and new.span is not None:
+        return typed and old.span.text != new.span.text
     if any(unknown):
         return typed and not all(unknown) and (old.written or new.written)
     return bool(old.raw != new.raw) and not (_is_section(old.raw) or _is_section(new.raw))

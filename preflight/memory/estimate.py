@@ -92,7 +92,8 @@ def _judged(
         why = f"{'; '.join(taken)}: at least {low / GIB:.1f} GiB"
         return MemoryEstimate(budget=available, unknown=(why,), taken=taken)
     reasons = () if available is not None else ("the device is not known",)
-    return MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster), taken)
+    found = MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster), taken)
+    return found if beside.bound else replace(found, verdict=_no_bound(verdict), supposed=True)
 
 
 def _open(numbers: Shape) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 class Gap(NamedTuple):
     """least, most: factors of the activations. whole: of everything allocated, at the most. freed: outputs of which
     none may be there. steady: factor of what stays between steps, at the least. recorded: factor of everything
-    allocated up to which recordings go."""
+    allocated up to which recordings go. bound: whether the low end is one; not where the model may be another."""
 
     least: float = 1.0
     most: float | None = 1.0
@@ -28,6 +28,7 @@ class Gap(NamedTuple):
     high: Mapping[str, object] = _NOTHING
     steady: float = 1.0
     recorded: float = 1.0
+    bound: bool = True
 
 
 _ATTENTION = (
@@ -74,9 +75,9 @@ GAPS: dict[str, Gap] = {
     # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
     "an encoder and a decoder": Gap(most=2.5, whole=2.6),
     # parts of the model may be frozen, others stand beside it
-    "an entry script with options of its own": Gap(least=0.0, whole=1.25, low=_FROZEN),
+    "an entry script with options of its own": Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
     # encoders beside it, of a fifth of its weights at the most (InternViT-6B beside 34B and 72B)
-    "a frozen language model beside encoders": Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN),
+    "a frozen language model beside encoders": Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
     # further networks beside the one that the options describe
     "reinforcement learning": Gap(most=None),
     "retrieval": Gap(most=1.5, whole=1.5),
@@ -102,5 +103,6 @@ def gap(features: Iterable[str]) -> Gap | None:
             {**found.high, **one.high},
             found.steady * one.steady,
             found.recorded * one.recorded,
+            found.bound and one.bound,
         )
     return found

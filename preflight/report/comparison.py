@@ -98,6 +98,8 @@ def _place(one: Difference) -> str:
 
 
 def _value(value: Value) -> str:
+    if isinstance(value.raw, Unknown) and value.span is not None and "\n" not in value.span.text:
+        return value.span.text
     if isinstance(value.raw, Unknown):
         return f"not known ({value.because})" if value.because else "not known"
     return "not set" if value.raw is None else str(value.raw)

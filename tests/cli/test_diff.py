@@ -55,6 +55,12 @@ def test_an_error_that_a_change_brings_fails_and_one_that_it_cures_is_told(real_
     assert real_cli("diff", "broken.sh", "broken.sh").out == "broken.sh\n  nothing changes for the run\n"
 
 
+def test_what_is_known_at_launch_only_is_compared_as_it_is_typed(real_cli: Cli, tmp_path: Path) -> None:
+    texts = [f"{OLD.rstrip()} --save $OUT/{name}\n" for name in ("one", "two")]
+    written(tmp_path, old=texts[0], new=texts[1])
+    assert "--save: $OUT/one -> $OUT/two" in real_cli("diff", "old.sh", "new.sh").out
+
+
 def test_folders_are_compared_file_by_file(real_cli: Cli, tmp_path: Path) -> None:
     for name, texts in {
         "a": {"same": OLD, "gone": OLD, "run": OLD},

@@ -215,3 +215,13 @@ def test_what_is_recomputed_is_there_again_in_the_backward_of_its_layer(changes)
     one = sum(plain[name] for name in outputs) / 32
     assert not set(outputs) & set(again)
     assert again["a layer's backward"] - plain["a layer's backward"] == pytest.approx(one)
+
+
+def test_an_entry_script_that_builds_a_model_of_its_own_is_never_refused():
+    sizes = "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --micro-batch-size 1 --bf16"
+    more = "--max-position-embeddings 2048 --lr 1e-4 --train-iters 10 --vocab-size 32000"
+    words = f"examples/mimo/train.py {sizes} {more}"
+    report = preflight.check_command(words.split(), world_size=8, device="h100", target="megatron@0.19.0")
+    memory = report.jobs[0].memory
+    assert (memory.verdict, memory.supposed) == ("at-risk", True)
+    assert not [finding for finding in report.findings if finding.rule == "predicted-oom"]

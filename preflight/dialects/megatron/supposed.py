@@ -62,7 +62,8 @@ def _planned(run: Run, words: Words, writer: Puts) -> Plan:
     """The plan, with what an entry script of its own may change."""
     made = plan(run, words.target, writer)
     own = {fault.span.text for fault in words.parsed.faults if fault.kind == UNKNOWN_FLAG}
-    if not own or run.value("entry_is_known").raw:
+    told = any("entry script" in name or "frozen" in name for name in made.unmodelled)
+    if not own or told or run.value("entry_is_known").raw:
         return made
     beside = "a frozen language model beside encoders" if FROZEN in own else "an entry script with options of its own"
     return replace(made, unmodelled=(*made.unmodelled, beside))

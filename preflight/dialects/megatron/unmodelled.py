@@ -15,6 +15,18 @@ def is_on(run: Run, name: str) -> bool:
     return value.written and getattr(run, name) not in (None, False, 0, "", "disable")
 
 
+def _is_foreign(run: Run) -> bool:
+    """Whether the entry script is one that a release ships beside pretraining: it may build another model, or freeze
+    parts of it."""
+    shipped, known = run.value("entry_is_shipped"), run.value("entry_is_known")
+    return shipped.raw is True and known.raw is not True
+
+
+def _freezes(run: Run) -> bool:
+    given = run.written.get("freeze_LM")
+    return given is not None and given.raw is True
+
+
 ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 # fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
@@ -23,6 +35,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("an encoder and a decoder", lambda r: FAMILIES.get(r.entry) == "t5"),
     ("a model of several encoders", lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
     ("a hybrid model", lambda r: FAMILIES.get(r.entry) == "hybrid"),
+    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r)),
+    ("an entry script with options of its own", lambda r: _is_foreign(r) and not _freezes(r)),
     ("inference", lambda r: r.entry == "inference"),
     ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
     ("a run without training", lambda r: r.skip_train),
