@@ -59,7 +59,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     """What the table means."""
     if result.current is not None and result.rank:
         yield f"now: number {result.rank} of {max(result.fitting, result.rank)} candidates that fit, by estimated time"
-    yield "percentages and signed numbers: the change against now" if result.current is not None else ""
+    yield "percentages, multiples and signed numbers: the change against now" if result.current is not None else ""
     yield "times are estimates, usually within 20 %, with experts 35 % (docs/step-time.md)"
     if result.pace != 1.0:
         yield f"times are divided by {result.pace:.2f}: the run that the settings call measured was so much faster"
