@@ -43,7 +43,7 @@ def check(job: Job) -> Iterator[Finding]:
     related = (Related(other.span, f"{other.value} devices"),) if other.span is not None else ()
     yield Finding(
         Message(
-            "{one} starts {processes} processes, {other} asks for {devices} devices",
+            "{one} starts {processes} processes, {other} requests {devices} devices",
             one=first.source,
             processes=first.value,
             other=other.source,

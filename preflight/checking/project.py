@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -51,6 +52,8 @@ class Project(NamedTuple):
     devices: tuple[str, ...]
     per_node: tuple[int, ...]
     vendored: tuple[str, ...]
+    folders: tuple[tuple[str, str], ...] = ()
+    """Each target that is a guess, with the folder of its runs."""
 
 
 def reading_of(job: Job) -> Reading:
@@ -60,9 +63,32 @@ def reading_of(job: Job) -> Reading:
     return Reading(str(job.target), certainty.evidence, sure, certainty.releases)
 
 
+def _narrowed(readings: Counter[Reading]) -> Counter[Reading]:
+    """Guesses of one release as one guess: of the releases that fit, those that fit every file."""
+    targets = Counter(reading.target for reading in readings if reading.bounded)
+    found: Counter[Reading] = Counter()
+    for reading, runs in readings.items():
+        if reading.bounded and targets[reading.target] > 1:
+            alike = [other.releases for other in readings if other.bounded and other.target == reading.target]
+            common = tuple(one for one in reading.releases if all(one in releases for releases in alike))
+            reading = reading._replace(releases=common or reading.releases)
+        found[reading] += runs
+    return found
+
+
+def _folder(report: Report, target: str) -> str:
+    """The folder that all runs of a target lie in and no others, "" where there is none."""
+    inside = {job.documents[0].source.name for job in report.jobs if str(job.target) == target}
+    others = {job.documents[0].source.name for job in report.jobs} - inside
+    if any(PurePath(path).is_absolute() or ".." in PurePath(path).parts for path in inside):
+        return ""
+    folder = os.path.commonpath([PurePath(path).parent for path in inside]).replace(os.sep, "/")
+    return "" if any(PurePath(path).is_relative_to(folder) for path in others) else folder.lstrip(".")
+
+
 def survey(report: Report) -> Project:
     """Look over the runs of a project."""
-    readings = Counter(map(reading_of, report.jobs))
+    readings = _narrowed(Counter(map(reading_of, report.jobs)))
     devices = Counter(job.cluster.device.name for job in report.jobs if job.cluster.device is not None)
     each = Counter(job.cluster.per_node.raw for job in report.jobs if isinstance(job.cluster.per_node.raw, int))
     folders = {part for path in report.checked for part in PurePath(path).parts[:-1]}
@@ -72,6 +98,7 @@ def survey(report: Report) -> Project:
         tuple(name for name, _ in devices.most_common()),
         tuple(number for number, _ in each.most_common()),
         tuple(name for name in VENDORED if name in folders),
+        tuple((target, _folder(report, target)) for target in {one.target: one for one in readings if one.bounded}),
     )
 
 
@@ -95,6 +122,8 @@ def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
         yield f"world-size = {facts.world_size}"
     if project.vendored:
         yield f"exclude = [{', '.join(_quoted(project.vendored))}]  # code of others"
+    if not facts.target:
+        yield from _targets_by_folder(project)
 
 
 def _target(project: Project, facts: Facts) -> Iterator[str]:
@@ -108,9 +137,18 @@ def _target(project: Project, facts: Facts) -> Iterator[str]:
         yield f"# The release is {guessed[0]}. Set yours: checks of one release are warnings until then"
         yield f'# target = "{guessed[0].target}"'
     else:
-        yield '# These files do not tell their release; [per-file."FOLDER"] sets it for a folder:'
-        for reading in guessed:
-            yield f"# {reading}"
+        yield "# The release of some files is a guess; set yours at the end of this file"
+
+
+def _targets_by_folder(project: Project) -> Iterator[str]:
+    """Tables of settings for folders whose release is a guess, beside others whose release is not the same."""
+    if len(project.readings) < 2:
+        return
+    folders = dict(project.folders)
+    for reading in dict.fromkeys(reading for reading, _ in project.readings if reading.bounded):
+        folder = folders.get(reading.target, "")
+        yield f'# [per-file."{f"{folder}/**" if folder else "FOLDER/**"}"]'
+        yield f'# target = "{reading.target}"  # {str(reading).partition(", ")[2]}'
 
 
 def _quoted(names: Sequence[str]) -> list[str]:

@@ -71,14 +71,20 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
 
 def _found(project: Project, report: Report) -> Iterator[str]:
     """What there is in the project."""
-    others = f" ({counted(len(report.skipped), 'other file')} passed over)" if report.skipped else ""
+    others = f" ({counted(len(report.skipped), 'other file')} skipped)" if report.skipped else ""
     yield f"Found {counted(project.files, 'training config')}{others}:"
     for reading, runs in project.readings:
         yield f"  {counted(runs, 'run')} of {reading}"
     yield f"  device: {', '.join(project.devices) or 'not named'}"
-    yield f"  devices per node: {', '.join(map(str, project.per_node)) or 'not given'}"
+    yield f"  devices per node: {_per_node(project.per_node) or 'not given'}"
     counts = [counted(n, str(s)) for s in Severity if (n := sum(f.severity is s for f in report.findings))]
     yield f"  findings: {', '.join(counts) or 'none'}"
+
+
+def _per_node(numbers: tuple[int, ...]) -> str:
+    """The numbers of devices that nodes have, in order; which of them is the most frequent."""
+    most = f" ({numbers[0]} is the most frequent)" if len(numbers) > 1 else ""
+    return f"{', '.join(map(str, sorted(numbers)))}{most}"
 
 
 def _propose(name: str, text: str, *, write: bool) -> None:

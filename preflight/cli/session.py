@@ -118,7 +118,7 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
     """The reports of what is no file: stdin and a command. Raises InputError where a call names nothing at all."""
     paths = inputs.paths or []
     if not paths and command is None:
-        raise InputError("nothing to check: give files, folders, - for stdin, or -- and a command")
+        raise InputError("nothing to check: give files, folders (. for this one), - for stdin, or -- and a command")
     if check.broken is not None:
         yield unreadable(check.broken)
     if STDIN in paths:

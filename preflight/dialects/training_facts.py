@@ -47,20 +47,37 @@ _MINDFORMERS: Mapping[str, tuple[str, ...]] = {
     "decay": ("lr_schedule.type",),
     "decay_steps": ("lr_schedule.total_steps",),
     "warmup": ("lr_schedule.warmup_steps", "lr_schedule.warmup_ratio"),
-    "steps": ("training.steps",),
     "epochs": ("runner_config.epochs",),
     "data": ("train_dataset.data_loader.dataset_dir", "train_dataset.data_loader.path"),
     "load": ("load_checkpoint", "pretrained_model_dir"),
     "save": ("output_dir",),
-    "save_every": (),
 }
-_NAMES = {"mindformers": _MINDFORMERS, "pynative": _MINDFORMERS}
+_PYNATIVE: Mapping[str, tuple[str, ...]] = {
+    "rate": ("lr_scheduler.learning_rate",),
+    "least_rate": ("lr_scheduler.lr_end",),
+    "decay": ("lr_scheduler.type",),
+    "decay_steps": ("lr_scheduler.total_steps",),
+    "warmup": ("lr_scheduler.warmup_steps", "lr_scheduler.warmup_ratio"),
+    "steps": ("training.steps",),
+    "data": ("train_dataset.dataloader.config.data_path", "train_dataset.dataloader.path"),
+    "load": ("checkpoint.load_path", "pretrained_model_dir"),
+    "save": ("checkpoint.save_path",),
+    "save_every": ("checkpoint.save_interleaved_steps",),
+}
+"""The keys of configs for MindFormers' pynative trainer."""
 
 
 def training_facts(arguments: Arguments) -> TrainingFacts:
     """What is given about a run; of several arguments that mean the same, the first that is given."""
-    names = _NAMES.get(arguments.target.framework, _MEGATRON)
-    return TrainingFacts(**{fact: _first(arguments, each) for fact, each in names.items()})
+    facts = TrainingFacts(**{fact: _first(arguments, each) for fact, each in _names(arguments).items()})
+    saves = arguments.given("checkpoint.enable_save")
+    return facts._replace(save=None, save_every=None) if saves is not None and saves.raw is False else facts
+
+
+def _names(arguments: Arguments) -> Mapping[str, tuple[str, ...]]:
+    if arguments.target.framework != "mindformers":
+        return _MEGATRON
+    return _PYNATIVE if arguments.given("lr_scheduler.type") is not None else _MINDFORMERS
 
 
 def _first(arguments: Arguments, names: tuple[str, ...]) -> Value | None:

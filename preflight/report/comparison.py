@@ -62,7 +62,7 @@ def _run_text(run: RunChange, *, several: bool) -> Iterator[str]:
         what = f"  ({one.decides})" if one.decides else ""
         yield plain(f"  {_place(one)}{one.name}: {_value(one.before)} -> {_value(one.after)}{what}")
     if follow:
-        yield f"  {counted(len(follow), 'value')} that nobody writes {'follow' if len(follow) > 1 else 'follows'}:"
+        yield f"  and {counted(len(follow), 'derived value')}:"
         yield from (plain(f"    {one.name}: {_value(one.before)} -> {_value(one.after)}") for one in follow[:SHOWN])
         if len(follow) > SHOWN:
             yield f"    and {len(follow) - SHOWN} more"

@@ -16,6 +16,8 @@ NO_DEVICE = (
     "no device is named (--device): times are those of 312 TFLOP/s a device, "
     "and memory is compared with nothing but a limit of the config"
 )
+MANYFOLD = 10
+"""From so many times as much on, a change is a multiple, not a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
 FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB", "headroom")
 
@@ -57,7 +59,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     """What the table means."""
     if result.current is not None and result.rank:
         yield f"now: number {result.rank} of {max(result.fitting, result.rank)} candidates that fit, by estimated time"
-    yield "percentages and signed numbers: the change against now" if result.current is not None else ""
+    yield "percentages, multiples and signed numbers: the change against now" if result.current is not None else ""
     yield "times are estimates, usually within 20 %, with experts 35 % (docs/step-time.md)"
     if result.pace != 1.0:
         yield f"times are divided by {result.pace:.2f}: the run that the settings call measured was so much faster"
@@ -118,7 +120,11 @@ def _figures(found: Found, now: Found | None, shown: Shown) -> list[str]:
 
 
 def _changed(text: str, value: float, before: float | None) -> str:
-    return text if not before else f"{text} {100 * (value / before - 1):+.0f}%"
+    """A figure with its change; beyond tenfold as a multiple, because no one reads percentages of thousands."""
+    if not before:
+        return text
+    many = value / before
+    return f"{text} x{many:.0f}" if many >= MANYFOLD else f"{text} {100 * (many - 1):+.0f}%"
 
 
 def _table(rows: list[list[str]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from preflight.job import Job
@@ -15,6 +15,8 @@ from preflight.source.record import replace
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
 SHOWN = 8
+Row = tuple[str, list[str]]
+"""A term or a sum, and its size in each stage."""
 BAR = 30
 
 
@@ -28,7 +30,7 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
         lines.append(f"  {look.paint(answer(other), COLORS[other.memory.verdict])}")
     if estimate.stages:
         lines += [f"    not known: {plain(said)}" for said in estimate.taken]
-    lines += [f"    assumed: {plain(said)}" for said in estimate.assumed]
+    lines += [f"    assumed: {plain(said)}" for said in dict.fromkeys(estimate.assumed)]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
         lines.append("    (--world-size says how many devices there are)")
     if any("not known" in said for said in (*estimate.unknown, *estimate.taken)):
@@ -76,19 +78,36 @@ def _savings(job: Job) -> list[str]:
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
     stages = _columns(estimate)
     names = list(dict.fromkeys(term.name for stage in stages for term in stage.terms if term.high))
-    rows = [("GiB per rank", [f"stage {stage.index}" for stage in stages])]
+    rows: list[Row] = [("GiB per rank", [f"stage {stage.index}" for stage in stages])]
     rows += [(name, [_term(stage, name) for stage in stages]) for name in names]
     for title, attribute in (("steady", "steady"), ("peak", "allocated_peak"), ("required", "required")):
         rows.append((title, [_gib(getattr(stage, attribute)) for stage in stages]))
+    lines = [line for part in _beside(rows, look.width) for line in _block(part, len(names))]
+    return [*lines, "", *_bars(estimate, look)]
+
+
+def _beside(rows: list[Row], width: int) -> Iterator[list[Row]]:
+    """The table in parts that have as many stages beside each other as the width holds."""
+    name = max(len(name) for name, _ in rows) + 2
+    cell = max(len(cell) for _, cells in rows for cell in cells) + 2
+    count = len(rows[0][1])
+    most = max((width - name) // cell, 1) if width else count
+    parts = -(-count // most)
+    each = -(-count // parts)
+    for start in range(0, count, each):
+        yield [(name, cells[start : start + each]) for name, cells in rows]
+
+
+def _block(rows: list[Row], terms: int) -> list[str]:
     first = max(len(name) for name, _ in rows)
-    widths = [max(len(cells[i]) for _, cells in rows) for i in range(len(stages))]
+    widths = [max(len(row[1][i]) for row in rows) for i in range(len(rows[0][1]))]
     lines = [
         f"  {name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         for name, cells in rows
     ]
-    lines.insert(len(names) + 1, "")
+    lines.insert(terms + 1, "")
     lines.insert(1, "")
-    return ["", *lines, "", *_bars(estimate, look)]
+    return ["", *lines]
 
 
 def _columns(estimate: MemoryEstimate) -> list[Stage]:

@@ -82,7 +82,8 @@ def _layout(job: Job) -> str:
         value: Value = getattr(layout, name)
         if short not in OPTIONAL or (_given(value) and value.raw != 1):
             degrees.append(f"{short} {_number(value)}")
-    parts = [f"{' · '.join(degrees)} on {_number(layout.world)} devices"]
+    devices = f"{_number(layout.world)} devices" if _given(layout.world) else "an unknown number of devices"
+    parts = [f"{' · '.join(degrees)} on {devices}"]
     parts += [f"{_number(layout.virtual)} virtual stages"] if _given(layout.virtual) and layout.virtual.raw != 1 else []
     parts += ["sequence parallel"] if layout.sequence_parallel.raw is True else []
     return ", ".join(parts)
@@ -126,7 +127,7 @@ def _schedule(job: Job, facts: TrainingFacts) -> str:
         ends = f" to {_number(facts.least_rate)}" if facts.least_rate is not None else ""
         style = f" {_number(facts.decay)}" if facts.decay is not None else ""
         parts.append(f"lr {_number(facts.rate)}{ends}{style}")
-    parts += [f"warm-up {_number(facts.warmup)}"] if facts.warmup is not None else []
+    parts += [f"warm-up {_share(facts.warmup)}"] if facts.warmup is not None else []
     for value, unit in ((facts.steps, "step"), (facts.samples, "sample"), (facts.epochs, "epoch")):
         if value is not None:
             parts.append(f"{_grouped(value)} {unit}{'' if value.raw == 1 else 's'}")
@@ -204,6 +205,12 @@ def _billions(number: float) -> str:
 
 def _grouped(value: Value) -> str:
     return f"{value.raw:,}" if isinstance(value.raw, int) else _number(value)
+
+
+def _share(value: Value) -> str:
+    """A number, or a share of a whole as a percentage."""
+    raw = value.raw
+    return f"{100 * raw:.3g} %" if isinstance(raw, float) and 0 < raw < 1 else _number(value)
 
 
 def _number(value: Value) -> str:

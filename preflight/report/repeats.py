@@ -18,7 +18,7 @@ ONE_LINE = "placeholder-value"
 
 def texts(entries: Sequence[Entry]) -> Iterator[str]:
     """What is printed of entries. Errors are never left out."""
-    lines = list(map(_one_line, entries))
+    lines = list(map(_one_line, _once(entries)))
     counts = Counter(map(_kind, lines))
     told = set[tuple[str, str, str]]()
     for entry in lines:
@@ -28,6 +28,14 @@ def texts(entries: Sequence[Entry]) -> Iterator[str]:
         elif kind not in told:
             told.add(kind)
             yield f"{entry.text.rstrip()}\n{_others([other for other in lines if _kind(other) == kind][1:])}"
+
+
+def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Entries that read the same, as of a file that several launches read, printed once, with how many there are."""
+    many = Counter(entry.text for entry in entries)
+    for text, entry in {entry.text: entry for entry in entries}.items():
+        more = f"  and {many[text] - 1} more at the same place, of other runs (--no-group shows them)\n"
+        yield entry if many[text] == 1 else entry._replace(text=f"{text}{more}")
 
 
 def _kind(entry: Entry) -> tuple[str, str, str]:

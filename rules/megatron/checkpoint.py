@@ -15,7 +15,7 @@ MEGATRON.add(
         "conversion-without-target",
         a.ckpt_convert_format.is_set,
         a.ckpt_convert_save.is_set,
-        message="--ckpt-convert-format converts a checkpoint, and --ckpt-convert-save does not say where to",
+        message="--ckpt-convert-format needs --ckpt-convert-save, the folder for the converted checkpoint",
         why=REFUSED,
         at=(a.ckpt_convert_format,),
     ),
@@ -23,14 +23,14 @@ MEGATRON.add(
         "conversion-without-source",
         all_of(a.ckpt_convert_format.is_set, a.ckpt_convert_save.is_set),
         a.load.is_set,
-        message="--ckpt-convert-format converts a checkpoint, and --load does not say which",
+        message="--ckpt-convert-format needs --load, the checkpoint to convert",
         why=REFUSED,
         at=(a.ckpt_convert_format,),
     ),
     refuse(
         "in-memory-checkpoint",
         all_of(a.non_persistent_ckpt_type.is_set, ~a.non_persistent_ckpt_type.is_in("global", "local")),
-        message="--non-persistent-ckpt-type {non_persistent_ckpt_type} is not implemented; there are global and local",
+        message="--non-persistent-ckpt-type {non_persistent_ckpt_type} is not implemented; it must be global or local",
         why=REFUSED,
         at=(a.non_persistent_ckpt_type,),
         fixes=(put(a.non_persistent_ckpt_type, "global"),),
@@ -73,7 +73,7 @@ MEGATRON.add(
         all_of(SAVES, a.save_params_interval.is_set),
         a.overlap_param_gather.written,
         message=(
-            "--save-params-interval cannot go with --overlap-param-gather, which leaves weights incomplete "
+            "--save-params-interval does not work with --overlap-param-gather, which leaves weights incomplete "
             "between steps"
         ),
         why=REFUSED,
@@ -126,7 +126,8 @@ MEGATRON.add(
         "overridden-iteration-with-finetune",
         a.override_ckpt_iteration.is_set,
         a.finetune,
-        message="--finetune starts at iteration 0, so --override-ckpt-iteration {override_ckpt_iteration} says nothing",
+        message="--finetune starts at iteration 0, so --override-ckpt-iteration {override_ckpt_iteration} "
+        "has no effect",
         why=REFUSED,
         at=(a.override_ckpt_iteration, a.finetune),
         fixes=(drop(a.override_ckpt_iteration, safety=Safety.SAFE), drop(a.finetune)),
@@ -167,7 +168,7 @@ MEGATRON.add(
     refuse(
         "checkpoint-arguments-without-checkpoint",
         all_of(a.use_checkpoint_args, a.load.is_none, a.pretrained_checkpoint.is_none),
-        message="--use-checkpoint-args reads the arguments of a checkpoint, and --load does not say of which",
+        message="--use-checkpoint-args needs --load, the checkpoint whose arguments it reads",
         why=REFUSED,
         at=(a.use_checkpoint_args,),
     ),

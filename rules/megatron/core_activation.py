@@ -29,7 +29,7 @@ MEGATRON.add(
     refuse(
         "te-activation-with-bias-fusion",
         all_of(bias_fusion, a.use_te_activation_func),
-        message="the activation is fused with the bias by default and asked of Transformer Engine too",
+        message="the activation is fused with the bias by default, and --use-te-activation-func is given too",
         why="only one of the two can run it; the model configuration is refused",
         at=(a.use_te_activation_func,),
         after=("megatron/bias-fusion-activation",),

@@ -61,7 +61,7 @@ MEGATRON.add(
     refuse(
         "invariant-quantized-experts",
         all_of(EXPERTS, quantized),
-        message="batch-invariant experts run in bf16 only, the run asks for fp8 or fp4",
+        message="batch-invariant experts run in bf16 only, not in fp8 or fp4",
         why=WHY,
         at=(a.fp8, a.fp4, MODE),
         fixes=(drop(MODE),),

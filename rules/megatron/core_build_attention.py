@@ -18,7 +18,8 @@ MEGATRON.add(
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
         message="{num_attention_heads} attention heads do not divide into {num_query_groups} query groups",
         why=(
-            "no validator looks; Transformer Engine refuses when the first layer is built, the local attention at "
+            "nothing checks it earlier: Transformer Engine refuses when the first layer is built, the local "
+            "attention at "
             "the first step"
         ),
         upstream={
@@ -96,7 +97,7 @@ MEGATRON.add(
             "with sequence parallelism {each} tokens per context parallel rank do not divide over tensor parallel "
             "{tensor_model_parallel_size}"
         ),
-        why="no validator looks; the first step dies where activations are scattered",
+        why="nothing checks it earlier: the first step dies where activations are scattered",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),
         after=("device-count", "heads-not-divisible"),

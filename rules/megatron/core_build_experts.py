@@ -12,14 +12,14 @@ NCCL = all_of(FLEX, BACKEND == "ncclep")
 ALONE = a.expert_tensor_parallel_size * a.expert_model_parallel_size == 1
 FUSER = a.use_transformer_engine_op_fuser
 NO_BIAS = put(a.add_bias_linear, False, title="set --disable-bias-linear")
-DIED = "no validator looks; the expert layer refuses while the model is built"
+DIED = "nothing checks it earlier: the expert layer refuses while the model is built"
 
 MEGATRON.add(
     refuse(
         "top-k-over-experts",
         all_of(moe, a.num_experts > 0, a.moe_router_topk > a.num_experts),
-        message="every token goes to {moe_router_topk} experts, there are {num_experts}",
-        why="no validator looks; the router dies in the first step",
+        message="--moe-router-topk {moe_router_topk} must be at most the number of experts, {num_experts}",
+        why="nothing checks it earlier: the router dies in the first step",
         at=(a.moe_router_topk, a.num_experts),
     ),
     refuse(
@@ -157,8 +157,8 @@ MEGATRON.add(
         "inference-router-groups",
         all_of(moe, inference_optimized, a.moe_router_num_groups.is_set),
         message=(
-            "the inference-optimized router knows no groups of experts, "
-            "--moe-router-num-groups is {moe_router_num_groups}"
+            "the inference-optimized router does not support groups of experts, --moe-router-num-groups is "
+            "{moe_router_num_groups}"
         ),
         why=DIED,
         at=(a.moe_router_num_groups, a.transformer_impl),
@@ -181,7 +181,7 @@ MEGATRON.add(
             a.add_bias_linear,
         ),
         message="the fused grouped kernel for dense MLPs has no linear biases, which are on by default",
-        why="no validator looks; the MLP refuses while the model is built",
+        why="nothing checks it earlier: the MLP refuses while the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(NO_BIAS,),
     ),
@@ -196,7 +196,7 @@ MEGATRON.add(
             ~a.swiglu,
         ),
         message="the fused grouped kernel for dense MLPs needs --swiglu",
-        why="no validator looks; the MLP refuses while the model is built",
+        why="nothing checks it earlier: the MLP refuses while the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(drop(a.use_grouped_gemm_for_dense_mlp),),
     ),

@@ -15,7 +15,7 @@ MAMBA = a.hybrid_layer_pattern.has("M")
 INNER = 2 * a.hidden_size
 HEADS_GIVEN = a.mamba_num_heads.is_set
 WRONG_TENSOR = ("device-count", "heads-not-divisible")  # one wrong tensor parallel size is one mistake
-DIED = "no validator looks; a layer refuses while the model is built"
+DIED = "nothing checks it earlier: a layer refuses while the model is built"
 
 MEGATRON.add(
     divides(
@@ -76,7 +76,7 @@ MEGATRON.add(
         message=(
             "a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}"
         ),
-        why="no validator looks; the embedding refuses while the model is built",
+        why="nothing checks it earlier: the embedding refuses while the model is built",
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,

@@ -76,25 +76,25 @@ def _fault(names: list[str], impl: object, scope: object) -> tuple[str, str] | N
         ), "d05de33720"
     if ITERATION in names and impl not in ("none", "local", ITERATION):
         return Message(
-            "the module {iteration} asks for a graph of the whole iteration, --cuda-graph-impl for {impl}",
+            "the module {iteration} is a graph of the whole iteration, but --cuda-graph-impl is {impl}",
             iteration=ITERATION,
             impl=impl,
         ), "3be7612bb6"
     if ITERATION in names and scope not in (None, "none"):
         return Message(
-            "the module {iteration} captures training only, --inference-cuda-graph-scope asks for {scope}",
+            "the module {iteration} captures training only, but --inference-cuda-graph-scope is {scope}",
             iteration=ITERATION,
             scope=scope,
         ), "79a4999a9c"
     if INFERENCE in names and impl not in ("none", "local"):
         return Message(
-            "the module {inference} belongs to local graphs, --cuda-graph-impl asks for {impl}",
+            "the module {inference} needs --cuda-graph-impl local, not {impl}",
             inference=INFERENCE,
             impl=impl,
         ), "46959df18b"
     if INFERENCE in names and scope not in (None, "block"):
         return Message(
-            "the module {inference} captures whole blocks, --inference-cuda-graph-scope asks for {scope}",
+            "the module {inference} captures whole blocks, but --inference-cuda-graph-scope is {scope}",
             inference=INFERENCE,
             scope=scope,
         ), "e1777df525"

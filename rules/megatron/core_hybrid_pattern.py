@@ -78,7 +78,7 @@ def _fault(pattern: Hybrid) -> tuple[str, str] | None:
         ), "f96b6265ab"
     if pattern.strange:
         return Message(
-            "{strange!r} is no layer of a hybrid pattern; it knows {symbols}",
+            "{strange!r} is no layer of a hybrid pattern; it must be one of {symbols}",
             strange=pattern.strange,
             symbols=tuple(SYMBOLS),
         ), "faa2089cf8"

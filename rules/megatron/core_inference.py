@@ -118,8 +118,7 @@ MEGATRON.add(
         a.inference_fuse_tp_communication,
         inference_optimized,
         message=(
-            "--inference-fuse-tp-communication belongs to the inference-optimized implementation, "
-            "this one is {transformer_impl}"
+            "--inference-fuse-tp-communication needs --transformer-impl inference_optimized, not {transformer_impl}"
         ),
         why=WHY,
         at=(a.inference_fuse_tp_communication, a.transformer_impl),
@@ -139,8 +138,8 @@ MEGATRON.add(
         a.inference_disable_triton_nvls_kernels,
         inference_optimized,
         message=(
-            "--inference-disable-triton-nvls-kernels belongs to the inference-optimized implementation, "
-            "this one is {transformer_impl}"
+            "--inference-disable-triton-nvls-kernels needs --transformer-impl inference_optimized, not "
+            "{transformer_impl}"
         ),
         why=WHY,
         at=(a.inference_disable_triton_nvls_kernels, a.transformer_impl),

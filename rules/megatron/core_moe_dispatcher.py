@@ -122,7 +122,7 @@ MEGATRON.add(
         "capacity-padding-without-capacity",
         a.moe_pad_expert_input_to_capacity,
         all_of(a.moe_expert_capacity_factor.is_set, a.moe_expert_capacity_factor >= 0),
-        message="expert inputs are padded to a capacity, but --moe-expert-capacity-factor gives none",
+        message="padding expert inputs to their capacity needs --moe-expert-capacity-factor",
         why="the model configuration is refused at start-up",
         at=(a.moe_pad_expert_input_to_capacity, a.moe_expert_capacity_factor),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),

@@ -68,7 +68,7 @@ MEGATRON.add(
     refuse(
         "single-grouped-bias-without-bias",
         all_of(a.moe_single_grouped_bias, ~a.add_bias_linear),
-        message="one grouped bias for all experts is asked for, but linear layers have no bias",
+        message="one grouped bias for all experts needs linear layers with biases, which are off",
         why="the model configuration is refused at start-up",
         at=(a.moe_single_grouped_bias, a.add_bias_linear),
         fixes=(drop(a.moe_single_grouped_bias, safety=Safety.SAFE),),

@@ -56,7 +56,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     zero, length, entry = LINES.get(core(job), LINES["0.20.0"])
     said = None
     if frequency == 0:
-        said = "expert layers cannot come every 0 layers", zero
+        said = "--moe-layer-freq is 0; it must be at least 1", zero
     elif isinstance(frequency, (list, tuple)):
         odd = next((item for item in frequency if item not in (0, 1)), None)
         if len(frequency) != layers:

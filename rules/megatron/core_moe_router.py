@@ -71,10 +71,7 @@ MEGATRON.add(
             a.moe_router_group_topk != 0,
             any_of(a.moe_router_num_groups.is_none, a.moe_router_num_groups == 0),
         ),
-        message=(
-            "tokens go to {moe_router_group_topk} groups of experts, but --moe-router-num-groups does not say how "
-            "many there are"
-        ),
+        message=("--moe-router-group-topk {moe_router_group_topk} needs --moe-router-num-groups, the number of groups"),
         why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk,),
     ),
@@ -102,7 +99,8 @@ MEGATRON.add(
             a.moe_router_num_groups != 0,
             a.moe_router_group_topk > a.moe_router_num_groups,
         ),
-        message="tokens cannot go to {moe_router_group_topk} groups of experts, there are only {moe_router_num_groups}",
+        message="--moe-router-group-topk {moe_router_group_topk} must be at most the number of groups, "
+        "{moe_router_num_groups}",
         why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk, a.moe_router_num_groups),
     ),

@@ -13,9 +13,7 @@ MEGATRON.add(
     refuse(
         "deferred-embedding-without-pipeline",
         all_of(DEFER, a.pipeline_model_parallel_size == 1),
-        message=(
-            "the embedding's weight gradient can only be deferred into the pipeline's flush, and there is one stage"
-        ),
+        message=("--defer-embedding-wgrad-compute needs pipeline stages, and there is one stage"),
         why="the model configuration is refused at start-up",
         at=(DEFER,),
         fixes=(drop(DEFER, safety=Safety.SAFE),),
@@ -32,7 +30,7 @@ MEGATRON.add(
     refuse(
         "deferral-limit-negative",
         all_of(DEFER, a.wgrad_deferral_limit < 0),
-        message="--wgrad-deferral-limit is {wgrad_deferral_limit}; 0 means no limit, below that nothing",
+        message="--wgrad-deferral-limit is {wgrad_deferral_limit}; it must be at least 0, which means no limit",
         why="the model configuration is refused at start-up",
         at=(a.wgrad_deferral_limit,),
         fixes=(drop(a.wgrad_deferral_limit, safety=Safety.SAFE),),
@@ -68,7 +66,7 @@ MEGATRON.add(
     refuse(
         "sharp-broken",
         all_of(a.use_sharp, ~(a.sharp_enabled_group == "dp_replica")),
-        message="--use-sharp cannot work in this version: it asks for a process group before that group exists",
+        message="--use-sharp fails in this version: it uses a process group before that group exists",
         why="a defect of Megatron core 0.20.0; every run with the flag stops while process groups are made",
         at=(a.use_sharp,),
         fixes=(drop(a.use_sharp, also=(a.sharp_enabled_group,), safety=Safety.SAFE),),

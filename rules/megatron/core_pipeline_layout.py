@@ -83,7 +83,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _spelling(layout: Layout) -> tuple[str, str] | None:
     if layout.strange:
         return Message(
-            "{strange!r} is no layer of a pipeline layout; it knows {letters}",
+            "{strange!r} is no layer of a pipeline layout; it must be one of {letters}",
             strange=layout.strange,
             letters=tuple(LETTERS),
         ), "f7503f9ad6"
@@ -111,7 +111,7 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
     if layout.too_long or layout.count("t") != layers:
         held = layout.count("t")
         many, some = (
-            "the layout holds far more decoder layers, the model has {layers}",
+            "the layout has far more decoder layers than the model's {layers}",
             "the layout holds {held} decoder layers, the model has {layers}",
         )
         return Message(many if layout.too_long else some, held=held, layers=layers), "d7568ba15f"
@@ -133,12 +133,12 @@ def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tupl
     if "m" not in layout.letters or chunks is None:
         return None
     if "t" in layout.letters[layout.letters.index("m") :]:
-        return "a decoder layer stands after a prediction layer, m", "da503f3222"
+        return "a decoder layer follows a prediction layer, m; prediction layers must come last", "da503f3222"
     if any("m" in stage for rank in chunks for stage in rank[:-1]):
-        return "a prediction layer, m, stands in a virtual stage that is not the last of its rank", "8062ba6b4e"
+        return "a prediction layer, m, is in a virtual stage that is not the last of its rank", "8062ba6b4e"
     if any("m" in rank[-1] and rank[-1].count("m") != predictions for rank in chunks):
         return Message(
-            "the {predictions} prediction layers are spread over several stages, they must stand in one",
+            "the {predictions} prediction layers are spread over several stages, they must be in one",
             predictions=predictions,
         ), "f238bcd939"
     return None

@@ -23,7 +23,7 @@ MEGATRON.add(
     refuse(
         "recompute-full-without-layers",
         all_of(FULL, a.recompute_num_layers.is_none),
-        message="full recomputation does not say how many layers: --recompute-num-layers is missing",
+        message="--recompute-granularity full needs --recompute-num-layers, which is not set",
         why="the model configuration is refused at start-up",
         fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE, offered=a.recompute_method == "block"),),
         after=("megatron/recompute-full-without-method",),

@@ -82,7 +82,7 @@ def _module(
             )
             flag = job.arguments.spell(name)
             yield Finding(
-                Message("{flag} knows no module {module!r}; {hint}", flag=flag, module=module, hint=hint),
+                Message("{flag} has no module {module!r}; {hint}", flag=flag, module=module, hint=hint),
                 span=job.place(*written),
                 key=written[0].key,
                 upstream=place_of(job, site),

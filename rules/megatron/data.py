@@ -38,7 +38,8 @@ MEGATRON.add(
     refuse(
         "two-data-sources",
         total(a.mock_data, a.data_path.length > 0, separate_data) > 1,
-        message="the data comes from more than one place: one of --mock-data, --data-path and the paths of each split",
+        message="the data comes from more than one place; give only one of --mock-data, --data-path and the "
+        "paths of each split",
         why=REFUSED,
         at=(a.mock_data, a.data_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.mock_data), drop(a.data_path)),

@@ -18,7 +18,7 @@ MEGATRON.add(
             "--rl-num-parallel-generations excludes --rl-parallel-generation-tasks and "
             "--rl-num-parallel-generation-batches"
         ),
-        why="all three say how many rollouts are under way; " + REFUSED,
+        why="all three set how many rollouts are in flight; " + REFUSED,
         at=(GENERATIONS, TASKS, BATCHES),
         fixes=(drop(TASKS, also=(BATCHES,)),),
     ),

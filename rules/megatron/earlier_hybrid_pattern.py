@@ -72,7 +72,7 @@ def _pattern(pattern: str, layers: int, known: str) -> tuple[str, str] | None:
         ), LENGTH
     if strange := next((symbol for symbol in pattern if symbol not in known), ""):
         return Message(
-            "{strange!r} is no layer of a hybrid pattern; this release knows {symbols}",
+            "{strange!r} is no layer of a hybrid pattern; in this release it must be one of {symbols}",
             strange=strange,
             symbols=tuple(known),
         ), SYMBOL

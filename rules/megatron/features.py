@@ -123,7 +123,7 @@ MEGATRON.add(
         "latent-size-without-experts",
         all_of(a.moe_latent_size.is_set, a.moe_latent_size > 0),
         a.num_experts.is_set,
-        message="--moe-latent-size {moe_latent_size} projects what experts see, and there are no experts",
+        message="--moe-latent-size {moe_latent_size} needs a mixture of experts, and the model has no experts",
         why=REFUSED,
         at=(a.moe_latent_size,),
         fixes=(drop(a.moe_latent_size, safety=Safety.SAFE),),

@@ -136,8 +136,8 @@ MEGATRON.add(
             a.device_architecture != 0,
         ),
         message=(
-            "sharded data parallelism wants CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context parallelism "
-            "want 1: one of them is slow"
+            "sharded data parallelism needs CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context "
+            "parallelism need 1: one of them is slow"
         ),
         why="on devices before Blackwell both need the order of their kernels",
         severity=Severity.NOTE,

@@ -76,7 +76,7 @@ MEGATRON.add(
             "norm"
         ),
         why=(
-            "gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 goes around it "
+            "gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 avoids it "
             f"(fixed by {ISSUES}/pull/5916)"
         ),
         severity=Severity.WARNING,

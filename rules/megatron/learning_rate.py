@@ -38,7 +38,7 @@ MEGATRON.add(
     refuse(
         "decay-not-positive",
         all_of(TRAINS, a.lr_decay_steps <= 0),
-        message="the learning rate decays over {lr_decay_steps} samples; it must be more than none",
+        message="the learning rate decays over {lr_decay_steps} samples; it must be at least 1",
         why=LATE,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
         after=("megatron/global-batch-not-positive",),
@@ -70,7 +70,7 @@ MEGATRON.add(
     refuse(
         "weight-decay-shrinks",
         all_of(TRAINS, a.start_weight_decay >= 0, a.end_weight_decay < a.start_weight_decay),
-        message="weight decay goes from {start_weight_decay} down to {end_weight_decay}; it can only grow",
+        message="--end-weight-decay {end_weight_decay} must be at least --start-weight-decay {start_weight_decay}",
         why=LATE,
         at=(a.end_weight_decay, a.start_weight_decay),
         after=("megatron/constant-weight-decay-start",),
@@ -79,7 +79,7 @@ MEGATRON.add(
         "constant-weight-decay-start",
         CONSTANT,
         a.start_weight_decay.given,
-        message="weight decay is constant, so --start-weight-decay says nothing; --weight-decay sets it",
+        message="weight decay is constant, so --start-weight-decay has no effect; --weight-decay sets it",
         why=REFUSED,
         at=(a.start_weight_decay, a.weight_decay_incr_style),
         fixes=(drop(a.start_weight_decay, also=(a.end_weight_decay,)),),
@@ -88,7 +88,7 @@ MEGATRON.add(
         "constant-weight-decay-end",
         CONSTANT,
         a.end_weight_decay.given,
-        message="weight decay is constant, so --end-weight-decay says nothing; --weight-decay sets it",
+        message="weight decay is constant, so --end-weight-decay has no effect; --weight-decay sets it",
         why=REFUSED,
         at=(a.end_weight_decay, a.weight_decay_incr_style),
         fixes=(drop(a.end_weight_decay, also=(a.start_weight_decay,)),),
@@ -96,7 +96,7 @@ MEGATRON.add(
     refuse(
         "weight-decay-start-missing",
         all_of(~CONSTANT, a.start_weight_decay.is_none),
-        message="weight decay grows ({weight_decay_incr_style}), but --start-weight-decay does not say from where",
+        message="--weight-decay-incr-style {weight_decay_incr_style} needs --start-weight-decay",
         why=REFUSED,
         at=(a.weight_decay_incr_style,),
         fixes=(drop(a.weight_decay_incr_style),),
@@ -104,7 +104,7 @@ MEGATRON.add(
     refuse(
         "weight-decay-end-missing",
         all_of(~CONSTANT, a.end_weight_decay.is_none),
-        message="weight decay grows ({weight_decay_incr_style}), but --end-weight-decay does not say to where",
+        message="--weight-decay-incr-style {weight_decay_incr_style} needs --end-weight-decay",
         why=REFUSED,
         at=(a.weight_decay_incr_style,),
         fixes=(drop(a.weight_decay_incr_style),),

@@ -110,7 +110,7 @@ MEGATRON.add(
             a.train_iters >= TRIAL,
         ),
         message="--save-interval {save_interval} without --save: no checkpoint is written",
-        why="all that was trained is lost when the job ends",
+        why="the trained weights are lost when the job ends",
         severity=Severity.WARNING,
         at=(a.save_interval,),
     ),

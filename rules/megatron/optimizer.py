@@ -74,7 +74,7 @@ MEGATRON.add(
         "step-overlap-with-reused-buffer",
         WITH_STEP,
         a.reuse_grad_buf_for_mxfp8_param_ag,
-        message="--overlap-param-gather-with-optimizer-step cannot go with --reuse-grad-buf-for-mxfp8-param-ag",
+        message="--overlap-param-gather-with-optimizer-step does not work with --reuse-grad-buf-for-mxfp8-param-ag",
         why=(
             "the gathered weights would overwrite gradients that the step still reads; the optimizer's "
             "configuration is refused"
@@ -168,8 +168,8 @@ MEGATRON.add(
             ~a.use_layer_wise_distributed_optimizer,
         ),
         message=(
-            "{num_distributed_optimizer_instances} instances of the distributed optimizer are asked for, and "
-            "--use-distributed-optimizer is not given"
+            "--num-distributed-optimizer-instances {num_distributed_optimizer_instances} needs "
+            "--use-distributed-optimizer"
         ),
         why="data parallelism refuses it when it wraps the model",
         at=(a.num_distributed_optimizer_instances,),
@@ -178,7 +178,8 @@ MEGATRON.add(
     refuse(
         "averaging-with-per-token-loss",
         all_of(a.calculate_per_token_loss, a.ddp_average_in_collective, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp),
-        message="--ddp-average-in-collective divides by ranks, --calculate-per-token-loss by tokens: one of them",
+        message="--ddp-average-in-collective divides by ranks and --calculate-per-token-loss by tokens; "
+        "give one of them",
         why="data parallelism refuses it when it wraps the model",
         at=(a.ddp_average_in_collective, a.calculate_per_token_loss),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),

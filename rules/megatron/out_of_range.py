@@ -25,10 +25,10 @@ MEGATRON.add(
         "recompute-layers-not-positive",
         all_of(UNIFORM, a.recompute_num_layers.is_set, a.recompute_num_layers <= 0),
         message=(
-            "uniform recomputation goes on by --recompute-num-layers {recompute_num_layers} layers, "
-            "and so never comes to the last one"
+            "uniform recomputation in steps of --recompute-num-layers {recompute_num_layers} never reaches "
+            "the last layer; it must be at least 1"
         ),
-        why="the first forward pass does not end: the job hangs until its time is over",
+        why="the first forward pass does not end: the job hangs until its time limit",
         at=(a.recompute_num_layers,),
         fixes=(put(a.recompute_num_layers, 1),),
     ),
@@ -69,7 +69,7 @@ MEGATRON.add(
         "learning-rate-above-one",
         all_of(TRAINS, a.optimizer == "adam", a.lr > 1),
         message="--lr {lr}: Adam moves every weight by about that much a step; a sign may be missing, as in 3e-4",
-        why="the loss is lost at the end of the warm-up, if not before",
+        why="the loss diverges at the end of the warm-up, if not before",
         severity=Severity.WARNING,
         at=(a.lr,),
         upstream="https://arxiv.org/abs/1412.6980v9#section-2.1",

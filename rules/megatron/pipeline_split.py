@@ -86,7 +86,7 @@ MEGATRON.add(
         LAYERS,
         when=PLAIN,
         message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
-        why="an uneven split has to be asked for; " + REFUSED,
+        why="an uneven split needs an option of its own; " + REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
     ),

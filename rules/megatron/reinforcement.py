@@ -42,7 +42,7 @@ MEGATRON.add(
     refuse(
         "cache-offload-with-unified-memory",
         all_of(RL, CACHE == "offload", a.rl_persist_cuda_graphs, a.inference_dynamic_batching_unified_memory_level > 0),
-        message="unified memory moves the cache itself; --rl-kv-cache-management-mode offload cannot go with it",
+        message="unified memory moves the cache itself; --rl-kv-cache-management-mode offload does not work with it",
         why=REFUSED,
         at=(CACHE, a.inference_dynamic_batching_unified_memory_level),
         fixes=(drop(CACHE),),
@@ -52,8 +52,8 @@ MEGATRON.add(
         INFLIGHT,
         a.rl_generation_lag.is_set,
         message=(
-            "--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag {rl_generation_lag} say "
-            "the same thing twice"
+            "--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag "
+            "{rl_generation_lag} set the same limit; give one of them"
         ),
         why=REFUSED,
         at=(a.rl_generation_lag, a.rl_max_inflight_requests),
@@ -103,7 +103,7 @@ MEGATRON.add(
     refuse(
         "consumption-by-rollout",
         all_of(RL, a.rl_consumption_granularity == "R"),
-        message="--rl-consumption-granularity R is not implemented; there are G and B",
+        message="--rl-consumption-granularity R is not implemented; it must be G or B",
         why=REFUSED,
         at=(a.rl_consumption_granularity,),
         fixes=(drop(a.rl_consumption_granularity),),

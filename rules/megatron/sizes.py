@@ -26,7 +26,7 @@ MEGATRON.add(
         ),
         message=(
             "a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and "
-            "--kv-channels does not say how wide a head is"
+            "--kv-channels, the width of a head, is not given"
         ),
         why=REFUSED,
         at=(a.hidden_size, a.num_attention_heads),

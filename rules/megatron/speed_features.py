@@ -159,7 +159,7 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--inference-cuda-graph-scope {inference_cuda_graph_scope} does not go with "
+            "--inference-cuda-graph-scope {inference_cuda_graph_scope} does not work with "
             "--cuda-graph-impl {cuda_graph_impl}"
         ),
         why=REFUSED,

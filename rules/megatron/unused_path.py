@@ -6,7 +6,7 @@ round.
 
 ## Why is this bad?
 Where the one folder is passed for both, the run loads from where it saves, not the checkpoint that was meant; where
-`--save` is missing, all that was trained is lost when the job ends.
+`--save` is missing, the trained weights are lost when the job ends.
 
 ## Example
     CKPT_SAVE_DIR=/data/save

@@ -39,5 +39,5 @@ def check(job: Job) -> Iterator[Finding]:
             continue
         often = seconds is not None and isinstance(seconds.value, int) and seconds.value > 0
         if steps.value == 0 and not isinstance(steps.value, bool) and not often:
-            message = Message("save_checkpoint_steps is 0: no checkpoint is saved while the run goes on")
+            message = Message("save_checkpoint_steps is 0: no checkpoint is saved during the run")
             yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))

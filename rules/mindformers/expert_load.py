@@ -1,4 +1,4 @@
-"""Something that the run has does not go with counting or moving experts.
+"""Something that the run has does not work with counting or moving experts.
 
 ## What it does
 Checks, with `print_expert_load` or `enable_expert_relocation`, that the optimizer is `AdamW`, that its state is not
@@ -43,10 +43,10 @@ def check(job: Job) -> Iterator[Finding]:
         message = Message("{on} works with the optimizer AdamW only, not with {kind}", on=on, kind=kind.raw)
         yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_TRAINER}:1610")
     if sharded is not None and sharded.raw is True:
-        message = Message("{on} does not go with enable_parallel_optimizer", on=on)
+        message = Message("{on} does not work with enable_parallel_optimizer", on=on)
         yield Finding(message, job.place(sharded), key=sharded.key, upstream=f"{_TRAINER}:1617")
     if isinstance(groups.raw, int) and groups.raw > 1:
-        message = Message("{on} does not go with {groups} groups of experts", on=on, groups=groups.raw)
+        message = Message("{on} does not work with {groups} groups of experts", on=on, groups=groups.raw)
         yield Finding(message, job.place(groups), key=groups.key, upstream=f"{_TRAINER}:1624")
     yield from _saved(job, on)
 
@@ -56,5 +56,5 @@ def _saved(job: Job, on: str) -> Iterator[Finding]:
     for index, item in enumerate(callbacks.items if callbacks is not None else ()):
         kind = item.get("type") if item.kind == "mapping" else None
         if kind is not None and kind.value == "CheckpointMonitor":
-            message = Message("{on} does not go with CheckpointMonitor", on=on)
+            message = Message("{on} does not work with CheckpointMonitor", on=on)
             yield Finding(message, kind.span, key=("callbacks", index, "type"), upstream=f"{_TRAINER}:1633")

@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "optimizer-shard",
         all_of(legacy, shard),
         message="optimizer_shard has no effect; parallel.enable_parallel_optimizer decides",
-        why="the setting is dead since the first releases",
+        why="no release reads the setting",
         at=(shard,),
         fixes=(drop(shard, safety=Safety.SAFE),),
         **_NO_EFFECT,

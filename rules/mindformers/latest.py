@@ -107,7 +107,7 @@ MINDFORMERS.add(
         "dynamic-batch-split",
         all_of(training, a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"] > 1),
         message=(
-            "dynamic_batch does not go with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
+            "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
             "length is not split"
         ),
         why="refused before the first step",
@@ -145,7 +145,7 @@ MINDFORMERS.add(
     refuse(
         "chunked-loss",
         all_of(mcore, a["mcore.chunk_loss_num"] > 1, a["mcore.calculate_per_token_loss"]),
-        message="chunk_loss_num {mcore.chunk_loss_num} does not go with calculate_per_token_loss",
+        message="chunk_loss_num {mcore.chunk_loss_num} does not work with calculate_per_token_loss",
         why="the transformer config refuses it",
         at=(a["mcore.chunk_loss_num"], a["mcore.calculate_per_token_loss"]),
     ),

@@ -58,7 +58,7 @@ MINDFORMERS.add(
         "run-mode-new",
         a["run_mode"] == "predict_with_train_model",
         message="run_mode predict_with_train_model does not exist before 2.1",
-        why="the launcher refuses a mode that it does not know",
+        why="the launcher refuses any other mode",
     ),
     one_of(
         "context-mode",
@@ -148,10 +148,10 @@ MINDFORMERS.add(
             a["parallel.parallel_optimizer_config.gradient_accumulation_shard"].given,
         ),
         message=(
-            "optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not go with "
+            "optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not work with "
             "gradient_accumulation_shard, whatever its value"
         ),
-        why="MindSpore takes the level as the whole answer and refuses both",
+        why="MindSpore takes one of the two, not both",
         at=(
             a["parallel.parallel_optimizer_config.gradient_accumulation_shard"],
             a["parallel.parallel_optimizer_config.optimizer_level"],
@@ -180,7 +180,7 @@ MINDFORMERS.add(
     refuse(
         "only-save-strategy-with-checkpoint",
         all_of(any_of(a["checkpoint"], ~a["use_legacy_format"]), a["only_save_strategy"]),
-        message="only_save_strategy does not go with a checkpoint section, or with use_legacy_format False",
+        message="only_save_strategy does not work with a checkpoint section, or with use_legacy_format False",
         why="the section switches the legacy format off, which only_save_strategy needs",
         at=(a["only_save_strategy"], a["checkpoint"]),
         fixes=(put(a["only_save_strategy"], False),),
@@ -189,7 +189,7 @@ MINDFORMERS.add(
         "train-without-data",
         all_of(training, a["train_dataset.data_loader"].is_none),
         message="run_mode is {run_mode}, but train_dataset has no data_loader",
-        why="the data loader is looked at before the network is built, and is not there",
+        why="the data loader is read before the network is built",
         at=(a["train_dataset"], a["run_mode"]),
         after=("template-not-filled",),
     ),

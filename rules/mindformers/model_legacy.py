@@ -160,14 +160,14 @@ MINDFORMERS.add(
     refuse(
         "sequence-pipeline-ring",
         all_of(llama, splits > 1, ring),
-        message="seq_split_num {parallel_config.seq_split_num} does not go with use_ring_attention",
+        message="seq_split_num {parallel_config.seq_split_num} does not work with use_ring_attention",
         why="the network refuses to be built",
         at=(ring, splits),
     ),
     refuse(
         "sequence-pipeline-eod",
         all_of(llama, splits > 1, eod),
-        message="seq_split_num {parallel_config.seq_split_num} does not go with use_eod_attn_mask_compression",
+        message="seq_split_num {parallel_config.seq_split_num} does not work with use_eod_attn_mask_compression",
         why="the network refuses to be built",
         at=(eod, splits),
     ),

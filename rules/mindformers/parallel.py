@@ -78,8 +78,8 @@ MINDFORMERS.add(
         algorithm,
         ("colossalai_cp", "ulysses_cp", "hybird_cp"),
         message=(
-            "context_parallel_algo is {parallel_config.context_parallel_algo}; this release knows colossalai_cp, "
-            "ulysses_cp and hybird_cp (so spelled)"
+            "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, "
+            "ulysses_cp or hybird_cp (so spelled) in this release"
         ),
         why="the algorithm is looked up by name when the parallel config is made",
     ),
@@ -101,7 +101,7 @@ MINDFORMERS.add(
     refuse(
         "sequence-pipeline-recompute",
         all_of(pipeline > 1, splits > 1, a["recompute_config.recompute"], training),
-        message="seq_split_num {parallel_config.seq_split_num} does not go with full recomputation",
+        message="seq_split_num {parallel_config.seq_split_num} does not work with full recomputation",
         why="the sequence pipeline cannot recompute whole layers; refused when the network is wrapped",
         at=(a["recompute_config.recompute"], splits),
         fixes=(put(a["recompute_config.recompute"], False),),
@@ -116,7 +116,7 @@ MINDFORMERS.add(
             a["runner_wrapper.calculate_per_token_loss"],
             training,
         ),
-        message="seq_split_num {parallel_config.seq_split_num} does not go with calculate_per_token_loss",
+        message="seq_split_num {parallel_config.seq_split_num} does not work with calculate_per_token_loss",
         why="refused when the network is wrapped",
         at=(a["runner_wrapper.calculate_per_token_loss"], splits),
     ),

@@ -57,7 +57,9 @@ def _form(ramp: list[object]) -> tuple[str, str] | None:
 
 
 _ABOVE = "the batch ramp starts at {start}, above the global batch {total}"
-_LEFT_OVER = "the batch ramp grows from {start} to {total} by {increment}, which leaves {rest} over"
+_LEFT_OVER = (
+    "the batch ramp grows from {start} to {total} by {increment}: the difference is not a multiple, {rest} remain"
+)
 _FIRST = "the batch ramp starts at {start}, not a multiple of data parallel {data} x local batch {local} = {unit}"
 _LATER = "the batch ramp passes {bad}, not a multiple of data parallel {data} x local batch {local} = {unit}"
 

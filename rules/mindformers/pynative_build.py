@@ -127,7 +127,7 @@ PYNATIVE.add(
     refuse(
         "rate-in-optimizer",
         all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
-        message="optimizer.learning_rate is given; the rate belongs to lr_scheduler alone",
+        message="optimizer.learning_rate is given; the rate is set in lr_scheduler only",
         why="the trainer hands the schedule to the optimizer under the same name",
         at=(a["optimizer.learning_rate"],),
         fixes=(drop(a["optimizer.learning_rate"]),),

@@ -14,7 +14,7 @@ PYNATIVE.add(
         "run-mode",
         a["run_mode"],
         ("train", "predict"),
-        message="run_mode is {run_mode}; pynative knows train and predict",
+        message="run_mode is {run_mode}; in pynative mode it must be train or predict",
         why="the trainer refuses every other mode",
         fixes=(put(a["run_mode"], "train"),),
     ),

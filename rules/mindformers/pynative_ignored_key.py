@@ -93,7 +93,7 @@ def check(job: Job) -> Iterator[Finding]:
         fix = Fix(f"rename it to {near}", (Edit("rename", (name,), near),)) if near and tree.get(near) is None else None
         severity = None if near or name in NOW or name == "parallel" else Severity.NOTE
         yield Finding(
-            Message("nothing reads {name} in pynative mode{told}", name=name, told=told),
+            Message("{name} has no effect in pynative mode{told}", name=name, told=told),
             entry.key.span,
             key=(name,),
             fix=fix,

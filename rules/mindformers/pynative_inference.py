@@ -26,7 +26,7 @@ PYNATIVE.add(
     refuse(
         "inference-overlap",
         all_of(piped, a["parallelism.pipeline_parallel_overlap_b_f"]),
-        message="prediction over a pipeline does not go with pipeline_parallel_overlap_b_f",
+        message="prediction over a pipeline does not work with pipeline_parallel_overlap_b_f",
         why=WHY,
         at=(a["parallelism.pipeline_parallel_overlap_b_f"], a["run_mode"]),
         fixes=(put(a["parallelism.pipeline_parallel_overlap_b_f"], False),),
@@ -34,7 +34,7 @@ PYNATIVE.add(
     refuse(
         "inference-swap",
         all_of(piped, a["swap.enable"]),
-        message="prediction over a pipeline does not go with swap.enable",
+        message="prediction over a pipeline does not work with swap.enable",
         why=WHY,
         at=(a["swap.enable"], a["run_mode"]),
         fixes=(put(a["swap.enable"], False),),

@@ -146,7 +146,7 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             what = (
                 Message("{layers} in no stage", layers=_layers(expected, low - 1))
                 if low > expected
-                else Message("layer {low} comes again or out of order", low=low)
+                else Message("layer {low} is repeated or out of order", low=low)
             )
             message = Message(
                 (

@@ -24,14 +24,14 @@ PYNATIVE.add(
     refuse(
         "mtp-layers",
         a["net.mtp_num_layers"] > 1,
-        message="{net.mtp_num_layers} multi-token-prediction layers are asked for; 2.1 has at most one",
+        message="{net.mtp_num_layers} multi-token-prediction layers are set; 2.1 has at most one",
         why=WHY,
         fixes=(put(a["net.mtp_num_layers"], 1),),
     ),
     refuse(
         "mtp-negative",
         a["net.mtp_num_layers"] < 0,
-        message="{net.mtp_num_layers} multi-token-prediction layers are asked for; it is 0 or 1",
+        message="{net.mtp_num_layers} multi-token-prediction layers are set; it must be 0 or 1",
         why=WHY,
         fixes=(put(a["net.mtp_num_layers"], 0),),
     ),
@@ -52,7 +52,7 @@ PYNATIVE.add(
     refuse(
         "mixture-bias",
         experts.is_set & a["net.add_bias_linear"],
-        message="add_bias_linear does not go with experts",
+        message="add_bias_linear does not work with experts",
         why=WHY,
         at=(
             a["net.add_bias_linear"],
@@ -114,20 +114,20 @@ PYNATIVE.add(
     refuse(
         "hash-layers",
         all_of(a["net.moe_n_hash_layers"] > 0, a["net.moe_n_hash_layers"] > a["net.num_layers"]),
-        message="{net.moe_n_hash_layers} hash layers are asked for, the model has {net.num_layers} layers",
+        message="{net.moe_n_hash_layers} hash layers exceed the model's {net.num_layers} layers",
         why=WHY,
     ),
     refuse(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
-        message="{net.moe_n_hash_layers} hash layers are asked for, but the model has no experts",
+        message="{net.moe_n_hash_layers} hash layers need experts, and the model has none",
         why="hash routing sends tokens to experts; " + WHY,
         at=(experts, a["net.moe_n_hash_layers"]),
     ),
     refuse(
         "chunked-loss",
         all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),
-        message="chunk_loss_num {net.chunk_loss_num} does not go with calculate_per_token_loss",
+        message="chunk_loss_num {net.chunk_loss_num} does not work with calculate_per_token_loss",
         why=WHY,
         fixes=(put(a["net.calculate_per_token_loss"], False),),
     ),

@@ -50,7 +50,7 @@ PYNATIVE.add(
             "the schedule 1f1b becomes interleaved_1f1b: a stage has "
             "{parallelism.pipeline_parallel_interleave_num} chunks"
         ),
-        why="1f1b knows only one chunk a stage; the name is changed without a word",
+        why="1f1b supports only one chunk a stage; the name is changed silently",
         at=(a["parallelism.pipeline_parallel_schedule"],),
         fixes=(put(a["parallelism.pipeline_parallel_schedule"], "interleaved_1f1b", safety=Safety.SAFE),),
         severity=Severity.NOTE,

@@ -34,7 +34,7 @@ PYNATIVE.add(
         "degree-negative",
         any_of(tensor < 0, pipeline < 0, context < 0),
         message=DEGREES,
-        why="data parallel comes out negative or the mesh cannot be built",
+        why="data parallel becomes negative or the mesh cannot be built",
     ),
     refuse(
         "expert-degree",

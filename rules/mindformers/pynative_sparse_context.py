@@ -38,7 +38,7 @@ PYNATIVE.add(
         "sparse-context-async",
         all_of(sparse, ~loss, pause, method.is_in("ulysses", "hybrid")),
         message=(
-            "context_parallel_async does not go with {parallelism.context_parallel_method} in the dense stage of "
+            "context_parallel_async does not work with {parallelism.context_parallel_method} in the dense stage of "
             "sparse attention"
         ),
         why=WHY,
@@ -65,7 +65,7 @@ PYNATIVE.add(
     refuse(
         "hybrid-context-mask",
         all_of(compressed, a["net.use_eod_attn_mask_compression"], ~a["net.use_ring_attention"]),
-        message="context_parallel with the attention dsv4_hybrid does not go with use_eod_attn_mask_compression",
+        message="context_parallel with the attention dsv4_hybrid does not work with use_eod_attn_mask_compression",
         why="its attention takes padded sequences only; refused in the first step",
         at=(context, a["net.use_eod_attn_mask_compression"]),
     ),
@@ -91,7 +91,7 @@ PYNATIVE.add(
             *(split, pause, method.is_in("ulysses", "hybrid"), a["net.use_ring_attention"]),
             a["net.experimental_attention_variant"] != "dsa",
         ),
-        message="context_parallel_async does not go with use_ring_attention",
+        message="context_parallel_async does not work with use_ring_attention",
         why=WHY,
         at=(pause, a["net.use_ring_attention"]),
         fixes=(put(pause, False),),

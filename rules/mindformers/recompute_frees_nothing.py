@@ -20,7 +20,8 @@ Use instead:
 No fix: where both are to be recomputed, in how many layers of which stages is the config's to say.
 
 ## References
-MindFormers v1.5.0, mindformers/modules/layers.py (Linear reshapes its input and output); docs/memory.md, recomputation
+MindFormers v1.5.0, mindformers/modules/layers.py (Linear reshapes its input and output);
+docs/memory-model.md, recomputation
 """
 
 from collections.abc import Iterator

@@ -50,7 +50,7 @@ for fields, net, built, added in (
         refuse(
             "sparse-warm-up",
             all_of(on, n["dsa_warmup_layerwise_backward"], n["dsa_indexer_use_sparse_loss"]),
-            message="dsa_warmup_layerwise_backward does not go with dsa_indexer_use_sparse_loss",
+            message="dsa_warmup_layerwise_backward does not work with dsa_indexer_use_sparse_loss",
             why="the backward pass runs layer by layer only in the dense warm-up stage",
             at=(n["dsa_warmup_layerwise_backward"], n["dsa_indexer_use_sparse_loss"]),
         ),
@@ -137,7 +137,7 @@ MINDFORMERS.add(
     refuse(
         "sparse-zero-bubble",
         all_of(_sparse, scheduler == "zero_bubble_v"),
-        message="experimental_attention_variant dsa does not go with the schedule zero_bubble_v",
+        message="experimental_attention_variant dsa does not work with the schedule zero_bubble_v",
         why=WHY,
         at=(scheduler, a["mcore.experimental_attention_variant"]),
     ),

@@ -118,7 +118,8 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.config"].is_none,
         ),
         message="BlendedMegatronDatasetDataLoader needs a config: where its data lies, and how it is cut",
-        why="the trainer asks it for the masks of the data before the network is built, and dies of its absence",
+        why="the trainer asks it for the masks of the data before the network is built, and fails because "
+        "there is none",
         at=(a["train_dataset.data_loader.config"], a["train_dataset.data_loader.type"]),
     ),
     refuse(

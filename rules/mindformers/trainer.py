@@ -92,21 +92,21 @@ MINDFORMERS.add(
     refuse(
         "tensor-grid-ulysses",
         all_of(grid, a["ulysses_degree"] > 1),
-        message="use_3d_tensor_parallel does not go with Ulysses context parallelism",
+        message="use_3d_tensor_parallel does not work with Ulysses context parallelism",
         why="the network refuses to be built",
         at=(a[f"{model}.use_3d_tensor_parallel"], context),
     ),
     refuse(
         "tensor-grid-automatic",
         all_of(grid, a["parallel_mode"] == "auto_parallel"),
-        message="use_3d_tensor_parallel does not go with parallel_mode 2 (automatic)",
+        message="use_3d_tensor_parallel does not work with parallel_mode 2 (automatic)",
         why="the network refuses to be built",
         at=(a[f"{model}.use_3d_tensor_parallel"],),
     ),
     refuse(
         "tensor-grid-experts",
         all_of(grid, a["moe_config.expert_num"] > 1),
-        message="use_3d_tensor_parallel does not go with a mixture of experts",
+        message="use_3d_tensor_parallel does not work with a mixture of experts",
         why="the network refuses to be built",
         at=(a[f"{model}.use_3d_tensor_parallel"], a["moe_config.expert_num"]),
     ),
@@ -122,7 +122,7 @@ MINDFORMERS.add(
         "tensor-grid-interleave",
         all_of(grid, a[f"{model}.fine_grain_interleave"] > 1, tensor > 1),
         message=(
-            "use_3d_tensor_parallel does not go with fine_grain_interleave {model.model_config.fine_grain_interleave}"
+            "use_3d_tensor_parallel does not work with fine_grain_interleave {model.model_config.fine_grain_interleave}"
         ),
         why="the network refuses to be built",
         at=(a[f"{model}.fine_grain_interleave"], a[f"{model}.use_3d_tensor_parallel"]),
@@ -136,7 +136,7 @@ MINDFORMERS.add(
             a["moe_config.expert_num"] > 1,
             a["parallel_config.seq_split_num"] > 1,
         ),
-        message="use_gmm does not go with seq_split_num {parallel_config.seq_split_num}",
+        message="use_gmm does not work with seq_split_num {parallel_config.seq_split_num}",
         why="the layer of experts refuses to be built",
         at=(a["moe_config.use_gmm"], a["parallel_config.seq_split_num"]),
     ),
@@ -147,9 +147,10 @@ MINDFORMERS.add(
             a["mcore.moe_layer_freq"] > 1,
         ),
         message=(
-            "first_k_dense_replace {mcore.first_k_dense_replace} does not go with moe_layer_freq {mcore.moe_layer_freq}"
+            "first_k_dense_replace {mcore.first_k_dense_replace} does not work with moe_layer_freq "
+            "{mcore.moe_layer_freq}"
         ),
-        why="both say which layers hold experts",
+        why="both set which layers hold experts",
         at=(a["mcore.first_k_dense_replace"], a["mcore.moe_layer_freq"]),
     ),
     one_of(

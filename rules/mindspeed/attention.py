@@ -19,7 +19,7 @@ MINDSPEED.add(
         when=a.use_flash_attn,
         at=(a.sparse_mode,),
         message="--sparse-mode {sparse_mode} does not work with flash attention, only 0 and 2 do",
-        why="the kernel call knows those two masks; dies at launch",
+        why="the kernel call supports those two masks; dies at launch",
         fixes=(drop(a.sparse_mode), put(a.sparse_mode, 2)),
     ),
     one_of(

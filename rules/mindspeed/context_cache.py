@@ -63,7 +63,7 @@ MINDSPEED.add(
         at=(GATHER, a.context_parallel_size),
         message="--use-ulysses-allgather-kv needs context parallelism, the size is 1",
         fixes=(drop(GATHER),),
-        why="there is nobody to gather from; dies at launch",
+        why="there is no rank to gather from; dies at launch",
     ),
     refuse(
         "ulysses-gather-algo",
@@ -79,7 +79,7 @@ MINDSPEED.add(
         at=(GATHER,),
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
-        why="gathering pays only for few key-value heads, and nothing else is supported; dies at launch",
+        why="gathering is supported only for few key-value heads, where it is faster; dies at launch",
     ),
     refuse(
         "reset-mask-variable-lengths",

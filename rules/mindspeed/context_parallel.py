@@ -46,7 +46,7 @@ MINDSPEED.add(
         RING & ALIBI & ((a.alibi_fusion_attn_type != 2) | (a.attention_mask_type != "causal")),
         unless_framework="mindspeed-llm",
         message="ring attention with ALiBi needs --alibi-fusion-attn-type 2 and the causal mask",
-        why="the ring kernel knows only that form of position bias; dies at launch",
+        why="the ring kernel supports only that form of position bias; dies at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
@@ -143,8 +143,8 @@ MINDSPEED.add(
         (HYBRID | ADAPTIVE) & (U == 1),
         severity=Severity.WARNING,
         at=SIZES,
-        message="--ulysses-degree-in-cp 1 leaves a plain ring; the documents ask for more than 1",
-        why="the run pays for the hybrid groups and gains nothing",
+        message="--ulysses-degree-in-cp 1 is a plain ring; it must be more than 1",
+        why="the hybrid groups cost time and gain nothing",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(U, 2)),
     ),
     refuse(

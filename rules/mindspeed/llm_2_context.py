@@ -47,7 +47,7 @@ MINDSPEED_LLM.add(
         ON & a.sliding_window.is_set & (a.sliding_window != 0),
         at=(a.sliding_window, a.context_parallel_size),
         message="context parallelism does not work with --sliding-window",
-        why="before 2.2 no algorithm knows windows; dies at launch",
+        why="before 2.2 no algorithm supports windows; dies at launch",
         fixes=(drop(a.sliding_window),),
     ),
     clash(
@@ -119,7 +119,7 @@ MINDSPEED_LLM.add(
         a.enable_share_memory & a.reset_position_ids & (a.position_embedding_type == "alibi"),
         at=(a.enable_share_memory, a.position_embedding_type),
         message="--enable-share-memory does not work with ALiBi",
-        why="ALiBi knows no lengths of samples; dies at launch",
+        why="ALiBi does not support lengths of samples; dies at launch",
         fixes=(drop(a.enable_share_memory),),
     ),
 )

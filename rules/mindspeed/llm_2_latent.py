@@ -73,7 +73,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out, a.schedules_method),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="what is swapped out comes back in the order of that schedule; dies at launch",
+        why="what is swapped out is swapped in again in the order of that schedule; dies at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(

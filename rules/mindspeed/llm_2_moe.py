@@ -63,7 +63,7 @@ MINDSPEED_LLM.add(
         a.num_experts.is_none & (DENSE.is_set | FREQUENCY.given),
         at=(DENSE, FREQUENCY),
         message="--first-k-dense-replace and --moe-layer-freq need --num-experts",
-        why="they say which layers have experts; dies at launch",
+        why="they set which layers have experts; dies at launch",
         fixes=(drop(also=(DENSE, FREQUENCY), title="drop the choice of expert layers"),),
     ),
     refuse(

@@ -89,7 +89,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.ckpt_format,),
         message="--ckpt-format {ckpt_format} becomes torch",
-        why="before 26.1 MindSpeed-LLM saves in the old format, whatever is asked for",
+        why="before 26.1 MindSpeed-LLM saves in the old format, whatever is set",
         fixes=(put(a.ckpt_format, "torch", safety=Safety.SAFE),),
     ),
     refuse(

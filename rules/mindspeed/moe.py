@@ -36,7 +36,7 @@ MINDSPEED.add(
         at=(EXTEND,),
         fixes=(put(a.moe_permutation_async_comm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-permutation-async-comm",
-        why="only the asynchronous dispatcher knows the extended groups; dies at launch",
+        why="only the asynchronous dispatcher supports the extended groups; dies at launch",
     ),
     refuse(
         "tp-extend-ep-grouped-gemm",
@@ -82,7 +82,7 @@ MINDSPEED.add(
         PERMUTE & (CAPACITY != 0) & CAPACITY.is_set & ~a.moe_pad_expert_input_to_capacity,
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
-        why="the kernel wants equal token counts; dies at launch",
+        why="the kernel needs equal token counts; dies at launch",
         fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="drop the fused permutation")),
     ),
     refuse(
@@ -160,7 +160,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, HOT),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-experts needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
-        why="only that dispatcher knows hot experts; dies at launch",
+        why="only that dispatcher supports hot experts; dies at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(HOT)),
     ),
     clash(
@@ -178,7 +178,7 @@ MINDSPEED.add(
         at=(a.enable_expert_placement,),
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
         message="--enable-expert-placement needs --use-distributed-optimizer",
-        why="MindSpeed prints it and goes on; experts are moved together with their sharded states",
+        why="MindSpeed prints it and continues; experts are moved together with their sharded states",
     ),
     refuse(
         "expert-placement-size",
@@ -198,7 +198,7 @@ MINDSPEED.add(
         at=(a.enable_fine_grained_expert_placement,),
         fixes=(put(a.enable_expert_placement), drop(a.enable_fine_grained_expert_placement)),
         message="--enable-fine-grained-expert-placement does nothing without --enable-expert-placement",
-        why="MindSpeed prints it and goes on",
+        why="MindSpeed prints it and continues",
     ),
 )
 

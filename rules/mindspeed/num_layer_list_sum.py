@@ -43,7 +43,7 @@ _DISAGGREGATED = (
     "{wanted}"
 )
 _COUNTED = (
-    "--num-layer-list does not go with counting embedding or loss as layers: {pipeline} + {counted} do not divide "
+    "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} do not divide "
     "over {pipeline} stages"
 )
 _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"

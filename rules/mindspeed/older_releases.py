@@ -23,7 +23,7 @@ MINDSPEED.add(
         RESET,
         at=(a.context_parallel_algo, a.reset_attention_mask),
         message="--reset-attention-mask with context parallelism needs megatron_cp_algo, not {context_parallel_algo}",
-        why="before 2.3 only ring attention knows where documents end; dies at launch",
+        why="before 2.3 only ring attention supports documents that end inside a sequence; dies at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), drop(a.reset_attention_mask)),
     ),
     refuse(
@@ -32,7 +32,7 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         at=(a.context_parallel_algo, a.reset_attention_mask),
         message="--reset-attention-mask with context parallelism needs megatron_cp_algo, not {context_parallel_algo}",
-        why="before 26.0 only ring attention knows where documents end; dies at launch",
+        why="before 26.0 only ring attention supports documents that end inside a sequence; dies at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), drop(a.reset_attention_mask)),
     ),
     refuse(
@@ -109,7 +109,7 @@ MINDSPEED.add(
         a.aiqos & (a.aiqos_mode == "manual") & ~a.aiqos_schedule.is_set,
         at=(a.aiqos_mode, a.aiqos),
         message="--aiqos-mode manual needs --aiqos-schedule",
-        why="it says which communication goes first; dies at launch",
+        why="it sets which communication comes first; dies at launch",
         fixes=(drop(a.aiqos_mode),),
     ),
     refuse(

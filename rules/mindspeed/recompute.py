@@ -156,7 +156,7 @@ MINDSPEED.add(
         "recompute-activation-layers",
         a.recompute_activation_function_num_layers,
         high=a.num_layers,
-        why="there are not so many; dies at launch",
+        why="the stage has fewer; dies at launch",
         message=(
             "--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than "
             "the {num_layers} layers"
@@ -175,7 +175,7 @@ MINDSPEED.add(
         "recompute-norm-layers",
         a.recompute_norm_num_layers,
         high=a.num_layers,
-        why="there are not so many; dies at launch",
+        why="the stage has fewer; dies at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is more than the {num_layers} layers",
         fixes=(put(a.recompute_norm_num_layers, a.num_layers),),
     ),

@@ -193,6 +193,6 @@ MINDSPEED.add(
             "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large "
             "dense models, smaller ones tend to lose"
         ),
-        why="the split in two directions pays where one-dimensional communication is the bottleneck",
+        why="the split in two directions is faster where one-dimensional communication is the bottleneck",
     ),
 )

@@ -57,6 +57,23 @@ def test_a_release_that_only_options_tell_is_a_guess(
     assert "guess" not in capsys.readouterr().out
 
 
+def test_guesses_of_one_release_are_one_line_and_name_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "jobs" / "a").mkdir(parents=True)
+    launch = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+    (tmp_path / "jobs" / "a" / "plain.sh").write_text(launch + "--mock-data\n")
+    (tmp_path / "jobs" / "newer.sh").write_text(launch + "--mock-data --decrease-batch-size-if-needed\n")
+    shutil.copytree(EXAMPLES / "mindformers", tmp_path / "forms")
+    monkeypatch.chdir(tmp_path)
+    run(["init"])
+    out = capsys.readouterr().out
+    assert out.count(" of megatron@") == 1 and "  2 runs of megatron@" in out
+    assert '# [per-file."jobs/**"]\n    # target = "megatron@' in out
+    run(["init", "--write"])
+    assert '# [per-file."forms/**"]\n# target = "mindformers@' in (tmp_path / "preflight.toml").read_text()
+
+
 def test_where_there_is_no_config_it_says_so(cli: Cli) -> None:
     ran = cli("init")
     assert ran.code == 2 and "nothing was found: no YAML file or shell script was found" in ran.err

@@ -48,6 +48,27 @@ def test_a_run_fits_on_one_screen(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not [line for line in lines if "gate_kept" in line or "doubtful" in line or "kv_lora" in line]
 
 
+PYNATIVE = """\
+training: {steps: 20, local_batch_size: 1, global_batch_size: 8}
+lr_scheduler: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, lr_end: 1.0e-6, warmup_ratio: 0.05}
+parallelism: {tensor_parallel: 2, pipeline_parallel: 1}
+checkpoint: {enable_save: SAVES, save_path: ./out, save_interleaved_steps: 100, load_path: ./from}
+train_dataset: {dataloader: {type: BlendedMegatronDatasetDataLoader, config: {data_path: ["1", /data/wiki]}}}
+model: {model_type: qwen3, architectures: Qwen3ForCausalLM}
+"""
+
+
+@pytest.mark.parametrize(("saves", "checkpoints"), [
+    ("true", "load ./from, save ./out every 100 steps"), ("false", "load ./from")
+])  # fmt: skip
+def test_the_schedule_of_a_pynative_config_is_shown(saves: str, checkpoints: str) -> None:
+    report = check_text(PYNATIVE.replace("SAVES", saves), name="run.yaml")
+    shown = {line[2:15].strip(): line[15:] for line in overview(report.jobs[0]).splitlines()}
+    assert shown["schedule"].startswith("lr 1e-05 to 1e-06 CosineWithWarmUpLR, warm-up 5 %, 20 steps")
+    assert shown["data"] == "1 /data/wiki"
+    assert shown["checkpoints"] == checkpoints
+
+
 def test_a_line_ends_where_the_terminal_does(tmp_path: Path) -> None:
     report = check_text(SCRIPT.format(path="/data/" + "x" * 300), name="run.sh")
     lines = overview(report.jobs[0], Look(width=80)).splitlines()

@@ -95,7 +95,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("gate-serve --socket none/gate.sock", "none/gate.sock: cannot be listened on: No such file or directory"),
         ("check --target tooy good.yaml", "no framework is called 'tooy'; did you mean 'toy'?"),
         ("check --config none.toml good.yaml", "none.toml: does not exist"),
-        ("check", "nothing to check: give files, folders, - for stdin, or -- and a command"),
+        ("check", "nothing to check: give files, folders (. for this one), - for stdin, or -- and a command"),
         ("check --", "command line: no command is given after --"),
         ("check missing.yaml", "missing.yaml: does not exist"),
         (

@@ -46,6 +46,29 @@ def test_errors_are_never_counted_only(cli: Cli, tmp_path: Path) -> None:
     assert cli("check", ".", "--world-size", "8").out.count("3 x 2 is not 8") == 8
 
 
+def test_a_place_that_several_scripts_read_is_shown_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from preflight.cli import run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sizes.sh").write_text("ARGS='--num-layers 34 --pipeline-model-parallel-size 4'\n")
+    for name in "ab":
+        (tmp_path / f"{name}.sh").write_text(
+            "source ./sizes.sh\n"
+            "torchrun --nproc_per_node 8 pretrain_gpt.py $ARGS --hidden-size 4096 --num-attention-heads 32 --lr 1e-4 "
+            "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --train-iters 10 --mock-data\n"
+        )
+    message = "34 layers do not divide over 4 pipeline stages"
+    run(["check", "."])
+    out = capsys.readouterr().out
+    assert out.count(message) == 1
+    assert "  and 1 more at the same place, of other runs (--no-group shows them)\n" in out
+    assert "Found 2 errors" in out
+    run(["check", ".", "--no-group"])
+    assert capsys.readouterr().out.count(message) == 2
+
+
 @pytest.mark.parametrize("form", ["concise", "json"])
 def test_formats_for_programs_have_every_finding(cli: Cli, tmp_path: Path, form: str) -> None:
     written(tmp_path, LOUD, 6)
