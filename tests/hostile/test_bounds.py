@@ -234,3 +234,22 @@ def test_the_module_reads_no_more_than_it_says() -> None:
         "try: read_all(open('/dev/zero','rb').read, 'x')\nexcept InputError: sys.exit(7)"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=20, check=False).returncode == 7
+
+
+ALARM_IN_A_FORK = """
+import os, signal
+from preflight.gate.deadline import OutOfTime, deadline
+from preflight.loaders.bounds import SMALL, refuse_involved
+os.register_at_fork(before=lambda: signal.raise_signal(signal.SIGALRM))
+try:
+    with deadline(60):
+        refuse_involved(b"x" * (SMALL + 1), lambda data: None, "run.sh")
+except OutOfTime:
+    print("in time")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_an_alarm_while_a_child_is_started_is_not_lost() -> None:
+    ran = subprocess.run([sys.executable, "-c", ALARM_IN_A_FORK], capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("in time\n", "")
