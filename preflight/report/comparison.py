@@ -102,7 +102,7 @@ def _value(value: Value) -> str:
         return value.span.text
     if isinstance(value.raw, Unknown):
         return f"not known ({value.because})" if value.because else "not known"
-    return "not set" if value.raw is None else str(value.raw)
+    return "not set" if value.raw is None else str(value.raw) or "''"
 
 
 def _findings_text(what: str, findings: Iterable[Finding], look: Look) -> Iterator[str]:
