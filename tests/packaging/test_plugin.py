@@ -27,7 +27,7 @@ def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_o
         preflight("check", "run.yaml", "-f", "csv", code=0)
         == "path,line,rule,severity,message\nrun.yaml,1,acme-no-seed,warning,the run has no seed\n"
     )
-    assert "device      acme-one" in preflight("show", "run.yaml", "--device", "A1", code=0)
+    assert "device       acme-one" in preflight("show", "run.yaml", "--device", "A1", code=0)
     assert "DP 8 · TP 1 · PP 1 · CP 1 on 8 devices" in preflight("show", "run.yaml", code=0)
     assert "Acme handbook, section 4" in preflight("explain", "acme-no-seed", code=0)
     assert "1 fixed." in preflight("fix", "run.yaml", "--unsafe", code=0)
