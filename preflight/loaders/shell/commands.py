@@ -28,9 +28,8 @@ from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import InputError, Source, Span
 
 MAX_CALLS = 12
-_QUIET = frozenset(
-    "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk".split()
-) | {"touch", "tail", "head", "kill", "wait"}
+_QUIET = {"echo", "printf", "mkdir", "cd", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
+_QUIET |= {"chmod", "ulimit", "module", "pip", "grep", "sed", "awk", "touch", "tail", "head", "kill", "wait"}
 _SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
