@@ -20,13 +20,14 @@ SIGNS: dict[str, Of["set", "add", "force", "delete"]] = {"": "set", "+": "add", 
 
 
 class Override(NamedTuple):
-    """One override. node: its value, None for ~key. word: the whole of it as typed."""
+    """One override. node: its value, None for ~key. word: the whole of it as typed, value: what is behind the sign."""
 
     action: Of["set", "add", "force", "delete"]
     key: str
     word: Word
     key_span: Span
     node: Node | None = None
+    value: Word | None = None
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ def read_override(word: Word) -> Override | None:
         return Override(sign, key, word, cut.span) if sign == "delete" and match.end() == len(head) else None
     rest = pieces[0].cut(match.end(), len(head))
     value = word_of(pieces[1:] if rest.text == "" and len(pieces) > 1 else (rest, *pieces[1:]))
-    return Override(sign, key, word, cut.span, _node(value))
+    return Override(sign, key, word, cut.span, _node(value), value)
 
 
 def _node(value: Word) -> Node:

@@ -1,0 +1,156 @@
+"""verl: Hydra overrides over its own trainer config, which Ray starts; Megatron trains the actor."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors.door import Door, data
+from preflight.dialects.doors.dotted import Dotted, typed
+from preflight.dialects.doors.reading import read as reading
+from preflight.dialects.doors.unread import unread
+from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
+from preflight.loaders.composition.values import Composed
+from preflight.loaders.document import Document, Node, Problem, Word
+from preflight.loaders.yaml import load_yaml
+from preflight.run.value import Value, unknown
+from preflight.source.text import Source
+
+ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
+CONFIG = "verl/workers/config/engine.py"
+TRAINER = "verl.trainer.main_ppo"
+NAMES = ("ppo_trainer", "ppo_megatron_trainer")
+"""Its own configs; others are in files that belong to somebody else."""
+APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
+"""It builds the network with Megatron-Bridge and trains it with code of its own."""
+NETWORK = "the model's config.json or Megatron-Bridge says it"
+
+
+@cache
+def own() -> Node:
+    """The config of its trainer with Megatron."""
+    import json
+
+    text = json.dumps(data("verl")["trainer"])
+    tree = load_yaml(Source(text, "verl/trainer/config")).tree
+    assert tree is not None
+    return tree
+
+
+def world(run: Run) -> Value:
+    """Nodes times devices a node, for every role that shares them."""
+    try:
+        count = run.nnodes * run.n_gpus_per_node
+    except (NotKnown, TypeError) as error:
+        return unknown(str(error))
+    return run.value("n_gpus_per_node").derived(count, "nodes x devices a node")._replace(edits=None)
+
+
+@derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
+def forced(run: Run) -> None:
+    """What it sets, unless the transformer's own overrides say otherwise."""
+    if run.tensor_model_parallel_size == 1:
+        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:268")
+    run.derive("bf16", run.engine_dtype == "bfloat16", of="engine_dtype")
+    run.derive("fp16", run.engine_dtype == "float16", of="engine_dtype")
+    run.derive("params_dtype", run.engine_dtype, of="engine_dtype")
+    for name, raw in (
+        ("variable_seq_lengths", True),
+        ("moe_token_dispatcher_type", "alltoall"),
+        ("moe_router_load_balancing_type", "none"),
+    ):
+        if name not in run.written:
+            run.derive(name, raw, "verl sets it")
+
+
+@derives("global_batch_size", "micro_batch_size", "samples_per_step")
+def batches(run: Run) -> None:
+    """A mini-batch counts prompts, a micro-batch samples; a dynamic batch counts tokens."""
+    run.derive("global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size")
+    if run.use_dynamic_bsz:
+        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
+
+
+@derives("seq_length", "max_position_embeddings")
+def lengths(run: Run) -> None:
+    """Prompt and response together are the longest sequence."""
+    run.derive("seq_length", run.max_prompt_length + run.max_response_length, "prompt + response", of="max_response_length")
+    run.lose("max_position_embeddings", NETWORK)
+
+
+@derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "adam_beta1", "adam_beta2")
+def optimizer(run: Run) -> None:
+    """How long it runs is in the data; -1 is not given."""
+    run.lose("train_iters", "the number of prompts is in the data")
+    run.lose("lr_warmup_iters", "it depends on the number of steps")
+    run.lose("lr_warmup_fraction", "it depends on the number of steps")
+    betas = run.optim_betas
+    run.derive("adam_beta1", betas[0], of="optim_betas")
+    run.derive("adam_beta2", betas[1], of="optim_betas")
+
+
+@derives()
+def network(run: Run) -> None:
+    """What is neither typed nor verl's own is the model's."""
+    keys = {flag.dest for flag in VERL.keys.options.values()}
+    for name in run.table.defaults:
+        if name not in keys and name not in run.written and name not in run.effective:
+            run.lose(name, NETWORK)
+
+
+VERL = Door(
+    "verl",
+    "0.9.0",
+    core="0.18.0",
+    world=world,
+    before=(forced, batches, lengths, optimizer, network),
+    steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
+    unread="refused",
+    apart=APART,
+)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of its trainer."""
+    assert document.launch is not None
+    overrides = tuple(one for word in document.launch.words if (one := read_override(word)) is not None)
+    whole = _is_whole(document, overrides)
+    tree, refused = apply(own(), overrides, complete=whole)
+    config = Composed(tree, "" if whole else "a config that is not read has other keys")
+    dotted = Dotted(config, (document,), overrides, own().span.source)
+    found = typed(VERL, dotted, surroundings)
+    found.parsed.open = document.launch.open
+    found.parsed.faults += [fault for one in refused if whole and (fault := _fault(one)) is not None]
+    return reading(VERL, document, surroundings, found)
+
+
+def _is_whole(document: Document, overrides: tuple[Override, ...]) -> bool:
+    """Whether verl's own config is all that the overrides change, and every override could be read."""
+    launch = document.launch
+    assert launch is not None
+    if launch.entry.text != TRAINER or any("@" in one.key or "/" in one.key for one in overrides):
+        return False
+    named = _named(launch.words)
+    return all(option in ("--config-name", "-cn") and value in NAMES for option, value in named)
+
+
+def _named(words: tuple[Word, ...]) -> list[tuple[str, str | None]]:
+    """Hydra's own options that say which config is read; a word that is not known may be one."""
+    found: list[tuple[str, str | None]] = []
+    for at, word in enumerate(words):
+        head = (word.pieces[0].text if word.pieces else word.text) or ""
+        option, equal, value = head.partition("=")
+        if option.startswith("-"):
+            after = words[at + 1].text if at + 1 < len(words) else None
+            found.append((option, value if equal and word.text is not None else None if equal else after))
+    return found
+
+
+def _fault(refused: Refused) -> Problem | None:
+    """A key that Hydra does not take."""
+    if refused.kind != "unknown":
+        return None
+    override = refused.override
+    return unread(VERL, override.key, override.key_span)
