@@ -33,7 +33,7 @@ def own() -> Node:
     """The config of its trainer with Megatron."""
     import json
 
-    text = json.dumps(data("verl")["trainer"])
+    text = json.dumps({"model_engine": "megatron", **data("verl")["trainer"]})
     tree = load_yaml(Source(text, "verl/trainer/config")).tree
     assert tree is not None
     return tree
@@ -68,7 +68,9 @@ def forced(run: Run) -> None:
 @derives("global_batch_size", "micro_batch_size", "samples_per_step")
 def batches(run: Run) -> None:
     """A mini-batch counts prompts, a micro-batch samples; a dynamic batch counts tokens."""
-    run.derive("global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size")
+    run.derive(
+        "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size"
+    )
     if run.use_dynamic_bsz:
         run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
 
@@ -76,7 +78,9 @@ def batches(run: Run) -> None:
 @derives("seq_length", "max_position_embeddings")
 def lengths(run: Run) -> None:
     """Prompt and response together are the longest sequence."""
-    run.derive("seq_length", run.max_prompt_length + run.max_response_length, "prompt + response", of="max_response_length")
+    run.derive(
+        "seq_length", run.max_prompt_length + run.max_response_length, "prompt + response", of="max_response_length"
+    )
     run.lose("max_position_embeddings", NETWORK)
 
 
@@ -121,7 +125,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
     dotted = Dotted(config, (document,), overrides, own().span.source)
     found = typed(VERL, dotted, surroundings)
-    found.parsed.open = document.launch.open
+    found.parsed.open = document.launch.open or any(_may_be_any(word) for word in document.launch.words)
     found.parsed.faults += [fault for one in refused if whole and (fault := _fault(one)) is not None]
     return reading(VERL, document, surroundings, found)
 
@@ -134,6 +138,11 @@ def _is_whole(document: Document, overrides: tuple[Override, ...]) -> bool:
         return False
     named = _named(launch.words)
     return all(option in ("--config-name", "-cn") and value in NAMES for option, value in named)
+
+
+def _may_be_any(word: Word) -> bool:
+    """Whether a word may be any override."""
+    return word.text is None and not (word.pieces and word.pieces[0].text)
 
 
 def _named(words: tuple[Word, ...]) -> list[tuple[str, str | None]]:
