@@ -3,7 +3,7 @@
 from preflight.dialects.doors.door import names
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.expressions import Handles, all_of, any_of, nearest_divisor
-from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.source.finding import Safety
 
 VERL = ConstraintSet("verl")
@@ -20,6 +20,19 @@ REPLICA = a.rollout_tensor_model_parallel_size * a.rollout_data_parallel_size
 
 VERL.add(
     divides(
+        "devices-over-layout",
+        a.tensor_model_parallel_size * a.pipeline_model_parallel_size * a.context_parallel_size,
+        a.world_size,
+        message=(
+            "{nnodes} nodes x {n_gpus_per_node} devices are not a multiple of tensor {tensor_model_parallel_size} x "
+            "pipeline {pipeline_model_parallel_size} x context {context_parallel_size}"
+        ),
+        why=DIES,
+        upstream="verl/utils/config.py:95",
+        when=a.nnodes.is_set,
+        at=(a.tensor_model_parallel_size, a.pipeline_model_parallel_size, a.context_parallel_size, a.n_gpus_per_node),
+    ),
+    divides(
         "mini-batch-over-ranks",
         a.data_parallel_size,
         SAMPLES,
@@ -31,7 +44,7 @@ VERL.add(
         upstream="verl/workers/engine_workers.py:266",
         when=a.world_size.is_set,
         at=(a.ppo_mini_batch_size, a.rollout_n),
-        after=("device-count",),
+        after=("verl/devices-over-layout",),
         fixes=(
             put(
                 a.ppo_mini_batch_size, nearest_divisor(a.train_batch_size, a.ppo_mini_batch_size, a.data_parallel_size)
@@ -51,7 +64,7 @@ VERL.add(
         when=all_of(STATIC, a.micro_batch_size.is_set, SAMPLES % a.data_parallel_size == 0),
         shows={"each": EACH},
         at=(a.micro_batch_size, a.ppo_mini_batch_size, a.rollout_n),
-        after=("device-count", "batch-not-divisible"),
+        after=("verl/devices-over-layout", "batch-not-divisible"),
         fixes=(put(a.micro_batch_size, nearest_divisor(EACH, a.micro_batch_size), safety=Safety.SAFE),),
     ),
     divides(
@@ -66,7 +79,7 @@ VERL.add(
         upstream="verl/utils/config.py:110",
         when=all_of(TRAINER, STATIC, a.micro_batch_size.is_set),
         at=(a.train_batch_size, a.micro_batch_size, a.rollout_n),
-        after=("device-count", "verl/mini-batch-over-ranks", "verl/micro-batches-of-a-rank"),
+        after=("verl/devices-over-layout", "verl/mini-batch-over-ranks", "verl/micro-batches-of-a-rank"),
     ),
     refuse(
         "mini-batch-above-train-batch",
@@ -138,11 +151,11 @@ VERL.add(
         ),
         shows={"count": EACH // a.micro_batch_size},
         at=(a.micro_batch_size, a.ppo_mini_batch_size, a.virtual_pipeline_model_parallel_size),
-        after=("device-count",),
+        after=("verl/devices-over-layout",),
     ),
     refuse(
         "rollout-over-nodes",
-        all_of(TRAINER, REPLICA > a.n_gpus_per_node, REPLICA % a.n_gpus_per_node != 0),
+        all_of(TRAINER, a.n_gpus_per_node < REPLICA, REPLICA % a.n_gpus_per_node != 0),
         message=(
             "an engine that rolls out takes tensor {rollout_tensor_model_parallel_size} x data "
             "{rollout_data_parallel_size} devices, which is no multiple of the {n_gpus_per_node} of a node"

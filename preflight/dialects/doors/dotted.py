@@ -89,7 +89,7 @@ def _converted(found: Found, flag: Flag) -> object:
     if isinstance(raw, Unknown) or raw is None:
         return raw
     kinds: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (list,)}
-    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else (list,))
+    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else (str, int, float, list))
     if not isinstance(raw, wanted) or (isinstance(raw, bool) and flag.kind != "bool"):
         return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
     return str(raw) if flag.kind == "str" and flag.nargs is None else raw

@@ -7,12 +7,14 @@ from functools import cache
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door, data
 from preflight.dialects.doors.dotted import Dotted, typed
+from preflight.dialects.doors.provider import NETWORK, lose_network
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.doors.unread import unread
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
-from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
+from preflight.loaders.composition.overrides import Refused, apply, read_override
 from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.yaml_values import omegaconf_values
 from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Value, unknown
@@ -25,7 +27,8 @@ NAMES = ("ppo_trainer", "ppo_megatron_trainer")
 """Its own configs; others are in files that belong to somebody else."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
 """It builds the network with Megatron-Bridge and trains it with code of its own."""
-NETWORK = "the model's config.json or Megatron-Bridge says it"
+VARIANTS = ("fully_async_ppo_megatron_trainer", "one_step_off_ppo_megatron_trainer")
+"""Configs of its other trainers: they add keys, and change none that is read here."""
 
 
 @cache
@@ -36,7 +39,7 @@ def own() -> Node:
     text = json.dumps({"model_engine": "megatron", **data("verl")["trainer"]})
     tree = load_yaml(Source(text, "verl/trainer/config")).tree
     assert tree is not None
-    return tree
+    return omegaconf_values(tree)
 
 
 def world(run: Run) -> Value:
@@ -95,13 +98,19 @@ def optimizer(run: Run) -> None:
     run.derive("adam_beta2", betas[1], of="optim_betas")
 
 
+@derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
+def stages(run: Run) -> None:
+    """Virtual stages are handed on as they are; as many micro-batches as pipeline ranks make a group."""
+    typed = "num_virtual_stages_per_pipeline_rank"
+    run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=typed)
+    if "microbatch_group_size_per_vp_stage" not in run.written:
+        run.derive("microbatch_group_size_per_vp_stage", run.pipeline_model_parallel_size, "the pipeline ranks")
+
+
 @derives()
 def network(run: Run) -> None:
     """What is neither typed nor verl's own is the model's."""
-    keys = {flag.dest for flag in VERL.keys.options.values()}
-    for name in run.table.defaults:
-        if name not in keys and name not in run.written and name not in run.effective:
-            run.lose(name, NETWORK)
+    lose_network(run, VERL.keys)
 
 
 VERL = Door(
@@ -110,6 +119,7 @@ VERL = Door(
     core="0.18.0",
     world=world,
     before=(forced, batches, lengths, optimizer, network),
+    after=(stages,),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="refused",
     apart=APART,
@@ -119,25 +129,32 @@ VERL = Door(
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of its trainer."""
     assert document.launch is not None
-    overrides = tuple(one for word in document.launch.words if (one := read_override(word)) is not None)
-    whole = _is_whole(document, overrides)
+    words = document.launch.words
+    overrides = tuple(one for word in words if (one := read_override(word)) is not None)
+    named = _named(words)
+    whole = named in NAMES and document.launch.entry.text == TRAINER and not any("@" in one.key for one in overrides)
     tree, refused = apply(own(), overrides, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
-    dotted = Dotted(config, (document,), overrides, own().span.source)
-    found = typed(VERL, dotted, surroundings)
-    found.parsed.open = document.launch.open or any(_may_be_any(word) for word in document.launch.words)
-    found.parsed.faults += [fault for one in refused if whole and (fault := _fault(one)) is not None]
+    found = typed(VERL, Dotted(config, (document,), overrides, own().span.source), surroundings)
+    theirs = named not in (*NAMES, *VARIANTS)
+    found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
+    found.parsed.faults += [_fault(one) for one in refused if whole and one.kind == "unknown"]
     return reading(VERL, document, surroundings, found)
 
 
-def _is_whole(document: Document, overrides: tuple[Override, ...]) -> bool:
-    """Whether verl's own config is all that the overrides change, and every override could be read."""
-    launch = document.launch
-    assert launch is not None
-    if launch.entry.text != TRAINER or any("@" in one.key or "/" in one.key for one in overrides):
-        return False
-    named = _named(launch.words)
-    return all(option in ("--config-name", "-cn") and value in NAMES for option, value in named)
+def _named(words: tuple[Word, ...]) -> str:
+    """The config that Hydra's options name, "" for one in a folder that is not verl's or whose name is not known."""
+    said = {"--config-name": NAMES[0], "--config-path": "config", "--config-dir": ""}
+    short = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}
+    for at, word in enumerate(words):
+        head = (word.pieces[0].text if word.pieces else word.text) or ""
+        option, equal, _ = head.partition("=")
+        option = short.get(option, option)
+        if option in said:
+            after = words[at + 1].text if at + 1 < len(words) and not equal else None
+            text = word.text.partition("=")[2] if equal and word.text is not None else after
+            said[option] = (text or "?").removesuffix(".yaml")
+    return said["--config-name"] if said["--config-path"] == "config" and not said["--config-dir"] else ""
 
 
 def _may_be_any(word: Word) -> bool:
@@ -145,21 +162,6 @@ def _may_be_any(word: Word) -> bool:
     return word.text is None and not (word.pieces and word.pieces[0].text)
 
 
-def _named(words: tuple[Word, ...]) -> list[tuple[str, str | None]]:
-    """Hydra's own options that say which config is read; a word that is not known may be one."""
-    found: list[tuple[str, str | None]] = []
-    for at, word in enumerate(words):
-        head = (word.pieces[0].text if word.pieces else word.text) or ""
-        option, equal, value = head.partition("=")
-        if option.startswith("-"):
-            after = words[at + 1].text if at + 1 < len(words) else None
-            found.append((option, value if equal and word.text is not None else None if equal else after))
-    return found
-
-
-def _fault(refused: Refused) -> Problem | None:
+def _fault(refused: Refused) -> Problem:
     """A key that Hydra does not take."""
-    if refused.kind != "unknown":
-        return None
-    override = refused.override
-    return unread(VERL, override.key, override.key_span)
+    return unread(VERL, refused.override.key, refused.override.key_span)
