@@ -1,0 +1,102 @@
+"""The translations of one language, compiled from `preflight/locale/<language>/LC_MESSAGES/preflight.po`."""
+
+from __future__ import annotations
+
+import gettext
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from preflight.source.message import Message, literals, template_of
+
+FOLDER = Path(__file__).parent.parent / "locale"
+LEAST = 3
+"""Letters that a template must have beside its placeholders to be recognised in a plain text."""
+JOINTS = ("; ", ": ", " (", ", ")
+"""Where a text goes on in another one, as in "there is no rule 'x'; did you mean 'y'?"."""
+
+
+class Catalogue:
+    """Translations by template."""
+
+    def __init__(self, translations: Mapping[str, str]) -> None:
+        self._translations = translations
+        self._seen: dict[str, str | None] = {}
+        self._patterns = sorted(_patterns(translations), key=lambda pattern: -sum(map(len, pattern[1][0])))
+
+    def of(self, text: str) -> str:
+        """The translation of a text; the text where there is none."""
+        if isinstance(text, Message):
+            found = self._translations.get(text.template)
+            if found is None:
+                return self._plain(text) or text
+            return Message(found, **{name: self._value(value) for name, value in text.values.items()})
+        return self._plain(text) or text
+
+    def phrases(self, text: str) -> str:
+        """The translation of a line, as a whole or phrase by phrase."""
+        found = self._plain(text)
+        return found if found is not None else ", ".join(self._plain(part) or part for part in text.split(", "))
+
+    def _value(self, value: object) -> object:
+        """A value of a message, translated where it is a sentence itself or has several words."""
+        if isinstance(value, tuple):
+            return tuple(map(self._value, value))
+        if isinstance(value, Message) or (isinstance(value, str) and " " in value.strip()):
+            return self.of(value)
+        return value
+
+    def _plain(self, text: str) -> str | None:
+        if text not in self._seen:
+            self._seen[text] = self._translations.get(template_of(str(text))) or self._recognised(str(text))
+        return self._seen[text]
+
+    def _recognised(self, text: str) -> str | None:
+        """The translation by the template that fits a text best: the one with most words of its own."""
+        for template, (parts, names), longest in self._patterns:
+            if longest in text and (values := _values(text, parts)) is not None:
+                filled = zip(names, values, strict=True)
+                return Message(self._translations[template], **{name: self._part(value) for name, value in filled})
+        return None
+
+    def _part(self, text: str) -> str:
+        """A part of a plain text, which may be a text of its own with a sign in front."""
+        if " " not in text.strip():
+            return text
+        return self._plain(text) or text
+
+
+def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list[str], list[str]], str]]:
+    """Each template that can be recognised: its texts and the names between them, and the longest text."""
+    for template in translations:
+        parts, names = literals(template)
+        if names and sum(char.isalpha() for part in parts for char in part) >= LEAST and len(names) == len(set(names)):
+            yield template, (parts, names), max(parts, key=len)
+
+
+def _values(text: str, parts: list[str]) -> list[str] | None:
+    """What stands between the parts of a template in a text; None where it is not made by that template."""
+    first, last = parts[0], parts[-1]
+    if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
+        return None
+    at, end, values = len(first), len(text) - len(last), []
+    for number, part in enumerate(parts[1:-1]):
+        found = _joint(text, at, end) if part == "" else text.find(part, at, end)
+        if found < 0 or (found == at and number == 0 and part):
+            return None
+        values.append(text[at:found])
+        at = found + len(part)
+    return [*values, text[at:end]]
+
+
+def _joint(text: str, start: int, end: int) -> int:
+    """Where the second of two values begins that have nothing between them."""
+    return min((at for joint in JOINTS if (at := text.find(joint, start, end)) >= 0), default=end)
+
+
+@cache
+def catalogue(language: str) -> Catalogue:
+    """The catalogue of a language."""
+    with open(FOLDER / language / "LC_MESSAGES" / "preflight.mo", "rb") as stream:
+        found: dict[str, str] = vars(gettext.GNUTranslations(stream))["_catalog"]
+    return Catalogue({template: text for template, text in found.items() if template and text})
