@@ -8,10 +8,19 @@ from functools import cache
 from pathlib import Path
 
 from preflight.source.message import Message, literals, template_of
+from preflight.source.pattern import lazy_pattern
 
 FOLDER = Path(__file__).parent.parent / "locale"
-LEAST = 3
+LEAST = 2
 """Letters that a template must have beside its placeholders to be recognised in a plain text."""
+SURE = 12
+"""With so many letters it is a sentence, which nothing else looks like."""
+_DIGITS = lazy_pattern(r"\d[\d.,]*( [TBM])?")
+_WORDS = lazy_pattern("[a-z]{2,} [a-z]{2,}")
+LISTS = {"; ": "；", ", ": "，"}
+"""What stands between texts that are put one after another."""
+NUMBER = "number"
+"""The placeholder that stands for digits only."""
 JOINTS = ("; ", ": ", " (", ", ")
 """Where a text goes on in another one, as in "there is no rule 'x'; did you mean 'y'?"."""
 
@@ -47,23 +56,52 @@ class Catalogue:
         return value
 
     def _plain(self, text: str) -> str | None:
+        """The translation of a plain text, None where it has none."""
+        text = str(text)
         if text not in self._seen:
-            self._seen[text] = self._translations.get(template_of(str(text))) or self._recognised(str(text))
+            self._seen[text] = None  # what is asked for meanwhile is a part of it
+            exact = self._translations.get(template_of(text))
+            self._seen[text] = exact if exact is not None else self._recognised(text)
         return self._seen[text]
 
     def _recognised(self, text: str) -> str | None:
-        """The translation by the template that fits a text best: the one with most words of its own."""
+        """The translation by the template that fits a text best: the one with most words of its own. A list of texts
+        that a template takes for one is translated one by one."""
+        every = list(self._fitting(text))
+        fitting = next((one for one in every if all(map(self._clean, one[1].values()))), next(iter(every), None))
+        for sign, local_sign in LISTS.items():
+            if sign in text and (fitting is None or not any(sign in part for part in literals(fitting[0])[0])):
+                parts = [self._plain(part) for part in text.split(sign)]
+                if all(part is not None for part in parts):
+                    return local_sign.join(filter(None, parts))
+        if fitting is None:
+            return None
+        template, values = fitting
+        return Message(self._translations[template], **{name: self._part(value) for name, value in values.items()})
+
+    def _fitting(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
+        """The templates that may have made a text, with their values."""
         for template, (parts, names), longest in self._patterns:
             if longest in text and (values := _values(text, parts)) is not None:
-                filled = zip(names, values, strict=True)
-                return Message(self._translations[template], **{name: self._part(value) for name, value in filled})
-        return None
+                few = sum(char.isalpha() for part in parts for char in part) < SURE
+                filled = dict(zip(names, values, strict=True))
+                if all(self._may_be(name, value, few) for name, value in filled.items()):
+                    yield template, filled
+
+    def _may_be(self, name: str, value: str, few: bool) -> bool:
+        """Whether something may be the value of a placeholder. few: the template has few words of its own, so that
+        words must be a text that is known."""
+        if (name == NUMBER and not _DIGITS.fullmatch(value)) or value.count("(") != value.count(")"):
+            return False
+        return not few or self._clean(value)
+
+    def _clean(self, value: str) -> bool:
+        """Whether a value is a name, a number or a text that is known, or is translated already."""
+        return not value.isascii() or _WORDS.search(value) is None or self._plain(value) is not None
 
     def _part(self, text: str) -> str:
-        """A part of a plain text, which may be a text of its own with a sign in front."""
-        if " " not in text.strip():
-            return text
-        return self._plain(text) or text
+        """A part of a plain text, which may be a text of its own."""
+        return self._plain(text) or text if " " in text.strip() or text in self._translations else text
 
 
 def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list[str], list[str]], str]]:
