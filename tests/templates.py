@@ -62,9 +62,7 @@ class _Module(ast.NodeVisitor):
                     self._assign(target, node.value)
             elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
                 self._assign(node.target, node.value)
-            elif isinstance(node, ast.For):
-                self._each(node.target, node.iter)
-            elif isinstance(node, ast.comprehension):
+            elif isinstance(node, (ast.For, ast.comprehension)):
                 self._each(node.target, node.iter)
             elif isinstance(node, ast.FunctionDef):
                 self.functions.setdefault(node.name, []).extend(
@@ -80,9 +78,9 @@ class _Module(ast.NodeVisitor):
         if isinstance(target, ast.Name):
             self.assigned.setdefault(target.id, []).append(value)
         elif isinstance(target, ast.Tuple):
-            for value in [value] if isinstance(value, ast.Tuple) else self._choices(value):
-                if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
-                    for one, part in zip(target.elts, value.elts, strict=True):
+            for choice in self._choices(value):
+                if isinstance(choice, ast.Tuple) and len(choice.elts) == len(target.elts):
+                    for one, part in zip(target.elts, choice.elts, strict=True):
                         self._assign(one, part)
 
     def _choices(self, value: ast.expr) -> Iterator[ast.expr]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from preflight.cli.codes import LEVELS
 from preflight.plugins import manager as plugins
-from preflight.source.language import LANGUAGES
 from preflight.report.page import documented
+from preflight.source.language import LANGUAGES
 
 
 def begun(words: Iterable[str], incomplete: str) -> list[str]:

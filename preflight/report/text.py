@@ -81,7 +81,8 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
             yield f"{indent} {look.paint('=', 'dim')} {_fix(head, fix, look)}"
     if finding.upstream and ":" in finding.upstream:
         yield f"{indent} {look.paint('=', 'dim')} {look.paint(local('upstream'), 'dim')}: {plain(finding.upstream)}"
-    yield f"{indent} {look.paint('=', 'dim')} {look.paint(local('more'), 'dim')}: preflight explain {plain(finding.rule)}"
+    more = look.paint(local("more"), "dim")
+    yield f"{indent} {look.paint('=', 'dim')} {more}: preflight explain {plain(finding.rule)}"
 
 
 def _fix(head: str, fix: Fix, look: Look) -> str:

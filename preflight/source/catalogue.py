@@ -15,6 +15,7 @@ LEAST = 2
 """Letters that a template must have beside its placeholders to be recognised in a plain text."""
 SURE = 12
 """With so many letters it is a sentence, which nothing else looks like."""
+_BETWEEN = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]) +(?=[\u3000-\u9fff\uff00-\uffef])")
 _DIGITS = lazy_pattern(r"\d[\d.,]*( [TBM])?")
 _WORDS = lazy_pattern("[a-z]{2,} [a-z]{2,}")
 LISTS = {"; ": "；", ", ": "，"}
@@ -35,17 +36,18 @@ class Catalogue:
 
     def of(self, text: str) -> str:
         """The translation of a text; the text where there is none."""
-        if isinstance(text, Message):
-            found = self._translations.get(text.template)
-            if found is None:
-                return self._plain(text) or text
-            return Message(found, **{name: self._value(value) for name, value in text.values.items()})
-        return self._plain(text) or text
+        if isinstance(text, Message) and (found := self._translations.get(text.template)) is not None:
+            return _tidy(Message(found, **{name: self._value(value) for name, value in text.values.items()}))
+        return _tidy(self._plain(text) or text)
 
     def phrases(self, text: str) -> str:
         """The translation of a line, as a whole or phrase by phrase."""
         found = self._plain(text)
-        return found if found is not None else ", ".join(self._plain(part) or part for part in text.split(", "))
+        if found is None:
+            parts = text.split(", ")
+            told = [self._plain(part) or part for part in parts]
+            found = (", " if told == parts else "，").join(told)
+        return _tidy(found)
 
     def _value(self, value: object) -> object:
         """A value of a message, translated where it is a sentence itself or has several words."""
@@ -102,6 +104,11 @@ class Catalogue:
     def _part(self, text: str) -> str:
         """A part of a plain text, which may be a text of its own."""
         return self._plain(text) or text if " " in text.strip() or text in self._translations else text
+
+
+def _tidy(text: str) -> str:
+    """Without blanks between two Chinese characters, which a value in place of a name leaves."""
+    return _BETWEEN.sub("", text) if not text.isascii() else text
 
 
 def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list[str], list[str]], str]]:

@@ -117,9 +117,11 @@ def joined(texts: Sequence[str], word: str = "and") -> str:
     return f" {word} ".join(part for part in (", ".join(texts[:-1]), texts[-1]) if part) if word else ", ".join(texts)
 
 
-def padded(text: str, width: int) -> str:
-    """A text with blanks behind it up to so many columns of a terminal, in which Chinese takes two for a character."""
-    return f"{text:<{width}}" if text.isascii() else text + " " * (width - columns(text))
+def padded(text: str, width: int, right: bool = False) -> str:
+    """A text with blanks behind it, or in front of it, up to so many columns of a terminal, in which Chinese takes two
+    for a character."""
+    blanks = " " * (width - columns(text))
+    return blanks + text if right else text + blanks
 
 
 def columns(text: str) -> int:

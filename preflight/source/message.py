@@ -18,8 +18,8 @@ class Message(str):
     """A template with its values filled in, which is itself the text: it compares, sorts and prints as one.
 
     `{name}` is the value, `{name!r}` as Python writes it, `{name:.1f}` formatted; of a tuple `{name}` lists the items,
-    and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a Message, a part
-    with a template of its own.
+    and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a Message, a
+    part with a template of its own.
     """
 
     __slots__ = ("template", "values")
