@@ -34,6 +34,7 @@ def valid(schema: str, *paths: Path) -> subprocess.CompletedProcess[str]:
         ("vendor.github-actions", ".github/actions/diff/action.yml"),
         ("vendor.github-workflows", ".github/workflows/ci.yml"),
         ("vendor.github-workflows", ".github/workflows/release.yml"),
+        ("vendor.github-workflows", ".github/workflows/docs.yml"),
         ("vendor.github-workflows", "docs/ci/github-workflow.yml"),
         ("vendor.github-workflows", "docs/ci/github-diff.yml"),
         ("vendor.gitlab-ci", "docs/ci/preflight.gitlab-ci.yml"),
@@ -86,5 +87,8 @@ def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path, monke
     for rule in documented(load().rules(None)):
         folder, _, anchor = (section_url(rule.id) or "").removeprefix("https://site/").partition("#")
         assert f' id="{anchor}"' in built[tmp_path / "site" / folder / "index.html"], rule.id
+    links = [sys.executable, "docs/site/links.py", str(tmp_path / "site")]
+    looked = subprocess.run(links, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert looked.returncode == 0, looked.stderr
     guide = (tmp_path / "site" / "zh" / "quick-start" / "index.html").read_text(encoding="utf-8")
     assert 'id="检查"' in guide and "快速入门" in guide
