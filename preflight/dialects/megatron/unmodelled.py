@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.dialects.megatron import swapped_attention
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.plan_model import FAMILIES, hybrid_parts
 from preflight.dialects.megatron.plan_source import Source
@@ -55,7 +56,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("FP4", lambda r: r.fp4),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
     ("offloaded activations",
-        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
+        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
+            or (is_on(r, "swap_attention") and not swapped_attention.modules(r))),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
     ("a compressed or low-precision optimizer",
         lambda r: any(is_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
