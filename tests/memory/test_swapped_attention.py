@@ -40,8 +40,8 @@ def test_it_is_no_longer_a_stated_gap():
     assert found.stages[0].required < 1.35 * found.stages[0].low
 
 
-def test_before_2_3_the_norm_before_attention_is_swapped_as_well():
-    older, newer = (kept(memory("--swap-attention", target=f"mindspeed-llm@{v}")) for v in ("2.2.0", "26.1.0"))
+def test_before_2_2_the_norm_before_attention_is_swapped_as_well():
+    older, newer = (kept(memory("--swap-attention", target=f"mindspeed-llm@{v}")) for v in ("2.1.0", "26.1.0"))
     assert "activations: norm 1 input" in newer
     assert "activations: norm 1 input" not in older
 

@@ -22,7 +22,7 @@ MAYBE = ("query key norm inputs", "key value up", "compressed query", "attention
 MLP = ("fc1 output", "gate activation", "activation output", "weighted activation")
 EXPERTS = ("router", "dispatched tokens", "shared experts")
 OLDER = "input_layernorm,self_attention,pre_cross_attn_layernorm"
-"""What MindSpeed-LLM before 2.3 takes where --swap-modules is not given (training/arguments.py:1008 of 2.2.0)."""
+"""What MindSpeed-LLM before 2.2 takes where --swap-modules is not given (training/arguments.py of 2.1.0)."""
 
 
 def modules(run: Run) -> tuple[str, ...]:
