@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,13 @@ import pytest
 from harness import Ran, with_toy
 
 from preflight.plugins.manager import Plugins
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Lets Ctrl-C reach what the tests start, also where a shell ignores it for its background jobs."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

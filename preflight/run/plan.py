@@ -110,6 +110,7 @@ class Layout:
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
     # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
     split: str = ""
+    chunked: bool = False  # virtual stages may each have a number of layers of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
