@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.dialects.megatron import encoders
 from preflight.dialects.megatron.hybrid_pattern import parse_hybrid
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
@@ -103,7 +104,8 @@ def _network(source: Source) -> Model:
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
-        sequence=take("seq_length"),
+        sequence=take(encoders.samples(source.run) if encoders.frozen(source.run) else "seq_length"),
+        beside=compute(encoders.beside),
         positions=compute(
             lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
             "max_position_embeddings",

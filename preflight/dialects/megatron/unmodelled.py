@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron import swapped_attention
+from preflight.dialects.megatron import encoders, swapped_attention
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.plan_model import FAMILIES, hybrid_parts
 from preflight.dialects.megatron.plan_source import Source
@@ -35,7 +35,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("an encoder alone", lambda r: FAMILIES.get(r.entry) == "bert"),
     ("an encoder and a decoder", lambda r: FAMILIES.get(r.entry) == "t5"),
     ("a model of several encoders", lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
-    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r)),
+    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r) and not encoders.frozen(r)),
     ("an entry script with options of its own", lambda r: _is_foreign(r) and not _freezes(r)),
     ("inference", lambda r: r.entry == "inference"),
     ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
