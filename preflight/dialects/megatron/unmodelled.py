@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.dialects.megatron import encoders, swapped_attention
+from preflight.dialects.megatron.hybrid_parts import hybrid_parts
 from preflight.dialects.megatron.namespace import NotKnown, Run
-from preflight.dialects.megatron.plan_model import FAMILIES, hybrid_parts
+from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
 
 
