@@ -141,7 +141,7 @@ def _parsed(
 
 def _writable(arguments: Arguments) -> Arguments:
     """Arguments with the edits of their layout, and what of the training each decides."""
-    return replace(arguments, relayout=relayout(arguments), decides=decides)
+    return replace(arguments, relayout=relayout(arguments), decides=decides(arguments))
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
