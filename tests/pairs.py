@@ -17,6 +17,7 @@ PREFIXES = {
     "mindspeed": "",
     "mindformers-graph": "mindformers/",
     "mindformers-pynative": "pynative/",
+    "doors-slime": "slime/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

@@ -77,8 +77,28 @@ def expert_layer(s: Shape) -> tuple[float, float]:
     return dense, e.count / s.expert * mlp(s, e.ffn, s.expert_tensor)
 
 
+def mamba(s: Shape) -> float:
+    """A Mamba-2 layer: projections h(2d + 2GN + H)/t and d·h/t, a convolution over 4 tokens with bias, three numbers
+    a head, its norm; G groups of state N, H heads (Megatron-LM core_v0.19.0, megatron/core/ssm/mamba_mixer.py)."""
+    assert s.mamba is not None
+    m = s.mamba
+    return (s.hidden * (m.projected + m.inner) + 5 * m.convolved + 3 * m.heads + m.inner) / s.tensor
+
+
+def part(s: Shape, letter: str) -> tuple[float, float]:
+    """Dense and expert parameters of a layer of a hybrid model, with its one norm."""
+    norm = norms(s) / 2
+    if letter == "E":
+        dense, expert = expert_layer(s)
+        return dense - attention(s) - norm, expert
+    return norm + (mamba(s) if letter == "M" else attention(s) if letter == "*" else mlp(s, s.ffn, s.tensor)), 0.0
+
+
 def layers(s: Shape, first: int, count: int) -> tuple[float, float]:
     """Dense and expert parameters of consecutive decoder layers."""
+    if s.parts:
+        each = [part(s, letter) for letter in s.parts[first : first + count]]
+        return sum(dense for dense, _ in each), sum(expert for _, expert in each)
     if s.experts is None:
         return count * dense_layer(s), 0.0
     routed = sum(s.experts.layers[first : first + count])

@@ -22,13 +22,14 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
 
+_NAME = "context.affinity_config"
 _CONTEXT = "mindformers/core/context/build_context.py"
 _DEVICE = re.compile(r"[^_]*_\s*([+-]?\d+)\s*(?:_.*)?", re.ASCII | re.DOTALL)
 
 
-@rule(severity=Severity.ERROR, id="mindformers/affinity-devices", frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, id="mindformers/affinity-devices", frameworks=("mindformers",), reads=(_NAME,))
 def check(job: Job) -> Iterator[Finding]:
-    given = job.arguments.given("context.affinity_config")
+    given = job.arguments.given(_NAME)
     if given is None or not isinstance(given.raw, dict):
         return
     devices = job.cluster.count

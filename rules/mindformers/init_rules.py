@@ -24,17 +24,23 @@ from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.run.versions import matches
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
+_GRAPH, _PYNATIVE = "model.model_config.param_init_std_rules", "model.param_init_std_rules"
 _LONGEST = 256
 _RISKY = ("(?=", "(?!", "(?<=", "(?<!", "(?>", "\\g<")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*(?:\*|\+|\{\d+(?:,\d*)?\})(?:[^()\\]|\\.)*\)\s*(?:\*|\+|\{\d+(?:,\d*)?\})")
 
 
-@rule(severity=Severity.ERROR, id="mindformers/init-rules", frameworks=("mindformers", "pynative"))
+@rule(
+    severity=Severity.ERROR,
+    id="mindformers/init-rules",
+    frameworks=("mindformers", "pynative"),
+    reads=(_GRAPH, _PYNATIVE),
+)
 def check(job: Job) -> Iterator[Finding]:
     a, pynative = job.arguments, "pynative" in job.versions
     if not pynative and (a.get("kind").raw != "mcore" or a.get("training").raw is not True):
         return
-    value = a.given("model.param_init_std_rules" if pynative else "model.model_config.param_init_std_rules")
+    value = a.given(_PYNATIVE if pynative else _GRAPH)
     if value is None or not value.known or not value.raw:
         return
     if not isinstance(value.raw, list):

@@ -30,14 +30,18 @@ from preflight.dialects.mindformers.recompute import swap_on
 from preflight.run.versions import matches
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
+_FREQUENCY, _WINDOW = "model.model_config.moe_layer_freq", "model.model_config.window_size"
+_PYNATIVE = "model.moe_layer_freq"
+_SCHEDULE = "parallel.pipeline_config.pipeline_scheduler"
+_NAMES = (_FREQUENCY, _WINDOW, _PYNATIVE, _SCHEDULE, "grouped_lr_schedule")
 _GROUPS = "mindformers/trainer/base_trainer.py:610"
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
+@rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"), reads=_NAMES)
 def check(job: Job) -> Iterator[Finding]:
     new = matches(job.target.version, ">=2")
     if "pynative" in job.versions:
-        yield from _frequency(job, "net", job.arguments.given("model.moe_layer_freq"))
+        yield from _frequency(job, "net", job.arguments.given(_PYNATIVE))
         return
     if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.7"):
         return
@@ -47,14 +51,14 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _bubble(job, 2703 if new else 694)
         if matches(job.target.version, ">=1.8"):
             yield from _window(job)
-        yield from _frequency(job, "mcore", job.arguments.given("model.model_config.moe_layer_freq"))
+        yield from _frequency(job, "mcore", job.arguments.given(_FREQUENCY))
 
 
 def _bubble(job: Job, line: int) -> Iterator[Finding]:
     """The V schedule wants counts for each chunk."""
     typed, schedule = (
         job.arguments.given("recompute_config.recompute"),
-        job.arguments.get("parallel.pipeline_config.pipeline_scheduler"),
+        job.arguments.get(_SCHEDULE),
     )
     if typed is None or not isinstance(typed.raw, list) or schedule.raw != "zero_bubble_v" or swap_on(job) is not False:
         return
@@ -68,7 +72,7 @@ def _bubble(job: Job, line: int) -> Iterator[Finding]:
 
 
 def _window(job: Job) -> Iterator[Finding]:
-    typed = job.arguments.given("model.model_config.window_size")
+    typed = job.arguments.given(_WINDOW)
     if typed is None or typed.raw is None or not typed.known:
         return
     if (

@@ -134,7 +134,8 @@ def precision(source: Source) -> Precision:
             lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not is_on(r, "o2_optimizer") else None,
             "exp_avg_sq_dtype",
         ),
-        fp8=compute(lambda r: r.fp8_recipe if r.fp8 else None, "fp8"),
+        # linear layers of Megatron's own do not compute in FP8, whatever is asked for
+        fp8=compute(lambda r: r.fp8_recipe if r.fp8 and r.transformer_impl != "local" else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
         fp4=compute(lambda r: r.fp4_recipe if r.fp4 else None, "fp4"),
         gather_buffer=compute(

@@ -88,6 +88,7 @@ def layout(source: Source) -> Layout:
         sequence_splits=default(1),
         deferred=compute(_deferred, "defer_embedding_wgrad_compute"),
         split="ends",
+        chunked=bool(run.table.flags("pipeline_model_parallel_layout")),
         weight_shards=run.value("gtp_weight_remat_size") if "megatron" in run.versions else None,
         expert_grid="megatron" in run.versions,
         exchanged=compute(_exchanged, "context_parallel_algo"),

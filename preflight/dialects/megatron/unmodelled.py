@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
-from preflight.dialects.megatron.plan_model import FAMILIES
+from preflight.dialects.megatron.plan_model import FAMILIES, hybrid_parts
 from preflight.dialects.megatron.plan_source import Source
 
 
@@ -30,11 +30,10 @@ def _freezes(run: Run) -> bool:
 ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 # fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
-    ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
+    ("a hybrid model", lambda r: hybrid_parts(r) == ""),
     ("an encoder alone", lambda r: FAMILIES.get(r.entry) == "bert"),
     ("an encoder and a decoder", lambda r: FAMILIES.get(r.entry) == "t5"),
     ("a model of several encoders", lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
-    ("a hybrid model", lambda r: FAMILIES.get(r.entry) == "hybrid"),
     ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r)),
     ("an entry script with options of its own", lambda r: _is_foreign(r) and not _freezes(r)),
     ("inference", lambda r: r.entry == "inference"),
