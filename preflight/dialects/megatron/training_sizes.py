@@ -31,8 +31,13 @@ _DECIDED = {
 }
 
 
-def decides(arguments: Arguments) -> Callable[[str], str]:
-    """What of the training an option of a run decides; "" for none of it."""
+def decides(name: str) -> str:
+    """What of the training an option decides; "" for none of it."""
+    return _DECIDED.get(name, "")
+
+
+def decided_by(arguments: Arguments) -> Callable[[str], str]:
+    """The same for one run: learned positions are parameters."""
     learned = arguments.get("position_embedding_type").raw == "learned_absolute"
     typed = arguments.given("max_position_embeddings") is not None
     table = {**_DECIDED, "max_position_embeddings": _DECIDED["num_layers"]} if learned and typed else _DECIDED
