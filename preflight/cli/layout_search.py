@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
     def limits(self) -> Limits:
         """What the search has to keep to. Raises InputError."""
         kinds = not self.every
-        return Limits(sizes_of(self.kept), sizes_of(self.most), max(self.show, self.apply), kinds=kinds)
+        return Limits(sizes_of(self.kept), sizes_of(self.most), max(self.show, self.apply), kinds=kinds, fp8=self.fp8)
 
 
 def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: Wanted) -> int:
@@ -67,7 +67,7 @@ def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: 
     wrong = output.exit_code(report, "never")
     if not results:
         return wrong or output.nothing("searched", report.skipped, checker)
-    text = _json(results) if out.output_format == "json" else _text(results, Shown(wanted.explain, wanted.fp8))
+    text = _json(results) if out.output_format == "json" else _text(results, Shown(wanted.explain))
     deliver(text, out.output_file, (*read_for(report), *(source.name for source, _ in results)))
     for old, new in edited:
         _write(old, new, wanted.apply, inside)

@@ -65,8 +65,11 @@ class Model:
     capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
     dispatcher: Value = _NOT_GIVEN  # how tokens travel to their experts: "alltoall", "allgather", "flex" …
     grouped_gemm: Value = _NOT_GIVEN  # True: the experts of a rank are one parameter
+    parts: Value = _NOT_GIVEN  # hybrid: a letter a decoder layer, M Mamba, * attention, - MLP, E experts; None without
+    mamba: Value = _NOT_GIVEN  # hybrid: (heads, head size, state size, groups); None without
     mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
     lora_rank: Value = _NOT_GIVEN  # None without
+    beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
     # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
@@ -108,6 +111,7 @@ class Layout:
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
     # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
     split: str = ""
+    chunked: bool = False  # virtual stages may each have a number of layers of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
