@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 from harness import Ran, with_toy
 
 from preflight.plugins.manager import Plugins
+from preflight.source.language import ENGLISH, VARIABLE
+
+os.environ[VARIABLE] = ENGLISH  # whatever the locale of who runs the tests
 
 
 @pytest.fixture(scope="session", autouse=True)
