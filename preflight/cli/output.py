@@ -33,7 +33,8 @@ def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: boo
     if color not in WHEN:
         raise InputError(f"--color is one of {', '.join(WHEN)}, not {color!r}")
     width = _width() if sys.stdout.isatty() else 0
-    return Look(_colored(color), width, quiet, verbose, unknown)
+    colored = _colored(color)
+    return Look(colored, width, quiet, verbose, unknown, links=colored and _opens_links())
 
 
 def printed(output: Printed, formats: Sequence[str] = ("text", "json")) -> Look:
@@ -59,6 +60,11 @@ def _colored(when: str) -> bool:
     if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
         return True
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _opens_links() -> bool:
+    """Whether stdout is a terminal that shows hyperlinks, or at least leaves them out: the Linux console may not."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "linux")
 
 
 def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:

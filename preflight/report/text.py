@@ -19,6 +19,7 @@ from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import joined, local
 
 UNKNOWN = "a value is unknown"
+PROVEN = "; only fixes that a second check proves are written"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
 
@@ -73,7 +74,8 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
     assert finding.severity is not None
     severity = look.paint(local(str(finding.severity)), COLORS[finding.severity])
     place = look.paint(plain(f"{finding.path}:{finding.line}:{finding.column}"), "bold")
-    yield f"{place}: {severity}: {plain(local(finding.message))} {look.paint(f'[{plain(finding.rule)}]', 'cyan')}"
+    rule = look.link(plain(finding.rule), _page(finding.rule, look))
+    yield f"{place}: {severity}: {plain(local(finding.message))} {look.paint(f'[{rule}]', 'cyan')}"
     yield from excerpt(finding, look)
     indent = " " * max(len(str(line)) for line in (finding.line, *(related.span.line for related in finding.related)))
     for head, fix in (("fix", finding.fix), *(("or", other) for other in finding.alternatives)):
@@ -83,6 +85,15 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
         yield f"{indent} {look.paint('=', 'dim')} {look.paint(local('upstream'), 'dim')}: {plain(finding.upstream)}"
     more = look.paint(local("more"), "dim")
     yield f"{indent} {look.paint('=', 'dim')} {more}: preflight explain {plain(finding.rule)}"
+
+
+def _page(rule: str, look: Look) -> str | None:
+    """The page of a rule on the web, where the terminal opens it."""
+    if not look.links:
+        return None
+    from preflight.report.topics import section_url
+
+    return section_url(rule)
 
 
 def _fix(head: str, fix: Fix, look: Look) -> str:
@@ -111,7 +122,8 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]
     ]
     if ways:
-        yield local(f"Fixable: {joined(ways, '')}.")
+        many = sum(fixes.values()) - fixes[""] > 1
+        yield local(f"Fixable: {'up to ' * many}{joined(ways, '')}{PROVEN * many}.")
     if told.unverified and not look.unknown:
         yield skipped_checks(told.reasons)
     if look.verbose:
