@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 from harness import Ran, with_toy
+from hypothesis import HealthCheck, settings
 
 from preflight.plugins.manager import Plugins
+
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 
 @pytest.fixture(scope="session", autouse=True)

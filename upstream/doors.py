@@ -49,25 +49,35 @@ def row(one: OwnOption) -> Row:
     """An option as a row of the table: its destination, kind, default, number of values, choices, other spellings."""
     kind = one.kind or ("json" if isinstance(one.default, str) and one.default.startswith("{") else "str")
     default = False if kind == "true" else True if kind == "false" else one.default
-    found: Row = [one.dest, kind, default, one.nargs, one.choices, one.also or None]
+    also = (f"--no-{one.option[2:]}",) if kind == "pair" else one.also
+    found: Row = [one.dest, kind, default, one.nargs, one.choices, also or None]
     while found and found[-1] is None and len(found) > 3:
         found.pop()
     return found
 
 
-DOORS: dict[str, tuple[str, Callable[[Callable[[str], str]], dict[str, Any]]]] = {"slime": ("v0.3.1", slime)}
-"""Door → the tag that is read, and what reads it."""
+Extract = Callable[[Callable[[str], str]], dict[str, Any]]
+DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
+    "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+}
+"""Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
 
 def write(door: str, clone: Path) -> Path:
     """Write the table of a door anew."""
-    tag, extract = DOORS[door]
+    tag, extract, others = DOORS[door]
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(clone), *words], capture_output=True, text=True, check=True).stdout
 
-    found = {"release": tag.lstrip("v"), "commit": git("rev-parse", f"{tag}^{{commit}}")[:7]}
-    found |= extract(lambda path: git("show", f"{tag}:{path}"))
+    found: dict[str, Any] = {"release": tag.lstrip("v"), "commit": git("rev-parse", f"{tag}^{{commit}}")[:7]}
+
+    def at(release: str) -> dict[str, Any]:
+        return extract(lambda path: git("show", f"{release}:{path}"))
+
+    found |= at(tag)
+    elsewhere = {key for other in others for key in at(other)["keys"]}
+    found["other releases"] = sorted(elsewhere - found["keys"].keys())
     out = SCHEMAS / f"{door}.json"
     lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in found.items())
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

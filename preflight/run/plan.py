@@ -69,6 +69,7 @@ class Model:
     mamba: Value = _NOT_GIVEN  # hybrid: (heads, head size, state size, groups); None without
     mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
     lora_rank: Value = _NOT_GIVEN  # None without
+    beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
     # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel

@@ -44,8 +44,10 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
         return StepTimeEstimate(unknown=("this run does not train",))
     if beyond := [feature for feature in plan.unmodelled if feature not in SAME_TIME]:
         return StepTimeEstimate(unknown=tuple(f"not modelled: {feature}" for feature in beyond))
-    if plan.model.parts.raw:
+    if plan.model.parts.known and plan.model.parts.raw:
         return StepTimeEstimate(unknown=("not modelled: a hybrid model",))
+    if plan.model.beside.known and plan.model.beside.raw:
+        return StepTimeEstimate(unknown=("not modelled: encoders beside the language model",))
     full, assumed = completed(plan)
     try:
         s = shape(full, cluster.device.architecture)

@@ -36,10 +36,10 @@ def check(job: Job) -> Iterator[Finding]:
     for name in given.raw:
         number = _DEVICE.fullmatch(name) if isinstance(name, str) else None
         if number is None:
-            message = Message("affinity_config has {name}; a device is called device_0, device_1 and so on", name=name)
+            message = Message("affinity_config has {name}; the names are device_0, device_1 and so on", name=name)
             yield Finding(message, job.place(given), key=given.key, upstream=f"{_CONTEXT}:760")
         elif isinstance(devices.raw, int) and int(number[1]) >= devices.raw:
             message = Message(
-                "affinity_config names {name}, the last device is device_{last}", name=name, last=devices.raw - 1
+                "affinity_config names {name}; the last device is device_{last}", name=name, last=devices.raw - 1
             )
             yield Finding(message, job.place(given), key=given.key, upstream=f"{_CONTEXT}:765")

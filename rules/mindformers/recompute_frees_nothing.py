@@ -53,7 +53,9 @@ def check(job: Job) -> Iterator[Finding]:
             if item.default or path not in (paths or ()) or {needed, whole, "feed_forward"} & everything:
                 continue
             pattern = needed.replace(".", "\\.")
-            template = "'{pattern}' recomputes {path} and frees nothing, for {needed} keeps it; recompute {also} too"
+            template = (
+                "'{pattern}' recomputes {path} but frees no memory, because {needed} keeps it; recompute {also} as well"
+            )
             message = Message(template, pattern=item.pattern, path=path, needed=needed, also=pattern)
             yield Finding(message, item.node.span, key=item.key)
 
