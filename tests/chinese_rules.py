@@ -11,6 +11,7 @@ from pathlib import Path
 from console import ROOT
 
 from preflight.lint.rule import Checkable
+from preflight.lint.shapes import Constraint
 from preflight.plugins.manager import load
 from preflight.report.page import documented, rule_text
 from preflight.report.topics import section_path
@@ -58,7 +59,13 @@ def listed(page: Path = PAGE) -> list[str]:
 
 def words(page: Path = PAGE) -> str:
     """The English words that the page translates: those of its rules, without their examples."""
-    return "\n".join(EXAMPLE.sub("", rule_text(rules()[id])) for id in listed(page) if id in rules())
+    return "\n".join(without_messages(rules()[id]) for id in listed(page) if id in rules())
+
+
+def without_messages(rule: Checkable) -> str:
+    """What the page of a rule says; a declared one begins with its message, which its example shows as well."""
+    text = EXAMPLE.sub("", rule_text(rule))
+    return text.partition("\n")[2] if isinstance(getattr(rule, "real", rule), Constraint) else text
 
 
 def example(id: str) -> str:
