@@ -31,10 +31,7 @@ def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
         for name, value in known.items()
     ]
     widths = [max((columns(row[i]) for row in rows), default=0) for i in range(3)]
-    table = [
-        f"  {'  '.join(map(padded, row[:3], widths))}  {look.paint(row[3], 'dim')}".rstrip()
-        for row in rows
-    ]
+    table = [f"  {'  '.join(map(padded, row[:3], widths))}  {look.paint(row[3], 'dim')}".rstrip() for row in rows]
     reasons = {value.because for value in values.values() if not value.known} - {"", "not given"}
     unsure = [
         plain(f"  {name}: {local(value.because)}")
