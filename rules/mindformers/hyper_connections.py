@@ -39,8 +39,7 @@ for fields, net, built, added in (
             "hyper-rounds",
             all_of(on, ~rounds.is_a(WHOLE_FROM_0)),
             message=(
-                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; "
-                "it must be a whole number of at least 0"
+                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a whole number of at least 0"
             ),
             why=WHY,
             at=(rounds,),
