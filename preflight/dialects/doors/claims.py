@@ -54,5 +54,17 @@ def is_slime(document: Document) -> bool:
     )
 
 
-DOORS = (DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),)
+def is_ms_swift(document: Document) -> bool:
+    """`megatron pt|sft|rlhf`, or a flat file with a micro-batch and what else only its trainer asks for."""
+    if document.launch is not None:
+        return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf")
+    own = ("tuner_type", "dataset", "output_dir")
+    flat = document.tree is not None and document.tree.get("micro_batch_size") is not None
+    return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
+
+
+DOORS = (
+    DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
+    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
+)
 """Every door that is read."""
