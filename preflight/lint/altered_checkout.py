@@ -51,7 +51,7 @@ def without_checks_apart(found: list[Finding], apart: tuple[str, ...]) -> list[F
     """The findings but those of a framework's checks in code that the run leaves out; what is true of every framework
     stays, without the line there."""
     told = [(finding, (finding.upstream or "").startswith(apart)) for finding in found]
-    return [replace(f, upstream=None) if left else f for f, left in told if not left or "/" not in f.rule]
+    return [replace(f, upstream=None) if left else f for f, left in told if not left or not f.kind.of_release]
 
 
 def _only_offered(finding: Finding) -> Finding:
