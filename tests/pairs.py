@@ -19,6 +19,7 @@ PREFIXES = {
     "mindformers-pynative": "pynative/",
     "doors-slime": "slime/",
     "doors-ms-swift": "ms-swift/",
+    "doors-verl": "verl/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

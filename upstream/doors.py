@@ -10,9 +10,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from preflight.dialects.checkout.parser_options import OwnOption, own_options
 from preflight.dialects.megatron.option_table import table
@@ -96,7 +98,7 @@ def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
 
 def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
     """The option of a field, and `--no_NAME` where it is a switch that is on."""
-    of, default = ast.unparse(field.annotation), _default(field.value)
+    of, default = ast.unparse(field.annotation), _field_default(field.value)
     choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else None
     word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
     whole = "Literal" in of and choices is None
@@ -109,14 +111,16 @@ def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]
     return {f"--{name}": found, **negated}
 
 
-def _default(value: ast.expr | None) -> Any:
+def _field_default(value: ast.expr | None) -> Any:
     """A literal default, or that of a dataclass field; None where it is made by code."""
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
         said = {one.arg: one.value for one in value.keywords}
         made = said.get("default_factory")
         inner = made.body if isinstance(made, ast.Lambda) else None
         return (
-            [] if made is not None and inner is None else _default(inner if inner is not None else said.get("default"))
+            []
+            if made is not None and inner is None
+            else _field_default(inner if inner is not None else said.get("default"))
         )
     try:
         return ast.literal_eval(value) if value is not None else None
@@ -145,9 +149,46 @@ def row(one: OwnOption) -> Row:
 
 
 Extract = Callable[[Callable[[str], str]], dict[str, Any]]
+VERL = "verl/trainer/config/_generated_ppo_megatron_trainer.yaml"
+"""The config of its trainer with Megatron, with all its parts in it."""
+_FALLBACK = re.compile(r"\$\{oc\.select:[\w.]+,\s*([^${}]*)\}")
+
+
+def verl(text: Callable[[str], str]) -> dict[str, Any]:
+    """verl's trainer config; which of its keys Megatron knows, and by which name, is written by hand in the table."""
+    trainer = _without_targets(yaml.safe_load(text(VERL)))
+    table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
+    keys = {key: [*row_[:2], _default(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
+    return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
+
+
+def _without_targets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
+    return value
+
+
+def _default(tree: Any, key: str) -> Any:
+    """A default; of one that is another key's value, what it is without that."""
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    found = _FALLBACK.fullmatch(tree) if isinstance(tree, str) else None
+    if found is not None:
+        return yaml.safe_load(found[1])
+    return None if isinstance(tree, str) and "${" in tree else tree
+
+
+def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        yield above + key
+        if isinstance(value, dict):
+            yield from _paths(value, f"{above}{key}.")
+
+
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
+    "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
@@ -165,12 +206,18 @@ def write(door: str, clone: Path) -> Path:
         return extract(lambda path: git("show", f"{release}:{path}"))
 
     found |= at(tag)
-    elsewhere = {key for other in others for key in at(other)["keys"]}
-    found["other releases"] = sorted(elsewhere - found["keys"].keys())
+    elsewhere = {key for other in others for key in _known(at(other))}
+    found["other releases"] = sorted(elsewhere - {*_known(found)})
+    found.pop("all keys", None)
     out = SCHEMAS / f"{door}.json"
     lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in found.items())
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return out
+
+
+def _known(found: dict[str, Any]) -> Iterable[str]:
+    keys: Iterable[str] = found.get("all keys") or found["keys"]
+    return keys
 
 
 def _value(value: Any) -> str:

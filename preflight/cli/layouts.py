@@ -14,7 +14,7 @@ Show = Annotated[int, option("--show", metavar="N", min=1, help="How many layout
 Explain = Annotated[bool, option("--explain", help="Say why other layouts were left out.")]
 Apply = Annotated[int, option("--apply", metavar="K", min=0, help="Write the K-th layout into the file.")]
 Every = Annotated[bool, option("--all", help="Also show neighbours: the same degrees with other details.")]
-Fp8 = Annotated[bool, option("--fp8", help="Also estimate each layout with FP8.")]
+Fp8 = Annotated[bool, option("--fp8", help="Layouts with products in FP8: --apply writes its options, too.")]
 Scale = Annotated[
     str, option("--scale", metavar="N,N,…", help="Show the best layout on these numbers of devices instead.")
 ]

@@ -10,6 +10,7 @@ from preflight.layouts.grid import Space
 from preflight.layouts.step_time import machine_of
 from preflight.memory.shape import Missing, Shape, shape
 from preflight.run.sizes import Sizes
+from preflight.steptime.assumptions import completed
 from preflight.steptime.estimate import timed
 from preflight.steptime.traits import traits
 
@@ -19,20 +20,29 @@ GAIN = 0.01
 
 def leaner(job: Job, wanted: Sizes, where: Space) -> Sizes | None:
     """The layout with stages that take more equally long; None where that gains nothing, or cannot be written."""
-    if not where.split or wanted.virtual > 1 or wanted.pipeline < 2 or wanted.full_layers or wanted.chunks:
+    chunked = wanted.virtual > 1
+    if not where.split or wanted.pipeline < 2 or wanted.full_layers or wanted.chunks or chunked > where.chunked:
         return None
     machine = machine_of(where, job.cluster.device)
     try:
-        s = shape(job.plan, machine.device.architecture)
+        s = shape(completed(job.plan)[0], machine.device.architecture)
     except Missing:
         return None
-    t, now = traits(job.plan, s), s.stages[0]
+    t = traits(job.plan, s)
 
-    def seconds(row: tuple[int, ...]) -> float:
-        return float(timed(replace(s, stages=(row,)), t, machine).step.seconds)
+    def seconds(stages: tuple[tuple[int, ...], ...]) -> float:
+        return float(timed(replace(s, stages=stages), t, machine).step.seconds)
 
-    best = min(_rows(s, where.split), key=seconds, default=now)
-    return wanted._replace(stages=best) if seconds(best) < (1 - GAIN) * seconds(now) else None
+    rows = (_chunks(row, s.virtual) for row in _rows(s, "any" if chunked else where.split) if min(row) >= s.virtual)
+    best = min(rows, key=seconds, default=s.stages)
+    if seconds(best) >= (1 - GAIN) * seconds(s.stages):
+        return None
+    return wanted._replace(chunks=best) if chunked else wanted._replace(stages=best[0])
+
+
+def _chunks(row: tuple[int, ...], virtual: int) -> tuple[tuple[int, ...], ...]:
+    """The layers of each stage over its virtual stages, the later ones with fewer."""
+    return tuple(tuple(held // virtual + (v < held % virtual) for held in row) for v in range(virtual))
 
 
 def _rows(s: Shape, split: str) -> Iterator[tuple[int, ...]]:

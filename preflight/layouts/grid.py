@@ -33,9 +33,10 @@ class Space:
     """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
 
     stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written
-    ("any", "ends", "" for not at all); fixed, most: the user's limits by name; near: the layout to stay close to. batch
-    0: it follows from the layout. measured: the shape is enough to estimate memory. even: stages are to be written even
-    where they are not split, because what is written is faulty.
+    ("any", "ends", "" for not at all); chunked: each virtual stage can have a number of layers of its own; fixed, most:
+    the user's limits by name; near: the layout to stay close to. batch 0: it follows from the layout. measured: the
+    shape is enough to estimate memory. even: stages are to be written even where they are not split, because what is
+    written is faulty.
     """
 
     shape: Shape
@@ -44,6 +45,7 @@ class Space:
     batch: int
     stated: bool = False
     split: str = ""
+    chunked: bool = False
     fixed: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     near: Sizes | None = None
@@ -53,6 +55,9 @@ class Space:
     selected: frozenset[str] = frozenset()
     cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be told to make again
     traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, for the time
+    vocab: int = 0  # rows that times take the vocabulary to have, where the shape has the most that it can have
+    assumed: tuple[str, ...] = ()  # what times take for granted because the job does not say it
+    fp8: str = ""  # the recipe that is written with each layout
     pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
 
     def kept(self, pipeline: int, virtual: int) -> bool:
@@ -83,8 +88,10 @@ def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
     values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
     values["sequence_parallel"] = bool(values["sequence_parallel"])
     values["recompute"] = RECOMPUTE[min(values["recompute"], COUNTED - 1)]
-    if space is not None and not space.kept(values["pipeline"], values["virtual"]):
-        values |= _spread(space, values["pipeline"], values["virtual"])
+    if space is not None:
+        values["fp8"] = space.fp8
+        if not space.kept(values["pipeline"], values["virtual"]):
+            values |= _spread(space, values["pipeline"], values["virtual"])
     return Sizes(**values)
 
 
@@ -106,7 +113,7 @@ def _spread(space: Space, pipeline: int, virtual: int) -> dict[str, Any]:
         return {}
     if virtual == 1:
         return {"stages": stages(layers, pipeline, space.split)}
-    flat = stages(layers, pipeline * virtual, space.split)
+    flat = stages(layers, pipeline * virtual, "any" if space.chunked else space.split)
     return {} if even else {"chunks": tuple(flat[v * pipeline : (v + 1) * pipeline] for v in range(virtual))}
 
 
@@ -180,26 +187,29 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
         if micro > 16 or not space.allowed("micro", micro):
             continue
         count = space.batch // data // micro
+        if not space.allowed("micro_batches", count):
+            continue
         if space.stated and pipeline > 1 and count < pipeline and space.batch:
             out["there are fewer micro-batches than pipeline stages"] += 1
             continue
         for virtual in _virtual(space, pipeline, layers, count):
             for sequence_parallel in _sequence_parallel(space, tensor):
-                for recompute in range(
-                    COUNTED
-                    + int(
-                        space.split == "any"
-                        and virtual == 1
-                        and space.near is None
-                        and space.allowed("recompute", COUNTED)
-                    )
-                ):
+                for recompute in _recomputations(space, virtual):
                     yield virtual, sequence_parallel, micro, count, recompute
+
+
+def _recomputations(space: Space, virtual: int) -> Iterator[int]:
+    """None, selective, full; in as many layers as memory asks for, where the framework counts them by stage."""
+    yield from (code for code in range(COUNTED) if space.allowed("recompute", code))
+    if space.split == "any" and virtual == 1 and space.near is None and space.allowed("recompute", COUNTED - 1):
+        yield COUNTED
 
 
 def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
     """With tensor parallel it costs nothing; a change as small as possible leaves it as it is."""
-    return (0, 1) if tensor > 1 and space.near is not None and not space.near.sequence_parallel else (int(tensor > 1),)
+    both = (space.near is not None and not space.near.sequence_parallel) or space.fixed.get("sequence_parallel") == 0
+    found = (0, 1) if tensor > 1 and both else (int(tensor > 1),)
+    return tuple(one for one in found if tensor == 1 or space.allowed("sequence_parallel", one))
 
 
 def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:
@@ -213,7 +223,8 @@ def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[i
 
 def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:
     """Whether the layers can lie so: alike, as they do now, or, where every chunk can have its own number,
-    in 2 chunks or as many as now."""
+    in 2 chunks, as many as now, or as many as leave one layer less to the first and to the last chunk."""
     if layers % (pipeline * virtual) == 0 or space.kept(pipeline, virtual):
         return True
-    return space.split == "any" and layers > pipeline * virtual and virtual in (2, len(space.shape.stages))
+    usual = virtual in (2, len(space.shape.stages)) or (layers + 2) % (pipeline * virtual) == 0
+    return space.chunked and layers > pipeline * virtual and usual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from preflight.job import Job
 from preflight.layouts.grid import Space
@@ -13,12 +14,10 @@ from preflight.run.sizes import Sizes
 from preflight.run.value import Value, known
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple
+from preflight.steptime.assumptions import completed
 from preflight.steptime.estimate import Timed, timed
 from preflight.steptime.operations import model_operations
 from preflight.steptime.traits import traits
-
-FP8 = "tensorwise"
-"""The recipe that stands for FP8 where a job computes in 16 bits."""
 
 
 def current(job: Job) -> Sizes:
@@ -47,13 +46,13 @@ def current(job: Job) -> Sizes:
 
 class Exact(NamedTuple):
     """What a layout takes, stage by stage: seconds a step, the share of the bubble, seconds between devices, use of the
-    peak; seconds with products in FP8, where the device has it and the job does not use it."""
+    peak; seconds in 16 bits, where FP8 is what the search adds."""
 
     seconds: float
     bubble: float
     communication: float
     mfu: float
-    fp8: float | None = None
+    plain: float | None = None
 
 
 def exact(job: Job, where: Space) -> Exact | None:
@@ -61,12 +60,13 @@ def exact(job: Job, where: Space) -> Exact | None:
     device = job.cluster.device
     machine = machine_of(where, device)
     try:
-        s = shape(job.plan, machine.device.architecture)
+        s = shape(completed(job.plan)[0], machine.device.architecture)
     except Missing:
         return None
     t = traits(job.plan, s)
     found = timed(s, t, machine)
-    other = timed(s, t._replace(recipe=FP8), machine).step.seconds if not t.recipe and machine.device.fp8 else None
+    plain = replace(s, fp8=False, fp8_recipe="")
+    other = timed(plain, t._replace(recipe=""), machine).step.seconds if where.fp8 and t.recipe else None
     return Exact(
         float(found.step.seconds),
         float(found.step.bubble) / max(float(found.step.busy), 1e-9),
@@ -89,4 +89,6 @@ def as_found(job: Job, sizes: Sizes, where: Space, available: float, edits: tupl
         return None
     worst = job.memory.worst
     headroom = available - worst.required if worst is not None else math.nan
-    return Found(sizes, took.seconds, took.bubble, took.communication, took.mfu, headroom, job.memory, edits, took.fp8)
+    return Found(
+        sizes, took.seconds, took.bubble, took.communication, took.mfu, headroom, job.memory, edits, took.plain
+    )

@@ -12,18 +12,20 @@ from preflight.layouts.counts import fewest
 from preflight.layouts.counts import required as exactly
 from preflight.layouts.ends import leaner
 from preflight.layouts.grid import COUNTED, Columns, Space, sizes
-from preflight.layouts.present import as_found
+from preflight.layouts.present import as_found, current
 from preflight.layouts.result import Found, Result
 from preflight.layouts.space import Limits
 from preflight.layouts.step_time import Time
 from preflight.memory.shape import shape
 from preflight.run.cluster import Cluster
 from preflight.run.sizes import Sizes
+from preflight.run.value import known
 from preflight.source.finding import Edit, Finding, Severity
 
 SURELY = 1.02
 """A layout that needs so much more than there is, is not tried on the document."""
 MOST_SETTINGS = 3
+SAID = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro")
 
 
 class Try(Protocol):
@@ -73,6 +75,8 @@ class Proof:
             return
         self.tried += 1
         job, why = self.proven(edits)
+        if job is not None and self.where.near is None and not self.says(job, wanted):
+            job, why = None, "the options of this release cannot say it"
         if job is None:
             rejected[why] += 1
             return
@@ -80,7 +84,7 @@ class Proof:
         if self.limits.kinds and (better := leaner(job, wanted, self.where)) is not None:
             edits = self.edits_for(better)
             job, _ = self.proven(edits)
-            if job is not None:
+            if job is not None and self.says(job, better):
                 self.result.layouts.pop()
                 self.keep(row, better, edits, job)
 
@@ -88,6 +92,14 @@ class Proof:
         """The job with edits made, in memory and in the text, or why it is refused."""
         job, why = self.judged(self.attempt(edits))
         return (job, why) if job is None else self.judged(self.attempt.proven(edits))
+
+    def says(self, job: Job, wanted: Sizes) -> bool:
+        """Whether the file says what the table shows: a release may have no option for it."""
+        now, held = current(job), known(job.plan.layout.stages)
+        rows = wanted.chunks or ((wanted.stages,) if wanted.stages else None)
+        if rows is not None and held is not None and held[0] != rows:
+            return False
+        return all(getattr(now, name) == getattr(wanted, name) for name in SAID)
 
     def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
         """The job, if the rules find no error and every rank fits; else why not."""
@@ -103,7 +115,10 @@ class Proof:
         )
         if errors:
             return None, f"rule {errors[0]}"
-        return (job, "") if self.fits(job) else (None, "does not fit in memory")
+        if not self.fits(job):
+            return None, "does not fit in memory"
+        self.result.standing |= {f.rule for f in findings if f.severity is Severity.ERROR}
+        return job, ""
 
     def counted(self, wanted: Sizes) -> Sizes | None:
         """With the cheapest recomputation of each stage; None where all layers are not enough."""

@@ -14,7 +14,7 @@ from preflight.source.record import NamedTuple
 class Found(NamedTuple):
     """A layout that passes the rules and fits: seconds per step (estimated), parts of it, bytes left on the device.
 
-    fp8: seconds with products in FP8, where that is another time.
+    plain: seconds of the same layout in 16 bits, where it is written with FP8.
     """
 
     sizes: Sizes
@@ -25,7 +25,7 @@ class Found(NamedTuple):
     headroom: float
     memory: MemoryEstimate
     edits: tuple[Edit, ...]
-    fp8: float | None = None
+    plain: float | None = None
 
 
 @dataclass
@@ -34,7 +34,9 @@ class Result:
 
     device: whose speed the times assume; "" where no device is named. current: the layout as it stands, whether or not
     it is accepted and fits; rank: its place by time among the `fitting` candidates, 0 where it has no time. tokens: of
-    a step. pace: how many times as fast as its estimate a measured run was, 1 without one.
+    a step. pace: how many times as fast as its estimate a measured run was, 1 without one. assumed: what times take
+    for granted because the run does not say it. standing: rules whose errors no layout cures, and that stay. fp8: the
+    recipe that is written with each layout; not_fp8: why there is none, where FP8 is asked for.
     """
 
     layouts: list[Found] = field(default_factory=list)
@@ -47,3 +49,7 @@ class Result:
     fitting: int = 0
     tokens: float = 0.0
     pace: float = 1.0
+    assumed: tuple[str, ...] = ()
+    standing: set[str] = field(default_factory=set)
+    fp8: str = ""
+    not_fp8: str = ""

@@ -14,6 +14,7 @@ from preflight.job import Job
 from preflight.layouts.distance import cost
 from preflight.layouts.fit import listed_bytes, required
 from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, grid, present
+from preflight.layouts.low_precision import InFP8, in_fp8
 from preflight.layouts.present import as_found, current
 from preflight.layouts.proof import Proof, Try
 from preflight.layouts.result import Result
@@ -48,11 +49,13 @@ def search(
     progress: told how many layouts are proven, of how many that are wanted.
     """
     result = Result(device=job.cluster.device.name if job.cluster.device else "")
+    sought = in_fp8(job, edits_for, attempt) if limits.fp8 else InFP8(job)
+    result.fp8, result.not_fp8 = sought.recipe, sought.why
     try:
-        where = space(job, limits)
+        where = space(sought.job, limits)
     except Missing as missing:
         return Result(unknown=str(missing))
-    where = replace(where, cheap=_cheap(where, edits_for, attempt))
+    where = replace(where, fp8=sought.recipe, cheap=_cheap(where, edits_for, attempt))
     columns, result.rejected = grid(where)
     result.considered = len(columns["tensor"])
     if not result.considered:
@@ -93,7 +96,7 @@ def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
 
 def _compare(result: Result, job: Job, where: Space, seconds: Any, available: float) -> None:
     """The layout as it stands, and its place among the candidates that fit."""
-    result.fitting, result.pace = len(seconds), where.pace
+    result.fitting, result.pace, result.assumed = len(seconds), where.pace, where.assumed
     result.tokens = float(where.batch * where.shape.sequence)
     if where.near is not None or not where.measured:
         return

@@ -9,11 +9,14 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.layouts.grid import Space
+from preflight.memory.assumed import with_published
+from preflight.memory.ranges import ranged
 from preflight.memory.shape import Missing, Shape, shape
 from preflight.run.plan import Layout, Model, Plan
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
+from preflight.steptime.assumptions import completed
 from preflight.steptime.machine import FALLBACK, devices_per_node
 from preflight.steptime.traits import traits
 
@@ -29,7 +32,8 @@ class Limits(NamedTuple):
     near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer
     states.
     free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
-    is to cure. kinds: of layouts with the same degrees of parallelism only the fastest.
+    is to cure. kinds: of layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, where the
+    run, the device and the framework can.
     """
 
     fixed: Mapping[str, int] = {}
@@ -40,6 +44,7 @@ class Limits(NamedTuple):
     free: bool = False
     others: frozenset[tuple[str, str]] = frozenset()
     kinds: bool = False
+    fp8: bool = False
 
 
 def space(job: Job, limits: Limits) -> Space:
@@ -51,14 +56,17 @@ def space(job: Job, limits: Limits) -> Space:
     if batch is None and not limits.free and limits.near is None:
         raise Missing("the global batch is not known")
     numbers, measured = _shape(job, limits)
+    full, assumed = completed(_solid(job.plan))
     if limits.sharded:
         numbers = replace(numbers, zero=max(numbers.zero, 1))
     per_node = devices_per_node(job.cluster, job.cluster.device or FALLBACK)
     return Space(
         numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated,
-        split=layout.split,
+        split=layout.split, chunked=layout.split == "any" or layout.chunked,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
         selected=everywhere(job.plan), traits=traits(job.plan, numbers), pace=job.cluster.pace,
+        vocab=full.model.vocab.raw if assumed and isinstance(full.model.vocab.raw, int) else 0,
+        assumed=assumed,
     )  # fmt: skip
 
 
@@ -76,11 +84,17 @@ def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
     serving = job.plan.inference.enabled.raw is True and limits.near is not None
     architecture = job.cluster.device.architecture if job.cluster.device else 0
     try:
-        return replace(shape(_solid(job.plan), architecture), full_layers=None, operators=(), repeated=()), not serving
+        plan = _solid(job.plan) if limits.near is not None else _at_most(_solid(job.plan))
+        return replace(shape(plan, architecture), full_layers=None, operators=(), repeated=()), not serving
     except Missing:
         if limits.near is None:
             raise
         return shape(_sketch(job.plan), architecture), False
+
+
+def _at_most(plan: Plan) -> Plan:
+    """The plan with every size that is not known, but bounded, at its most: what fits so, fits."""
+    return ranged(with_published(plan)).most or plan
 
 
 def _solid(plan: Plan) -> Plan:

@@ -44,7 +44,7 @@ def step_time(space: Space, columns: Columns, device: Device | None, share: Any 
     """Times of every candidate. share: layers that are recomputed in full, of those candidates that count them;
     moved: bytes that recomputed elementwise operators of a device read and write in a step."""
     m, t = machine_of(space, device), space.traits
-    s = replace(space.shape, modules=modules(space.shape, space.selected))
+    s = replace(space.shape, modules=modules(space.shape, space.selected), vocab=space.vocab or space.shape.vocab)
     w = _spread(columns)
     again = moved / m.memory / np.maximum(columns["micro_batches"], 1)
     kinds, counts = _stages(space, columns, share, again)

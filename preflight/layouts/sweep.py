@@ -54,11 +54,7 @@ def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = 
         if job.arguments.relayout is None:
             found.append(Result(unknown=f"layouts of {job.target} cannot be written"))
         else:
-            others = frozenset(
-                (f.rule, f.message)
-                for f in report.findings
-                if f.path != job.documents[0].source.name or len(report.jobs) > 1
-            )
+            others = frozenset((f.rule, f.message) for f in report.findings)
             found.append(
                 search(
                     job,

@@ -12,7 +12,7 @@ class Sizes(NamedTuple):
     listed: beside them, layers per stage, the full ones among them, in which cheap operators are recomputed;
     stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage,
     likewise;
-    sharded: shard the optimizer states.
+    sharded: shard the optimizer states; fp8: compute products in FP8 by this recipe, "" leaves the precision as it is.
     micro_batches 0 leaves their number as it comes out.
     """
 
@@ -32,3 +32,4 @@ class Sizes(NamedTuple):
     stages: tuple[int, ...] | None = None
     chunks: tuple[tuple[int, ...], ...] | None = None
     sharded: bool = False
+    fp8: str = ""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import preflight
 from preflight.cli import run
 
 EXAMPLE = Path(__file__).parents[2] / "examples/megatron/sound_8b.yaml"
@@ -84,7 +85,8 @@ def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(
 def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config.write_text("".join(line for line in EXAMPLE.read_text().splitlines(keepends=True) if "--lr:" not in line))
     code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--max", "pipeline=1", "--max", "context=1")
-    assert (code, "rule megatron/required-argument" in out, "preflight check shows what" in out) == (1, True, True)
+    assert (code, "1 shown" in out) == (0, True)
+    assert "no layout cures these errors of the run (megatron/required-argument); preflight check shows them" in out
 
 
 def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
@@ -137,14 +139,65 @@ def test_layouts_on_several_numbers_of_devices(config: Path, capsys: pytest.Capt
     assert ran(capsys, "run.yaml", "--device", "h100", "--scale", "many")[0] == 2
 
 
-def test_fp8_is_estimated_where_the_device_has_it(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    few = ("--show", "1", "--fp8", "-f", "json")
-    (h100,) = json.loads(ran(capsys, "run.yaml", *DEVICES, *few)[1])["files"][0]["layouts"]
-    assert h100["fp8_seconds"] < 0.85 * h100["seconds"]
-    (a100,) = json.loads(ran(capsys, "run.yaml", "--world-size", "32", "--device", "a100", *few)[1])["files"][0][
-        "layouts"
-    ]
-    assert a100["fp8_seconds"] is None
+@pytest.mark.parametrize(("device", "recipe"), [("h100", "tensorwise"), ("b200", "mxfp8")])
+def test_fp8_is_written_with_the_recipe_of_the_device(
+    config: Path, capsys: pytest.CaptureFixture[str], device: str, recipe: str
+) -> None:
+    few = ("--world-size", "32", "--device", device, "--show", "1", "--fp8", "-f", "json")
+    (found,) = json.loads(ran(capsys, "run.yaml", *few, "--apply", "1")[1])["files"]
+    (best,) = found["layouts"]
+    assert best["seconds"] < 0.85 * best["seconds_in_16_bits"] and best["fp8_seconds"] == best["seconds"]
+    assert "--fp8-format: hybrid" in config.read_text()
+    (job,) = preflight.check(config, world_size=32, device=device).jobs
+    assert job.plan.precision.fp8.raw == recipe
+    assert preflight.estimate_step_time(job).seconds == pytest.approx(best["seconds"])
+    out = ran(capsys, "run.yaml", *few[:-2])[1]
+    assert f"--fp8 changes nothing: the run computes in FP8 already ({recipe})" in out
+
+
+def test_fp8_that_cannot_be_is_explained(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ("--show", "1", "--fp8", "--world-size", "32")
+    a100 = ran(capsys, "run.yaml", *few, "--device", "a100")[1]
+    assert "--fp8 changes nothing: A100-80 does not compute in FP8" in a100
+    config.write_text(EXAMPLE.read_text().replace("--bf16: true", "--bf16: true\n  --transformer-impl: local"))
+    local = ran(capsys, "run.yaml", *few, "--device", "h100")[1]
+    assert "--fp8 changes nothing: the layers of this run do not compute in FP8" in local
+
+
+def test_uneven_virtual_stages_are_written_as_a_layout(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ("--keep", "tp=1", "--keep", "pp=4", "--keep", "vpp=2", "--show", "1")
+    assert "* 1: layers by stage [" in ran(capsys, "run.yaml", *DEVICES, *few)[1]
+    _, out, _ = ran(capsys, "run.yaml", *DEVICES, *few, "--apply", "1", "-f", "json")
+    sizes = json.loads(out)["files"][0]["layouts"][0]["sizes"]
+    rows = tuple(tuple(row) for row in sizes["chunks"])
+    assert sum(map(sum, rows)) == 32 and sum(row[-1] for row in rows) < sum(row[0] for row in rows)
+    assert "--pipeline-model-parallel-layout: 'E" in config.read_text()
+    (job,) = preflight.check(config, world_size=32, device="h100").jobs
+    assert job.plan.layout.stages.raw == rows
+
+
+OLD_SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py \\
+    --tensor-model-parallel-size 1 --pipeline-model-parallel-size 2 \\
+    --num-layers 40 --hidden-size 2560 --ffn-hidden-size 6912 --num-attention-heads 20 --seq-length 4096 \\
+    --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --lr 1e-6 --train-iters 20 \\
+    --tokenizer-type PretrainedFromHF --tokenizer-name-or-path ./model --use-distributed-optimizer --bf16 --swiglu \\
+    --use-flash-attn --data-path data --position-embedding-type rope
+"""
+
+
+def test_an_older_release_counts_the_layers_of_virtual_stages_and_a_hidden_vocabulary_is_assumed(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = config.parent / "run.sh"
+    script.write_text(OLD_SCRIPT)
+    few = ("run.sh", "--device", "910b1", "--target", "mindspeed-llm@1.0.0", "--keep", "pp=2", "--keep", "vpp=10")
+    code, out, _ = ran(capsys, *few, "--show", "1", "--apply", "1")
+    assert (code, "assumed: a vocabulary of 64000" in out) == (0, True)
+    assert "--num-layers-per-virtual-pipeline-stage 2" in script.read_text()
+    assert (
+        ran(capsys, "run.sh", "--device", "910b1", "--target", "mindspeed-llm@1.0.0")[1].splitlines()[2].split()[3]
+        == "10"
+    )
 
 
 def test_the_devices_of_a_node_decide_how_far_tensor_parallelism_goes(

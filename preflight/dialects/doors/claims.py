@@ -8,6 +8,7 @@ from importlib import import_module
 from preflight.dialects import Reading, Surroundings
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 
@@ -36,10 +37,23 @@ class DoorDialect(NamedTuple):
         return found
 
 
+_TRAINERS = lazy_pattern(
+    r"verl\.(?:trainer|experimental)\.[\w.]*main\w*|verl/(?:trainer|experimental)/[\w/]*main\w*\.py"
+)
+_MEGATRON = lazy_pattern(
+    r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
+)
+
+
 def options(document: Document) -> frozenset[str]:
     """The options of a launch as they are typed."""
     words = document.launch.words if document.launch is not None else ()
     return frozenset((word.text or "").partition("=")[0] for word in words)
+
+
+def entry_text(document: Document) -> str:
+    """The script or module that a launch starts, as it is typed."""
+    return document.launch.entry.text or "" if document.launch is not None else ""
 
 
 def entry(document: Document) -> str:
@@ -63,8 +77,16 @@ def is_ms_swift(document: Document) -> bool:
     return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
 
 
+def is_verl(document: Document) -> bool:
+    """verl's trainers with Megatron as their engine, or with the config that chooses it."""
+    words = document.launch.words if document.launch is not None else ()
+    chosen = any(_MEGATRON.fullmatch(word.text or "") for word in words)
+    return chosen and _TRAINERS.fullmatch(entry_text(document)) is not None
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
+    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
 )
 """Every door that is read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from preflight.dialects.megatron.layout_pattern import written
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.sizes import Sizes
 from preflight.source.finding import Edit
@@ -16,12 +17,11 @@ _DEGREES = {
     "expert_model_parallel_size": "expert",
     "micro_batch_size": "micro",
 }
-_VIRTUAL = (
-    "num_layers_per_virtual_pipeline_stage",
-    "num_virtual_stages_per_pipeline_rank",
-    "pipeline_model_parallel_layout",
-)
+_PATTERN = "pipeline_model_parallel_layout"
+_BY_NUMBER, _BY_LAYERS = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
+_VIRTUAL = (_BY_LAYERS, _BY_NUMBER, _PATTERN)
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+_COUNTED_IN = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 
 
 def relayout(arguments: Arguments) -> Callable[[Sizes], tuple[Edit, ...]]:
@@ -41,6 +41,7 @@ def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
         wanted["sequence_parallel"] = True
     if sizes.sharded:
         wanted["use_distributed_optimizer"] = True
+    wanted |= _fp8(arguments, sizes)
     edits: list[Edit] = []
     for name, value in wanted.items():
         if _differs(arguments, name, value):
@@ -57,17 +58,36 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
 
 
 def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
-    """Virtual stages by their number a rank; whatever else splits the layers is taken away when the split changes."""
+    """Virtual stages by their number a rank, or by layers where a release has no other option; uneven ones by a layout.
+    Whatever else splits the layers is taken away when the split changes."""
+    gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
+    if sizes.chunks:
+        depths = arguments.get("mtp_num_layers").raw
+        pattern = written(sizes.chunks, depths if isinstance(depths, int) else 0)
+        return gone | dict.fromkeys((*_UNEVEN, *_COUNTED_IN), REMOVE) | {_PATTERN: pattern}
     now = arguments.get("virtual_pipeline_model_parallel_size")
     same_stages = arguments.get("pipeline_model_parallel_size").raw == sizes.pipeline
     if same_stages and now.known and (now.raw or 1) == sizes.virtual:
         return _ends(sizes.stages) if sizes.stages else {}
-    gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
-    return (
-        gone
-        | _ends(sizes.stages)
-        | ({"num_virtual_stages_per_pipeline_rank": sizes.virtual} if sizes.virtual > 1 else {})
-    )
+    return gone | _ends(sizes.stages) | (_interleaved(arguments, sizes) if sizes.virtual > 1 else {})
+
+
+def _interleaved(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    if arguments.put(_BY_NUMBER, sizes.virtual):
+        return {_BY_NUMBER: sizes.virtual}
+    layers, chunks = arguments.get("num_layers").raw, sizes.pipeline * sizes.virtual
+    return {_BY_LAYERS: layers // chunks} if isinstance(layers, int) and layers % chunks == 0 else {}
+
+
+def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """FP8 by a recipe. The delayed one, which is the default, is of little use with its default history of one step:
+    scales come from the largest of 1,024 (Transformer Engine, DelayedScaling)."""
+    if not sizes.fp8:
+        return {}
+    wanted: dict[str, object] = {"fp8": "hybrid"}
+    if sizes.fp8 != "delayed":
+        return {**wanted, "fp8_recipe": sizes.fp8}
+    return {**wanted, "fp8_amax_history_len": 1024, "fp8_amax_compute_algo": "max"}
 
 
 def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:

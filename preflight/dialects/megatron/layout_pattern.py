@@ -1,4 +1,4 @@
-"""Megatron's pipeline layout strings: "Et*3|(tt|)*14tL" as the stages it stands for.
+"""Megatron's pipeline layout strings: "Et*3|(tt|)*14tL" as the stages it stands for, and the other way round.
 
 E embedding, t decoder layer, m multi-token-prediction layer, L loss; "|" ends a stage, commas are decoration,
 "x*n" and "(xy)*n" repeat. Repetition is textual and not nested: brackets first, then single characters, as upstream
@@ -8,6 +8,7 @@ does it.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import groupby
 
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -53,3 +54,11 @@ def parse_layout(text: str) -> Layout:
         text = pattern.sub(lambda m: m[1] * int(m[2]), text)
     stages = tuple(text.split("|"))
     return Layout(stages, next((c for stage in stages for c in stage if c not in LETTERS), ""))
+
+
+def written(chunks: tuple[tuple[int, ...], ...], depths: int = 0) -> str:
+    """The layout string of decoder layers by virtual stage and pipeline rank; prediction layers lie on the last."""
+    first, *middle, last = (count for row in chunks for count in row)
+    between = ((count, len(list(same))) for count, same in groupby(middle))
+    parts = (f"({'t' * count}|)*{times}" if times > 1 else f"{'t' * count}|" for count, times in between)
+    return f"E{'t' * first}|{''.join(parts)}{'t' * last}{'m' * depths}L"

@@ -17,6 +17,9 @@ FULL = "recompute"
 SELECTING = ("select_recompute", "select_comm_recompute")
 EXCLUDING = ("select_recompute_exclude", "select_comm_recompute_exclude")
 SETTINGS = (FULL, *SELECTING, *EXCLUDING)
+PATTERN_NAMES = tuple(f"{SECTION}.{setting}" for setting in (*SELECTING, *EXCLUDING))
+FULL_NAME = f"{SECTION}.{FULL}"
+"""The arguments of these settings."""
 _DEFAULTS = {
     "legacy": ("feed_forward\\.mul", "feed_forward\\.w1\\.activation\\.silu"),
     "mcore": (
@@ -62,6 +65,12 @@ def section(run: Run) -> Node | None:
     return next(
         (found for d in run.documents if d.tree is not None and (found := d.tree.get(SECTION)) is not None), None
     )
+
+
+def whole_layers(run: Run) -> Node | None:
+    """What says which layers are recomputed whole."""
+    here = section(run)
+    return None if here is None else here.get(FULL)
 
 
 def applies(run: Run) -> bool:
