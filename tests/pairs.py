@@ -19,6 +19,7 @@ PREFIXES = {
     "mindformers-pynative": "pynative/",
     "doors-slime": "slime/",
     "doors-verl": "verl/",
+    "doors-nemo-rl": "nemo-rl/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

@@ -72,6 +72,17 @@ def verl(text: Callable[[str], str]) -> dict[str, Any]:
     return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
 
 
+NEMO = "examples/configs/grpo_math_1B.yaml"
+"""NeMo RL's largest base config."""
+
+
+def nemo_rl(text: Callable[[str], str]) -> dict[str, Any]:
+    """NeMo RL's keys have no defaults but those of a config's parents; which Megatron knows is written by hand."""
+    table = json.loads((SCHEMAS / "nemo-rl.json").read_text(encoding="utf-8"))
+    known = sorted(_paths(yaml.safe_load(text(NEMO))))
+    return {"inside": table["inside"], "keys": table["keys"], "all keys": known}
+
+
 def _without_targets(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
@@ -97,6 +108,7 @@ def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
 
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+    "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""

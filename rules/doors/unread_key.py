@@ -29,7 +29,7 @@ from preflight.loaders.document import Problem
 from preflight.source.finding import Kind
 
 
-@rule(severity=Severity.WARNING, kind=Kind.OPTIONS, frameworks=("slime", "verl"), noticed=True)
+@rule(severity=Severity.WARNING, kind=Kind.OPTIONS, frameworks=("slime", "verl", "nemo-rl"), noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     for problem in job.arguments.problems:
         if problem.kind == "unread-key":
