@@ -48,6 +48,7 @@ def _network(get: Get) -> dict[str, Any]:
         "experts": _experts(get, sum(map(sum, get("layout.stages")))),
         **_hybrid(get, sum(map(sum, get("layout.stages")))),
         "mtp": get("model.mtp", 0),
+        "beside": get("model.beside"),
         "adapter_rank": get("model.lora_rank", 8),
         "adapters": tuple(get("model.lora_targets", ())),
         "gate_apart": bool(get("model.gate_apart", False)),

@@ -82,7 +82,7 @@ def _window(job: Job) -> Iterator[Finding]:
     ):
         yield _finding(job, typed, "it must be a list of two numbers", 2714)
     elif min(typed.raw[:2]) < -1:
-        yield _finding(job, typed, "a side is at least -1, which means without end", 2715)
+        yield _finding(job, typed, "each side must be at least -1, which means unlimited", 2715)
 
 
 def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
@@ -97,8 +97,9 @@ def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
     elif isinstance(dense.raw, int) and dense.raw:
         count = max(dense.raw, 0)
         if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
-            template = "with first_k_dense_replace {dense} the first {dense} entries are 0, the others 1"
-            wanted = Message(template, dense=count)
+            template = "with first_k_dense_replace {dense} the first {count} entries must be 0, the others 1"
+            every = "with first_k_dense_replace {dense} every entry must be 1"
+            wanted = Message(template if count else every, dense=dense.raw, count=count)
             yield _finding(job, typed, wanted, 2544)
     elif isinstance(typed.raw, int):
         if typed.raw > layers:

@@ -53,7 +53,7 @@ def check(job: Job) -> Iterator[Finding]:
             if counts not in seen:
                 seen.append(counts)
                 message = Message(
-                    "stage {over} is to recompute {count} layers but holds {held}, all of which are taken",
+                    "recompute has {count} layers for stage {over}, which has only {held}: all of them are recomputed",
                     over=over,
                     count=counts[over],
                     held=held[over],
