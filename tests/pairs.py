@@ -18,6 +18,7 @@ PREFIXES = {
     "mindformers-graph": "mindformers/",
     "mindformers-pynative": "pynative/",
     "doors-slime": "slime/",
+    "doors-ms-swift": "ms-swift/",
     "doors-verl": "verl/",
     "doors-nemo-rl": "nemo-rl/",
 }

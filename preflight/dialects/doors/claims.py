@@ -68,6 +68,15 @@ def is_slime(document: Document) -> bool:
     )
 
 
+def is_ms_swift(document: Document) -> bool:
+    """`megatron pt|sft|rlhf`, or a flat file with a micro-batch and what else only its trainer asks for."""
+    if document.launch is not None:
+        return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf")
+    own = ("tuner_type", "dataset", "output_dir")
+    flat = document.tree is not None and document.tree.get("micro_batch_size") is not None
+    return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
+
+
 def is_verl(document: Document) -> bool:
     """verl's trainers with Megatron as their engine, or with the config that chooses it."""
     words = document.launch.words if document.launch is not None else ()
@@ -93,5 +102,6 @@ DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
 )
 """Every door that is read."""
