@@ -20,6 +20,7 @@ PREFIXES = {
     "doors-slime": "slime/",
     "doors-ms-swift": "ms-swift/",
     "doors-verl": "verl/",
+    "doors-nemo-rl": "nemo-rl/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

@@ -158,8 +158,19 @@ def verl(text: Callable[[str], str]) -> dict[str, Any]:
     """verl's trainer config; which of its keys Megatron knows, and by which name, is written by hand in the table."""
     trainer = _without_targets(yaml.safe_load(text(VERL)))
     table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
-    keys = {key: [*row_[:2], _default(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
+    keys = {key: [*row_[:2], _value_at(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
     return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
+
+
+NEMO = "examples/configs/grpo_math_1B.yaml"
+"""NeMo RL's largest base config."""
+
+
+def nemo_rl(text: Callable[[str], str]) -> dict[str, Any]:
+    """NeMo RL's keys have no defaults but those of a config's parents; which Megatron knows is written by hand."""
+    table = json.loads((SCHEMAS / "nemo-rl.json").read_text(encoding="utf-8"))
+    known = sorted(_paths(yaml.safe_load(text(NEMO))))
+    return {"inside": table["inside"], "keys": table["keys"], "all keys": known}
 
 
 def _without_targets(value: Any) -> Any:
@@ -168,7 +179,7 @@ def _without_targets(value: Any) -> Any:
     return value
 
 
-def _default(tree: Any, key: str) -> Any:
+def _value_at(tree: Any, key: str) -> Any:
     """A default; of one that is another key's value, what it is without that."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
@@ -187,8 +198,9 @@ def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
 
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
-    "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
+    "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
+    "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
