@@ -19,7 +19,6 @@ from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import joined, local
 
 UNKNOWN = "a value is unknown"
-PROVEN = "; only fixes that a second check proves are written"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
 
@@ -122,8 +121,10 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]
     ]
     if ways:
+        each = joined(ways, "")
         many = sum(fixes.values()) - fixes[""] > 1
-        yield local(f"Fixable: {'up to ' * many}{joined(ways, '')}{PROVEN * many}.")
+        proven = f"Fixable: up to {each}; only fixes that a second check proves are written."
+        yield local(proven if many else f"Fixable: {each}.")
     if told.unverified and not look.unknown:
         yield skipped_checks(told.reasons)
     if look.verbose:
