@@ -63,8 +63,8 @@ def _rows(result: Result) -> Iterator[list[str]]:
 def _notes(result: Result, shown: Shown) -> Iterator[str]:
     """What the table means."""
     if result.current is not None and result.rank:
-        yield f"now: number {result.rank} of {max(result.fitting, result.rank)} candidates that fit, by estimated time"
-    yield "percentages, multiples and signed numbers: the change against now" if result.current is not None else ""
+        yield _placed(result.current, result.rank, result.fitting)
+    yield "percentages and signed numbers: the change against now" if result.current is not None else ""
     yield "times are estimates, usually within 20 %, with experts 35 % (docs/step-time.md)"
     for number, found in enumerate(result.layouts, 1):
         if rows := _uneven(found):
@@ -77,6 +77,14 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield from _explained(result)
     if not result.device:
         yield NO_DEVICE
+
+
+def _placed(now: Found, rank: int, fitting: int) -> str:
+    """The place of the layout as it stands among the others."""
+    if now.headroom < 0:
+        short = f"now does not fit: {-now.headroom / GIB:.1f} GiB are missing; "
+        return f"{short}by time it would be number {rank} beside {fitting} candidates that fit"
+    return f"now: number {rank} of {max(fitting, rank)} candidates that fit, by estimated time"
 
 
 def _caveats(result: Result) -> Iterator[str]:
@@ -102,8 +110,9 @@ def _explained(result: Result) -> Iterator[str]:
             "bubble": found.bubble * _busy(found) - now.bubble * _busy(now),
             "exchange": found.communication - now.communication,
         }
-        told = ", ".join(f"{name} {seconds:+.2g} s" for name, seconds in parts.items())
-        yield f"{number}: {told}"
+        least = 0.0005 * now.seconds
+        told = [f"{name} {seconds:+.2g} s" for name, seconds in parts.items() if abs(seconds) > least]
+        yield f"{number}: {', '.join(told) or 'takes as long as now'}"
 
 
 def _busy(found: Found) -> float:
@@ -148,11 +157,15 @@ def _figures(found: Found, now: Found | None, fp8: bool) -> list[str]:
         _changed(f"{found.seconds:.3g}", found.seconds, now.seconds if now else None),
         f"{found.mfu:.0%}",
         f"{found.bubble:.0%}" + (f" {100 * (found.bubble - now.bubble):+.0f}" if now is not None else ""),
-        _changed(f"{found.communication:.2g}", found.communication, now.communication if now else None),
+        f"{found.communication:.2g}" + (_signed(found.communication - now.communication) if now else ""),
         ("?" if math.isnan(need) else f"{need:.1f}") + (f" {need - before.required / GIB:+.1f}" if before else ""),
         f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?",
     ]
     return [*cells, *([f"{found.plain or found.seconds:.3g}"] if fp8 else [])]
+
+
+def _signed(seconds: float) -> str:
+    return f" {seconds:+.2f}" if abs(seconds) >= 0.1 or not seconds else f" {seconds:+.2g}"
 
 
 def _changed(text: str, value: float, before: float | None) -> str:

@@ -44,6 +44,8 @@ class Model:
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
     window: Value = _NOT_GIVEN  # tokens before it that a query sees in windowed layers; None without windows
     window_every: Value = _NOT_GIVEN  # each so many-th layer sees all tokens; None or 0: all layers are windowed
+    linear: Value = _NOT_GIVEN  # LinearAttention; None without
+    sparse: Value = _NOT_GIVEN  # SparseAttention; None without
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
@@ -103,7 +105,7 @@ class Layout:
     # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
     exchanged: Value = _NOT_GIVEN
     # tuple of what is hidden behind computation: "backward", "tensor", "gradients", "parameters", "experts", "stages",
-    # and "graphs" where kernels start from a recorded graph
+    # "graphs" where kernels start from a recorded graph, and "whole graph" where that is one for the iteration
     overlaps: Value = _NOT_GIVEN
     weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
