@@ -1,10 +1,10 @@
 """What a change of preflight changes for public repositories:
-`python benchmarks/ecosystem.py BASE [HEAD] [--record FILE]`.
+`python benchmarks/ecosystem.py BASE [HEAD] [--record FILE] [--counts FILE]`.
 
 Checks the repositories of ecosystem.json, each at its commit, with two revisions of preflight, and prints the findings
 that only one of them has, as Markdown. HEAD is the checkout as it lies here unless a revision is named. Repositories
 are taken from --source, where {owner} and {name} stand for their parts, and kept in --cache; a --source that is a
-folder is read where it lies.
+folder is read where it lies. --counts writes how often HEAD finds each rule in each repository: ecosystem.tsv is that.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 LISTED = Path(__file__).with_suffix(".json")
 CACHE = Path.home() / ".cache" / "preflight-ecosystem"
+HEADINGS = "repository\tcommit\trule\tseverity\tfiles\tplaces"
 SHOWN = 20
 """How many of the findings of one rule are printed."""
 
@@ -61,10 +62,10 @@ def git(*words: str | Path, cwd: Path | None = None) -> None:
     subprocess.run(["git", *map(str, words)], cwd=cwd, check=True)
 
 
-def unpack(repository: Path, commit: str, paths: list[str], into: Path) -> Path:
-    """The files of a commit."""
+def unpack(repository: Path, commit: str, into: Path) -> Path:
+    """The files of a commit, all of them: what lies around a config tells whose it is."""
     into.mkdir(parents=True)
-    archive = subprocess.run(["git", "archive", commit, "--", *paths], cwd=repository, check=True, capture_output=True)
+    archive = subprocess.run(["git", "archive", commit], cwd=repository, check=True, capture_output=True)
     subprocess.run(["tar", "-xf", "-", "-C", into], input=archive.stdout, check=True)
     return into
 
@@ -84,7 +85,7 @@ def fetched(repository: Repository, source: str, cache: Path) -> Path:
 
 def installed(revision: str, folder: Path) -> Path:
     """The command `preflight` of a revision, in an environment of its own; "" is the checkout as it lies here."""
-    source = unpack(ROOT, revision, ["."], folder / "source") if revision else ROOT
+    source = unpack(ROOT, revision, folder / "source") if revision else ROOT
     venv.create(folder / "environment", with_pip=True)
     program = folder / "environment" / "bin"
     subprocess.run([program / "pip", "install", "-q", "--disable-pip-version-check", source], check=True)
@@ -109,7 +110,7 @@ def changes(base: str, head: str, only: str, source: str, cache: Path) -> Iterat
         programs = [installed(revision, Path(folder, str(at))) for at, revision in enumerate((base, head))]
         for number, repository in enumerate(one for one in repositories if only in one.name):
             clone = fetched(repository, source, cache)
-            files = unpack(clone, repository.commit, repository.paths, Path(folder, "files", str(number)))
+            files = unpack(clone, repository.commit, Path(folder, "files", str(number)))
             yield Change(repository, *(findings(program, repository, files) for program in programs))
 
 
@@ -130,6 +131,15 @@ def page(change: Change) -> Iterator[str]:
     yield ""
 
 
+def counts(change: Change) -> Iterator[str]:
+    """A repository's rows of the record: how many files and places each rule is found in."""
+    place = (change.repository.name, change.repository.commit[:12])
+    places = Counter((found.rule, found.severity) for found in change.after)
+    files = Counter({(found.rule, found.severity, found.path) for found in change.after})
+    in_files = Counter((rule, severity) for rule, severity, _ in files)
+    yield from ("\t".join((*place, *kind, str(in_files[kind]), str(places[kind]))) for kind in sorted(places))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base")
@@ -138,14 +148,17 @@ def main() -> None:
     parser.add_argument("--source", default="https://github.com/{owner}/{name}")
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--record", type=Path, help="write the page to a file too")
+    parser.add_argument("--counts", type=Path, help="write how often each rule is found to a file")
     asked = parser.parse_args()
-    text = "# Findings in public repositories\n\n"
+    text, rows = "# Findings in public repositories\n\n", [HEADINGS]
     for change in changes(asked.base, asked.head, asked.only, asked.source, asked.cache):
         section = "\n".join(page(change)) + "\n"
         sys.stdout.write(section)
         text += section
-    if asked.record:
-        asked.record.write_text(text, encoding="utf-8")
+        rows += counts(change)
+    for path, content in ((asked.record, text), (asked.counts, "\n".join(rows) + "\n")):
+        if path:
+            path.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

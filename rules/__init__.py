@@ -13,6 +13,7 @@ _FRAMEWORKS = {
     "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
+    "doors": ("slime", "verl"),
 }
 
 

@@ -69,4 +69,6 @@ def _allocator(name: str, text: str) -> Iterator[str]:
         )
     splitting = [option for option in ("max_split_size_mb", "garbage_collection_threshold") if option in given]
     if "NPU" in name and expandable == "True" and splitting:
-        yield Message("{name} sets expandable_segments, which excludes {other}", name=name, other=splitting[0])
+        yield Message(
+            "{name} sets expandable_segments, which does not work with {other}", name=name, other=splitting[0]
+        )

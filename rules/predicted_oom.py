@@ -57,9 +57,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     stage = Message("stage {index} of {count}", index=worst.index, count=len(estimate.stages))
     yield Finding(
         Message(
-            "{where} needs at least {low:.1f} GiB of {budget:.1f} GiB ({parts} GiB)"
+            "{where} needs at least {low:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)"
             if sure
-            else "{where} may need {high:.1f} GiB of {budget:.1f} GiB, at least {low:.1f} ({parts} GiB)",
+            else "{where} needs {low:.1f} to {high:.1f} GiB, and {budget:.1f} GiB are available ({parts} GiB)",
             where=stage if len(estimate.stages) > 1 else "every rank",
             low=worst.low / GIB if sure else low,
             high=worst.required / GIB,

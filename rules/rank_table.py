@@ -45,7 +45,7 @@ def _table(document: Document) -> Iterator[Finding | Unverified]:
         return
     if count is not None and str(count.value).isdigit() and int(str(count.value)) != len(listed):
         yield Finding(
-            Message("server_count is {said}, but the list has {listed}", said=count.value, listed=len(listed)),
+            Message("server_count is {said}, but server_list has {listed}", said=count.value, listed=len(listed)),
             count.span,
             key=("server_count",),
         )

@@ -40,7 +40,7 @@ def check(job: Job) -> Iterator[Finding]:
         old, new = (" ".join(w.text or "" for w in words) for words in (before[1], values))
         if old != new:
             message = Message(
-                "{name} is {old} first and {new} later; the last one wins",
+                "{name} is {old} first and {new} later; the last one takes effect",
                 name=name,
                 old=old or "set",
                 new=new or "set",

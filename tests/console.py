@@ -13,7 +13,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "README.zh.md")),
+    *(page for folder in (ROOT / "docs", ROOT / "docs" / "zh") for page in sorted(folder.glob("*.md"))),
+]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 RUN = [sys.executable, "-c", "from preflight.cli import main; main()"]
 

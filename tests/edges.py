@@ -40,8 +40,11 @@ HERE = Path(__file__).parent
 FILES = sorted((HERE / "edges").rglob("*.yaml"))
 TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.20.0", "mindspeed": "mindspeed-llm"}
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
+TARGETS |= {"doors-slime": "slime", "doors-verl": "verl"}
 DEVICES = {"mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
-ENTRIES = {"hybrid": "pretrain_hybrid.py"}
+ENTRIES = {"hybrid": "pretrain_hybrid.py", "doors-slime": "train.py", "doors-verl": "verl.trainer.main_ppo"}
+DOTTED = ("doors-verl",)
+"""Tables whose runs are key=value."""
 WRITTEN = ("at once: ", "offered: ")
 ELSE = ("base", "devices", "device", "target", "entry")
 
@@ -130,18 +133,20 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
     for word in (*shlex.split(own[base]), *shlex.split(run["run"]), *change):
         if word.startswith("--"):
             last = options[word] = []
+        elif table in DOTTED and "=" in word and word.partition("=")[0] not in ELSE:
+            options[word.partition("=")[0]] = [word]
         elif word.startswith("~"):
-            (options if word.startswith("~--") else env).pop(word[1:], None)  # type: ignore[attr-defined]
+            (options if word.startswith("~--") or table in DOTTED else env).pop(word[1:], None)  # type: ignore[attr-defined]
         elif (found := re.fullmatch(r"([A-Z][A-Z0-9_]*)=(.*)", word)) is not None:
             env[found[1]] = found[2]
         elif word.partition("=")[0] not in ELSE:
             last.append(word)
     words = (
-        around.get("entry", ENTRIES.get(base, "pretrain_gpt.py")),
-        *(word for option, values in options.items() for word in (option, *values)),
+        around.get("entry", ENTRIES.get(base) or ENTRIES.get(table, "pretrain_gpt.py")),
+        *(word for option, values in options.items() for word in ((option,) if option[:1] == "-" else ()) + (*values,)),
     )
     device = around.get("device", "h100" if table.startswith("megatron") else None)
-    devices = around.get("devices", DEVICES.get(table, 1 if table else None))
+    devices = around.get("devices", DEVICES.get(table, 1 if table.startswith(("megatron", "mind")) else None))
     return Case(
         name="",
         command=words,

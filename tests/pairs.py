@@ -17,6 +17,8 @@ PREFIXES = {
     "mindspeed": "",
     "mindformers-graph": "mindformers/",
     "mindformers-pynative": "pynative/",
+    "doors-slime": "slime/",
+    "doors-verl": "verl/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

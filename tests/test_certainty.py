@@ -128,7 +128,7 @@ def test_an_option_of_an_earlier_release_says_which() -> None:
     )
     says = {f.rule: f.message for f in preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings}
     assert says["unknown-flag"].endswith("has no option --no-query-key-layer-scaling; megatron before 0.4 had it")
-    assert says["bad-choice"].endswith("not 'MistralTokenizer'; megatron before 0.9 took it")
+    assert says["bad-choice"].endswith("not 'MistralTokenizer'; megatron before 0.9 accepted it")
 
 
 def test_what_every_described_release_refuses_is_refused_beside_an_option_of_a_fork_too() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from preflight.lint.evidence import Evidence
 from preflight.plugins.manager import load
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -58,3 +59,13 @@ def test_each_decision_has_a_reason(framework: str) -> None:
     reasons = [reason for part in ("sites", "rules") for reason in decisions[part].values()]
     reasons += [reason for _, _, reason in decisions["within"].values()]
     assert all(len(reason) > 10 for reason in reasons)
+
+
+@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm", "mindformers"])
+def test_an_entry_that_is_read_alone_is_the_one_of_the_file(framework: str) -> None:
+    known, whole = Evidence(SCHEMAS / framework), read(framework, "evidence")
+    assert known._files == whole["files"]
+    for part in ("rules", "sites"):
+        for key in (*list(whole[part])[::20], *list(whole[part])[-1:]):
+            assert known._entry(part, key) == whole[part][key]
+        assert known._entry(part, "no-such-entry") is None

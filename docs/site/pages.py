@@ -12,6 +12,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?!https?:|#)(?!docs/)[^)]*\)")
 """A link to a file that is no page: its text stays."""
+WIDE = "[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"
+STOP = "[\u3001-\u3011\uff01-\uff5e]"
+LINE_END = re.compile(f"(?<={WIDE})\n *(?={WIDE})|(?<={STOP})\n *(?=[\\w`\\[])(?!\\d+\\. )")
+"""The end of a line between two Chinese characters, or after a stop, which a browser shows as a blank."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -24,7 +28,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     for name, page in PAGES.items():
         markdown = markdown.replace(f"](../{name}", f"]({page}")
-    return re.sub(r"\[([^\]]+)\]\(ci/[^)]*\)", r"\1", markdown)
+    markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./)?ci/[^)]*\)", r"\1", markdown)
+    return LINE_END.sub("", markdown)
 
 
 def _page_or_text(link: re.Match[str]) -> str:

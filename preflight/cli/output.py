@@ -20,6 +20,7 @@ from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.source.extras import missing
 from preflight.source.finding import Severity
+from preflight.source.language import local
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
@@ -32,7 +33,8 @@ def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: boo
     if color not in WHEN:
         raise InputError(f"--color is one of {', '.join(WHEN)}, not {color!r}")
     width = _width() if sys.stdout.isatty() else 0
-    return Look(_colored(color), width, quiet, verbose, unknown)
+    colored = _colored(color)
+    return Look(colored, width, quiet, verbose, unknown, links=colored and _opens_links())
 
 
 def printed(output: Printed, formats: Sequence[str] = ("text", "json")) -> Look:
@@ -60,6 +62,11 @@ def _colored(when: str) -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def _opens_links() -> bool:
+    """Whether stdout is a terminal that shows hyperlinks, or at least leaves them out: the Linux console may not."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "linux")
+
+
 def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:
     """The reporters of a call, each with the file it writes to (None: stdout). Raises InputError."""
     known = plugins.reporters()
@@ -69,7 +76,8 @@ def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]
         if name not in known:
             hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
             raise InputError(f"there is no output format {name!r}{hint}")
-        found.append((_load(name, known[name]), Path(file) if file else None))
+        render = _load(name, known[name])
+        found.append((render if name == "text" else in_language(render), Path(file) if file else None))
     if output.output_file:
         first = next((i for i, (_, file) in enumerate(found) if file is None), None)
         if first is None:
@@ -88,6 +96,20 @@ def _load(name: str, target: str) -> Render:
         why = f"{type(error).__name__}: {error}"
         raise PluginError(f"output format {name!r} ({target}) cannot be loaded: {why}") from error
     return render
+
+
+def in_language(render: Render) -> Render:
+    """A format that programs read: English, with the messages in another language where the call says one itself."""
+
+    def rendered(report: Report, look: Look) -> str:
+        from preflight.checking.translated import translated
+        from preflight.source.language import Asked, speaking, spoken
+
+        shown = translated(report) if spoken().explicit else report
+        with speaking(Asked()):
+            return render(shown, look)
+
+    return rendered
 
 
 def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look) -> None:
@@ -109,23 +131,24 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
 def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     """Say why nothing was done, and give the exit code. skipped: what was looked at."""
-    why = "no YAML file or shell script was found"
+    why = local("no YAML file or shell script was found")
     if len(skipped) > 1:
-        why = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''} are no training configs that preflight knows"
+        names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
+        why = local(f"{names} are no training configs that preflight knows")
     elif skipped == (COMMAND,):
-        why = "the command starts no training that preflight knows, nor does a script that it names"
+        why = local("the command starts no training that preflight knows, nor does a script that it names")
     elif skipped:
-        why = f"{skipped[0]} is no training config that preflight knows"
-        why += "" if checker.facts.target else "; where it is one, say whose with --target"
-    print(plain(f"preflight: nothing was {done}: {why}"), file=sys.stderr)
+        why = local(f"{skipped[0]} is no training config that preflight knows")
+        why += "" if checker.facts.target else local("; where it is one, say whose with --target")
+    print(plain(f"preflight: {local(f'nothing was {done}')}: {why}"), file=sys.stderr)
     return USAGE
 
 
 def problems(report: Report) -> tuple[str, ...]:
     """What could not be read or crashed, in lines."""
-    lines = [f"preflight: {plain(str(problem))}" for problem in report.errors]
+    lines = [f"preflight: {plain(str(problem._replace(message=local(problem.message))))}" for problem in report.errors]
     for crash in report.crashes:
-        lines.append(f"preflight: {plain(crash_line(crash))}")
+        lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
     return tuple(lines)

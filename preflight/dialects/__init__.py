@@ -73,8 +73,14 @@ class Ambiguous(InputError):
 
 
 def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> Dialect | None:
-    """The one dialect that claims a document, or None. Raises Ambiguous."""
+    """The one dialect that claims a document, or None. Raises Ambiguous.
+
+    Where a dialect reads programs that start another's framework, `over` names that one: it leaves the document to it.
+    """
     claiming = [dialect for dialect in dialects if dialect.claims(document, request)]
+    if len(claiming) > 1:
+        left = {name for dialect in claiming for name in getattr(dialect, "over", ())}
+        claiming = [dialect for dialect in claiming if dialect.name not in left]
     if len(claiming) > 1:
         raise Ambiguous(
             f"is claimed by {' and '.join(sorted(d.name for d in claiming))}; say --target", document.source.name

@@ -39,7 +39,7 @@ def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Find
     certainty = job.arguments.certainty
     program, parts, apart = certainty.completed, certainty.parts, certainty.apart
     if not program:
-        return found
+        return [finding for finding in found if not (finding.upstream or "").startswith(apart)] if apart else found
     if parts:
         own = [finding for finding in found if _section(finding, job) in parts]
         return [finding for finding in own if not (finding.upstream or "").startswith(apart)]

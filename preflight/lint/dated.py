@@ -20,5 +20,5 @@ def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Seve
     oldest = next(iter(certainty.releases), "") if framework == job.target.framework else ""
     if oldest and numbers(oldest) >= numbers(since):
         return message, None
-    taken = "{message}; {framework} before {since} takes it"
+    taken = "{message}; {framework} before {since} accepts it"
     return Message(taken, message=message, framework=framework, since=since), Severity.WARNING

@@ -39,6 +39,8 @@ class Evidence:
         self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
         self._spans: dict[str, Any] = {**data["holds"]}
         self._covers: dict[str, list[str]] = data.get("covers", {})
+        self._entries: dict[tuple[str, str], Any] = {}
+        self._standing: dict[int, Mapping[str | None, str]] = {}
         self._first = min((first for spans in self._spans.values() for first, _ in spans), default=0)
 
     def number(self, version: str) -> int:
@@ -92,7 +94,7 @@ class Evidence:
 
     def _stands(self, rule: str) -> Mapping[str, Sequence[str]]:
         """Site → the releases at which somebody read it for a rule, oldest first."""
-        found: Mapping[str, Sequence[str]] | Sequence[str] = self._sites["rules"].get(rule, ({},))[0]
+        found: Mapping[str, Sequence[str]] | Sequence[str] = (self._entry("rules", rule) or ({},))[0]
         return found if isinstance(found, Mapping) else dict.fromkeys(found, (self.checked[0], self.checked[-1]))
 
     def _as_read(self, id: str, read: Sequence[str], number: int) -> bool:
@@ -102,7 +104,7 @@ class Evidence:
         return numbers[0] <= number <= numbers[-1] or self._hash(id, number) in {self._hash(id, one) for one in numbers}
 
     def _hash(self, id: str, number: int) -> str | None:
-        runs = self._sites["sites"][id][1]
+        runs = self._entry("sites", id)[1]
         return next((hash for _, _, hash, first, lines in runs if first <= number < first + len(lines)), None)
 
     def places(self, rule: str) -> Mapping[str, str]:
@@ -118,10 +120,11 @@ class Evidence:
         reported = {id for ids in decisions.get("reported", {}).values() for id in ids}
         left_out = decisions["sites"].keys() | decisions.get("sites by group", {}).keys()
         kinds = (owned | reported, left_out - owned, decisions["open sites"].keys() - owned)
-        checks = {id for id, (kind, *_) in self._sites["sites"].items() if kind in REFUSALS}
+        sites = self._sites["sites"]
+        checks = {id for id, (kind, *_) in sites.items() if kind in REFUSALS}
 
         def count(ids: Iterable[str], number: int) -> int:
-            return sum(id in checks and self._at(id, number) is not None for id in ids)
+            return sum(id in checks and self._place(sites[id][1], number) is not None for id in ids)
 
         ruled, left_out, open_ = kinds
         numbers = range(self._first, len(self.releases))
@@ -136,21 +139,47 @@ class Evidence:
         id = self._standing_at(read_at).get(place)
         return self.site(id, version) if id is not None else None
 
-    def _standing_at(self, version: str) -> Mapping[str, str]:
+    def _standing_at(self, version: str) -> Mapping[str | None, str]:
         """Place → check, of one release."""
         number = self.number(version)
-        return {place: id for id in self._sites["sites"] if (place := self._at(id, number)) is not None}
+        if number not in self._standing:
+            sites = self._sites["sites"].items()
+            self._standing[number] = {self._place(runs, number): id for id, (_, runs, *_) in sites}
+        return self._standing[number]
 
     def _at(self, id: str, number: int) -> str | None:
-        for file, _, _, first, lines in self._sites["sites"].get(id, ("", ()))[1]:
+        return self._place((self._entry("sites", id) or ("", ()))[1], number)
+
+    def _place(self, runs: Iterable[tuple[int, int, str, int, Sequence[int]]], number: int) -> str | None:
+        for file, _, _, first, lines in runs:
             if first <= number < first + len(lines):
-                return f"{self._sites['files'][file]}:{lines[number - first]}"
+                return f"{self._files[file]}:{lines[number - first]}"
         return None
+
+    def _entry(self, part: str, key: str) -> Any:
+        """One entry of a part of the places, None where there is none. Each stands on a line of its own, which is found
+        and read alone: all of them take longer to read than a config."""
+        if (part, key) not in self._entries:
+            text, start = self._text, self._text.index(f'\n"{part}": {{\n')
+            line = text.find(f'\n"{key}": ', start, text.index("\n}", start))
+            value = (
+                text[line : text.index("\n", line + 1)].partition(": ")[2].removesuffix(",") if line >= 0 else "null"
+            )
+            self._entries[part, key] = json.loads(value)
+        return self._entries[part, key]
+
+    @cached_property
+    def _files(self) -> list[str]:
+        start = self._text.index('\n"files": [\n')
+        return list(json.loads(self._text[start : self._text.index("\n]", start) + 2].partition(": ")[2]))
+
+    @cached_property
+    def _text(self) -> str:
+        return (self._folder / "evidence.json").read_text(encoding="utf-8")
 
     @cached_property
     def _sites(self) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads((self._folder / "evidence.json").read_text(encoding="utf-8"))
-        return data
+        return dict(json.loads(self._text))
 
 
 @cache

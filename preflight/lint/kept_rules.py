@@ -30,12 +30,15 @@ LIST = "list"
 
 
 class Gate:
-    """A constraint's condition as the table has it, compiled when it is first asked for."""
+    """A constraint's condition as the table has it, compiled when it is first asked for.
 
-    __slots__ = ("_compiled", "_kept")
+    whole: it is all of the condition, and not only a part that must hold, too.
+    """
 
-    def __init__(self, kept: object) -> None:
-        self._kept = kept
+    __slots__ = ("_compiled", "_kept", "whole")
+
+    def __init__(self, kept: object, whole: bool) -> None:
+        self._kept, self.whole = kept, whole
         self._compiled: Condition | None = None
 
     def broken(self, job: Job) -> Any:
@@ -81,7 +84,7 @@ class KeptRule:
         self._module = module
         self._real: Checkable | None = None
         self._versions: tuple[str, str] | None = None if gate is None else (gate[0], gate[1])
-        self._gate = None if gate is None else Gate(gate[2])
+        self._gate = None if gate is None else Gate(*gate[2:])
         self.silent: Silent = _never if self._gate is None else self._gate.silent
 
     @property
@@ -118,11 +121,10 @@ class KeptRule:
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         if self._gate is not None:
             broken = self._gate.broken(job)
-            if isinstance(broken, Unknown):
-                if broken is not UNKNOWN:
-                    yield Unverified(broken.because)
+            if broken is UNKNOWN or (not isinstance(broken, Unknown) and not broken):
                 return
-            if not broken:
+            if isinstance(broken, Unknown) and self._gate.whole:
+                yield Unverified(broken.because)
                 return
         yield from self.real.check(job, options)
 
@@ -177,12 +179,17 @@ def _gate(rule: Checkable) -> tuple[Any, ...] | None:
     """The versions and the condition of a declared check; None for what is no such, and must be asked itself."""
     from preflight.lint.constraint import Constraint
 
-    if not isinstance(rule, Constraint):
-        return None
+    return (rule.versions, rule.unless_framework, *necessary(rule.refuse)) if isinstance(rule, Constraint) else None
+
+
+def necessary(node: object) -> tuple[object, bool]:
+    """An expression as lists, and True; where JSON lacks one of its constants, the parts of it
+    that must hold too and can be kept, and False."""
     try:
-        return (rule.versions, rule.unless_framework, plain(rule.refuse))
-    except TypeError:  # a constant that JSON does not have: the module loads
-        return None
+        return plain(node), True
+    except TypeError:
+        parts = node.parts if isinstance(node, Expression) and node.op == "and" else ()
+        return ["and", *(kept for kept, _ in map(necessary, parts))], False
 
 
 def plain(node: object) -> object:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from preflight.loaders.document import Entry, Node, Problem
 from preflight.source.message import Message
 
-_SAME_VALUE = "the key {key!r} stands here and again on line {line} with the same value; the last one wins"
+_SAME_VALUE = "the key {key!r} is set here and again on line {line} with the same value; the last one takes effect"
 _OTHER_VALUE = (
-    "the key {key!r} stands here and again on line {line} with another value ({before}, then {after}); "
-    "the last one wins"
+    "the key {key!r} is set here and again on line {line} with another value ({before}, then {after}); the last "
+    "one takes effect"
 )
-_MORE = "{count} more keys from here on stand again further down and the last one wins"
+_MORE = "{count} more keys from here on are set again further down; the last one takes effect"
 MAX_DUPLICATES = 1000
 """So many are noted one by one."""
 

@@ -117,6 +117,22 @@ def expert_mlp(s: Shape) -> Parts:
     return parts | _dropout(s)
 
 
+def mamba(s: Shape) -> Parts:
+    """A Mamba-2 layer: its norm, and what the fused kernel of convolution and scan keeps: its input and what the scan
+    gives before the gate; then the inputs of the gated norm and of the output projection (Megatron-LM core_v0.19.0,
+    mamba_mixer.py:788-844; state-spaces/mamba v2.2, ops/triton/ssd_combined.py, MambaSplitConv1dScanCombinedFn)."""
+    assert s.mamba is not None
+    sh, wide = s.split_tokens * s.hidden, 2 * s.tokens * s.mamba.inner / s.tensor
+    return {
+        "norm 1 input": 2 * sh,
+        "norm 1 output": (1 if s.fp8 else 2) * sh,
+        "mamba projection": 2 * s.tokens * s.mamba.projected / s.tensor,
+        "mamba scan": wide,
+        "mamba norm input": wide,
+        "mamba output": wide / 2 if s.fp8 else wide,
+    } | ({"mamba dropout mask": sh} if s.hidden_dropout else {})
+
+
 def _post_norms(s: Shape) -> Parts:
     """What norms behind attention and MLP keep: their inputs. Their outputs are added to the residual and gone."""
     return {"post norm inputs": 4 * s.split_tokens * s.hidden} if s.post_norm else {}
@@ -168,15 +184,20 @@ _MODULES = {
 }
 
 
-def layer(s: Shape, routed: bool, operators: frozenset[str] = frozenset(), *, whole: bool = False) -> Parts:
+def layer(
+    s: Shape, routed: bool, operators: frozenset[str] = frozenset(), *, whole: bool = False, part: str = ""
+) -> Parts:
     """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer
-    recomputes; whole: before anything is recomputed."""
-    parts = attention(s) | (expert_mlp(s) if routed else dense_mlp(s))
+    recomputes; whole: before anything is recomputed; part: the only operator of a layer of a hybrid model."""
+    if part in ("M", "*"):
+        parts = mamba(s) if part == "M" else attention(s)
+    else:
+        parts = ({} if part else attention(s)) | (expert_mlp(s) if routed else dense_mlp(s))
     gone = set(operators)
     for module in () if whole else s.modules:
         if not ((module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed)):
             gone.update(_MODULES.get(module, ()))
-    if s.adapters:
+    if s.adapters or s.beside:
         gone.update(name for name, linears in _INPUTS.items() if not linears.intersection(s.adapters))
     return {name: size for name, size in parts.items() if name not in gone}
 

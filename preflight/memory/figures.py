@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.source.record import dataclass
+from preflight.source.record import NamedTuple, dataclass
 
 CUDA, TORCH_NPU = ("transformer_engine", "local", "inference_optimized"), "torch-npu"
 """Kernels whose fused attention keeps one fp32 log-sum-exp a head and query; Ascend's keeps maximum and sum, 8 fp32
@@ -33,6 +33,30 @@ class Experts:
     capacity: float | None
 
 
+class Mamba(NamedTuple):
+    """Mamba-2 layers of a hybrid model."""
+
+    heads: int
+    head: int
+    state: int
+    groups: int
+
+    @property
+    def inner(self) -> int:
+        """d: the inner size."""
+        return self.heads * self.head
+
+    @property
+    def convolved(self) -> int:
+        """What passes the convolution: x, B and C."""
+        return self.inner + 2 * self.groups * self.state
+
+    @property
+    def projected(self) -> int:
+        """Rows of the input projection: z, x, B, C and dt."""
+        return self.inner + self.convolved + self.heads
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """Sizes in elements, counts, and bytes per element. Notation of the formulas: h hidden, f ffn, a heads, g query
@@ -61,7 +85,11 @@ class Shape:
     attention: str
     latent: Latent | None
     experts: Experts | None
+    parts: str  # of a hybrid model: a letter a decoder layer; "" where every layer has attention and an MLP
+    mamba: Mamba | None
     mtp: int
+    # beside a decoder that is frozen: frozen and trained parameters, bytes that they keep for a token
+    beside: tuple[float, float, float] | None
     adapter_rank: int
     adapters: tuple[str, ...]  # linears with a low-rank adapter; only adapters are trained then
     gate_apart: bool  # activation of the gate and product are kept apart
@@ -159,6 +187,10 @@ class Shape:
     def routed(self, layer: int) -> bool:
         """Whether a layer is a mixture of experts."""
         return self.experts is not None and 0 <= layer < len(self.experts.layers) and self.experts.layers[layer]
+
+    def part(self, layer: int) -> str:
+        """What a layer of a hybrid model is; "" where it has both attention and an MLP."""
+        return self.parts[layer] if 0 <= layer < len(self.parts) else ""
 
     def first_layer(self, virtual: int, rank: int) -> int:
         """Index of the first decoder layer of a chunk; chunks follow each other in the order v·p + r,

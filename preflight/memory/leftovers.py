@@ -63,7 +63,7 @@ def placeholders(s: Shape, rank: int) -> float:
     which is kept for good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts
     since 2.10; Megatron-LM d98e8a6 tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no
     argument tells."""
-    if s.kernels not in CUDA or not s.gradient_fusion or s.adapters:
+    if s.kernels not in CUDA or not s.gradient_fusion or s.adapters or s.beside:
         return 0.0
     each = 2 if s.fp8_parameters else s.parameter_bytes
     return float(each * sum(rows * columns for rows, columns in linears(s, rank)))
@@ -72,11 +72,14 @@ def placeholders(s: Shape, rank: int) -> float:
 def linears(s: Shape, rank: int) -> set[tuple[float, float]]:
     """Shapes of the linear weights on a rank."""
     h, last = s.hidden, rank == s.last_rank
-    kinds = {s.routed(s.first_layer(v, rank) + index) for v in range(s.virtual) for index in range(s.stages[v][rank])}
+    held = {s.first_layer(v, rank) + index for v in range(s.virtual) for index in range(s.stages[v][rank])}
     if last and s.mtp:
-        kinds.add(s.routed(sum(map(sum, s.stages)) - 1))
-    found = attention(s) if kinds else set()
-    for kind in kinds:
+        held.add(sum(map(sum, s.stages)) - 1)
+    parts = {s.part(layer) for layer in held}
+    found = attention(s) if parts & {"", "*"} else set()
+    if "M" in parts and s.mamba is not None:
+        found |= {(s.mamba.projected / s.tensor, h), (h, s.mamba.inner / s.tensor)}
+    for kind in {s.routed(layer) for layer in held if s.part(layer) not in ("M", "*")}:
         wide = [(s.ffn, s.tensor)]
         if kind and s.experts is not None:
             wide = [(s.experts.ffn, s.expert_tensor), *([(s.experts.shared, s.tensor)] if s.experts.shared else [])]

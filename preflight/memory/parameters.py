@@ -17,6 +17,7 @@ class Parameters(NamedTuple):
     embedding: float
     output: float
     adapter: float = 0.0
+    frozen: bool = False  # adapters, or what stands beside the decoder, are all that is trained
 
     @property
     def total(self) -> float:
@@ -30,7 +31,7 @@ class Parameters(NamedTuple):
     @property
     def trained(self) -> Parameters:
         """What gets gradients and optimizer states: the adapters alone where there are any."""
-        return Parameters(0.0, 0.0, 0.0, 0.0, self.adapter) if self.adapter else self
+        return Parameters(0.0, 0.0, 0.0, 0.0, self.adapter) if self.adapter or self.frozen else self
 
 
 def attention(s: Shape) -> float:
@@ -77,8 +78,28 @@ def expert_layer(s: Shape) -> tuple[float, float]:
     return dense, e.count / s.expert * mlp(s, e.ffn, s.expert_tensor)
 
 
+def mamba(s: Shape) -> float:
+    """A Mamba-2 layer: projections h(2d + 2GN + H)/t and d·h/t, a convolution over 4 tokens with bias, three numbers
+    a head, its norm; G groups of state N, H heads (Megatron-LM core_v0.19.0, megatron/core/ssm/mamba_mixer.py)."""
+    assert s.mamba is not None
+    m = s.mamba
+    return (s.hidden * (m.projected + m.inner) + 5 * m.convolved + 3 * m.heads + m.inner) / s.tensor
+
+
+def part(s: Shape, letter: str) -> tuple[float, float]:
+    """Dense and expert parameters of a layer of a hybrid model, with its one norm."""
+    norm = norms(s) / 2
+    if letter == "E":
+        dense, expert = expert_layer(s)
+        return dense - attention(s) - norm, expert
+    return norm + (mamba(s) if letter == "M" else attention(s) if letter == "*" else mlp(s, s.ffn, s.tensor)), 0.0
+
+
 def layers(s: Shape, first: int, count: int) -> tuple[float, float]:
     """Dense and expert parameters of consecutive decoder layers."""
+    if s.parts:
+        each = [part(s, letter) for letter in s.parts[first : first + count]]
+        return sum(dense for dense, _ in each), sum(expert for _, expert in each)
     if s.experts is None:
         return count * dense_layer(s), 0.0
     routed = sum(s.experts.layers[first : first + count])
@@ -145,6 +166,9 @@ def stage(s: Shape, rank: int) -> Parameters:
         dense, expert = dense + s.hidden * s.norm + more[0], expert + more[1]
         if s.mtp and not first:
             embedding += table
+    if s.beside is not None:
+        still, trained, _ = s.beside if first else (0.0, 0.0, 0.0)
+        return Parameters(dense + still, expert, embedding, output, trained, True)
     return Parameters(dense, expert, embedding, output, adapters(s) * sum(row[rank] for row in s.stages))
 
 

@@ -36,11 +36,12 @@ class _Kind(NamedTuple):
     what: str
     experts: bool = False
     without: frozenset[str] = frozenset()
+    part: str = ""
 
 
 def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> _Kind:
     if not recomputed(s, v, rank, index):
-        return _Kind("operators", s.routed(layer), _recomputed_operators(s, v, rank, index))
+        return _Kind("operators", s.routed(layer), _recomputed_operators(s, v, rank, index), s.part(layer))
     group = s.recompute_layers if s.method == "uniform" and s.recompute_layers else 1
     return _Kind("nothing" if index % group else "input")
 
@@ -56,7 +57,7 @@ def _recomputed_operators(s: Shape, v: int, rank: int, index: int) -> frozenset[
 
 def _layer(s: Shape, kind: _Kind) -> dict[str, float]:
     if kind.what == "operators":
-        return activations.layer(s, kind.experts, kind.without)
+        return activations.layer(s, kind.experts, kind.without, part=kind.part)
     return {"recomputed layers' inputs": activations.layer_input(s)} if kind.what == "input" else {}
 
 
@@ -97,28 +98,43 @@ def loss_terms(s: Shape) -> list[Term]:
 
 def backward(s: Shape, rank: int) -> float:
     """Temporaries of a layer's backward pass; what is recomputed of a layer is there again for that moment."""
-    tokens, t = s.tokens, s.tensor
-    dense = 2 * (2 * tokens * s.projections * s.ffn / t + tokens * s.ffn / t + 2 * tokens * s.hidden)
-    kinds = {s.routed(s.first_layer(v, rank) + i) for v in range(s.virtual) for i in range(s.stages[v][rank])}
-    sizes = [0.0]
-    for kind in kinds:
-        size = _expert_backward(s) if kind else dense
-        if s.attention not in activations.FLASH:
-            size = max(size, 4 * s.micro * s.heads / t * s.sequence * s.sequence / s.context)
-        sizes.append(size + _made_again(s, rank, kind))
-    return max(sizes)
+    held = {s.first_layer(v, rank) + i for v in range(s.virtual) for i in range(s.stages[v][rank])}
+    kinds = {(s.routed(layer), s.part(layer)) for layer in held}
+    return max((_layer_backward(s, *kind) + _made_again(s, rank, *kind) for kind in kinds), default=0.0)
 
 
-def _made_again(s: Shape, rank: int, kind: bool) -> float:
+def _layer_backward(s: Shape, routed: bool, part: str) -> float:
+    """Gradients of a layer's widest operators."""
+    if part == "M":
+        return _mamba_backward(s)
+    tokens, t, size = s.tokens, s.tensor, 0.0
+    if part != "*":
+        wide = 2 * tokens * s.projections * s.ffn / t + tokens * s.ffn / t
+        size = _expert_backward(s) if routed else 2 * (wide + 2 * tokens * s.hidden)
+    if part in ("", "*") and s.attention not in activations.FLASH:
+        size = max(size, 4 * s.micro * s.heads / t * s.sequence * s.sequence / s.context)
+    return size
+
+
+def _mamba_backward(s: Shape) -> float:
+    """Gradients of the scan's input and output, the convolution made again, and fp32 states of each 128 tokens with
+    their gradients (state-spaces/mamba v2.2, ops/triton/ssd_combined.py, _mamba_chunk_scan_combined_bwd)."""
+    assert s.mamba is not None
+    m = s.mamba
+    states = 2 * 4 * m.inner * m.state / 128
+    return s.tokens / s.tensor * (2 * (m.projected + m.convolved + 2 * m.inner) + states)
+
+
+def _made_again(s: Shape, rank: int, kind: bool, part: str) -> float:
     """What is recomputed of one layer: all of it, or the outputs that modules and operators leave out."""
     full = any(recomputed(s, v, rank, 0) for v in range(s.virtual))
     if not (full or s.modules or s.operators):
         return 0.0
-    whole = sum(activations.layer(s, kind, whole=True).values())
+    whole = sum(activations.layer(s, kind, whole=True, part=part).values())
     if full:
         return whole
     named = frozenset(name for names, counts in s.operators for name in names if any(row[rank] for row in counts))
-    return whole - sum(activations.layer(s, kind, named).values())
+    return whole - sum(activations.layer(s, kind, named, part=part).values())
 
 
 def _expert_backward(s: Shape) -> float:
@@ -138,6 +154,8 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
     if rank == 0 and s.hidden_dropout:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
+    if rank == 0 and s.beside is not None:
+        terms.append(_term("projection of images", s.beside[2] * s.micro * s.sequence, "2 input + 4 middle, a token"))
     if whole := gathered(s, rank):
         terms.append(_term("gathered weights", whole, "two layers' weights, tables, and a layer's gradient, whole"))
     last = rank == s.last_rank

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from preflight.memory.figures import CUDA, TORCH_NPU, Experts, Latent, Shape
+from preflight.memory.figures import CUDA, TORCH_NPU, Experts, Latent, Mamba, Shape
 from preflight.memory.requirements import BYTES, MOST, Missing, verify
 from preflight.run.plan import Plan
 from preflight.run.value import Value
 
-__all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Missing", "Shape", "shape"]
+__all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Mamba", "Missing", "Shape", "shape"]
 
 SWAPPED = "how much of the activations is swapped out or made again"
 Get = Callable[..., Any]
@@ -46,7 +46,9 @@ def _network(get: Get) -> dict[str, Any]:
         "norm": 2 if get("model.norm", "rms") == "layer" else 1,
         "hidden_dropout": bool(get("model.hidden_dropout", 0)),
         "experts": _experts(get, sum(map(sum, get("layout.stages")))),
+        **_hybrid(get, sum(map(sum, get("layout.stages")))),
         "mtp": get("model.mtp", 0),
+        "beside": get("model.beside"),
         "adapter_rank": get("model.lora_rank", 8),
         "adapters": tuple(get("model.lora_targets", ())),
         "gate_apart": bool(get("model.gate_apart", False)),
@@ -176,6 +178,17 @@ def _latent(get: Any) -> Latent | None:
     )
 
 
+def _hybrid(get: Get, layers: int) -> dict[str, Any]:
+    """Layers of one operator each."""
+    parts = get("model.parts") or ""
+    if parts and len(parts) != layers:
+        raise Missing("the layers per stage do not cover the pattern of the hybrid model")
+    sizes = get("model.mamba")
+    if "M" in parts and (sizes is None or not all(isinstance(n, int) and 0 < n <= MOST for n in sizes)):
+        raise Missing("the sizes of the Mamba layers are not known")
+    return {"parts": parts, "mamba": Mamba(*sizes) if "M" in parts else None}
+
+
 def _experts(get: Any, layers: int) -> Experts | None:
     count = get("model.experts", 0)
     if not count:
@@ -188,7 +201,8 @@ def _experts(get: Any, layers: int) -> Experts | None:
         top_k=get("model.top_k", 2),
         ffn=ffn,
         shared=get("model.shared_ffn", 0),
-        layers=tuple(get("model.expert_layers", (True,) * layers)),
+        layers=tuple(part == "E" for part in get("model.parts") or ())
+        or tuple(get("model.expert_layers", (True,) * layers)),
         capacity=_capacity(get("model.capacity")),
     )
 

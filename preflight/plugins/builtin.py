@@ -20,10 +20,11 @@ def preflight_rules() -> Sequence[RulePack]:
 
 def preflight_dialects() -> Sequence[Dialect]:
     """The readers."""
+    from preflight.dialects.doors.claims import DOORS
     from preflight.dialects.megatron.claims import Megatron
     from preflight.dialects.mindformers import MindFormersDialect
 
-    return [Megatron(), MindFormersDialect()]
+    return [Megatron(), MindFormersDialect(), *DOORS]
 
 
 def preflight_devices() -> Sequence[Device]:

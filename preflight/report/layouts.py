@@ -9,6 +9,7 @@ from typing import Any
 
 from preflight.layouts import Found, Result
 from preflight.report.escapes import plain
+from preflight.source.language import columns, local, padded
 from preflight.source.record import NamedTuple
 
 GIB = 2**30
@@ -17,6 +18,7 @@ NO_DEVICE = (
     "no device is named (--device): times are those of 312 TFLOP/s a device, "
     "and memory is compared with nothing but a limit of the config"
 )
+ALL_REFUSED = "where a rule refuses every layout, something else is wrong: preflight check shows what"
 MANYFOLD = 10
 """From so many times as much on, a change is a multiple, not a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
@@ -33,18 +35,19 @@ class Shown(NamedTuple):
 def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
     """A table: the layout as it stands, then others, best first, each with what it changes."""
     if result.unknown:
-        return plain(f"{path}: no layouts: {result.unknown}") + "\n"
-    lines = [f"{plain(path)}: {result.considered} layouts considered, {len(result.layouts)} shown"]
+        return plain(f"{path}: {local(f'no layouts: {result.unknown}')}") + "\n"
+    shown_layouts = len(result.layouts)
+    lines = [f"{plain(path)}: {local(f'{result.considered} layouts considered, {shown_layouts} shown')}"]
     if result.layouts:
         lines += _table([["#", *HEADS, *FIGURES, *([PLAIN] if result.fp8 else [])], *_rows(result)])
-        lines += _notes(result, shown)
-    reasons = [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
+        lines += map(local, _notes(result, shown))
+    reasons = [f"{count:>8}  {local(why)}" for why, count in result.rejected.most_common() if count]
     if reasons and (shown.explain or not result.layouts):
-        lines += ["left out:", *reasons]
+        lines += [local("left out:"), *reasons]
         if not result.layouts and any(why.startswith("rule ") for why in result.rejected):
-            lines.append("where a rule refuses every layout, something else is wrong: preflight check shows what")
+            lines.append(local(ALL_REFUSED))
     elif not result.layouts:
-        lines.append("no layout of these devices is left to look at; do --keep and --max leave any?")
+        lines.append(local("no layout of these devices is left to look at; do --keep and --max leave any?"))
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
@@ -174,8 +177,9 @@ def _changed(text: str, value: float, before: float | None) -> str:
 
 
 def _table(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    rows = [[local(cell) for cell in row] if row is rows[0] else row for row in rows]
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(padded(cell, width, right=True) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def layouts_dict(path: str, result: Result, run: int = 1) -> dict[str, Any]:

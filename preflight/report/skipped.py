@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from preflight.report.escapes import counted
+from preflight.source.language import joined, local
 
 WAYS = (
     ("number of devices", "--world-size"),
@@ -24,11 +25,13 @@ def skipped_checks(reasons: Iterable[str]) -> str:
     """One sentence. A check may wait for more than the value that it names, so the numbers are upper bounds."""
     reasons = list(reasons)
     ways = Counter(way for reason in reasons if (way := _way(reason)))
-    found = [f"{way} for {number}" for way, number in ways.most_common(NAMED)]
-    why = f"give {' and '.join(found)}; " if found else ""
-    depend = "depends" if len(reasons) == 1 else "depend"
+    found = [local(f"{way} for {number}") for way, number in ways.most_common(NAMED)]
+    why = local(f"give {joined(found)}; ") if found else ""
     many = counted(len(reasons), "check")
-    return f"Skipped {many} that {depend} on unknown values ({why}--show-unknown lists them)."
+    return local(
+        f"Skipped {many} that {'depends' if len(reasons) == 1 else 'depend'} on unknown values "
+        f"({why}--show-unknown lists them)."
+    )
 
 
 def _way(reason: str) -> str:

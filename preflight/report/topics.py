@@ -3,17 +3,23 @@ and its section there."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from urllib.parse import quote
 
+import preflight
+from preflight.lint.kept_rules import stamp
 from preflight.lint.rule import Rule, collect
-from preflight.report.distribution import address
+from preflight.report.distribution import page_url
+from preflight.report.unused_suppression import unused_suppression
+from preflight.source import cache as kept_file
 from preflight.source.record import NamedTuple
 
 RULES = "preflight.rules"
+PAGES = "rule-pages.json"
 
 
 class Topic(NamedTuple):
@@ -60,7 +66,17 @@ def _path(folder: str, name: str) -> str:
 
 @cache
 def _paths() -> dict[str, str]:
-    return {id: topic.path for topic in topics() for id in topic.ids}
+    """The page of each rule: kept between runs, because the modules of all rules take long to load."""
+    good = json.dumps([preflight.__version__, stamp()])
+    kept = kept_file.read(PAGES)
+    if kept is not None and kept.startswith(f"{good}\n"):
+        try:
+            return {str(id): str(path) for id, path in json.loads(kept[len(good) :]).items()}
+        except (ValueError, AttributeError):
+            pass
+    paths = {id: topic.path for topic in topics() for id in topic.ids}
+    kept_file.write(PAGES, f"{good}\n{json.dumps(paths)}")
+    return paths
 
 
 def page_path(id: str) -> str:
@@ -83,5 +99,6 @@ def section_path(id: str) -> str:
 
 def section_url(id: str) -> str | None:
     """The section on the web of a rule of preflight's own; None where the distribution does not name its pages."""
-    pages = address()
-    return f"{pages}/rules/{quote(section_path(id), safe='/#')}" if pages and id in _paths() else None
+    if page_url("", "") is None or (id not in _paths() and id != unused_suppression.id):
+        return None
+    return page_url(f"rules/{quote(page_path(id), safe='/')}", quote(anchor(id)))

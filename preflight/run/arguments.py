@@ -65,7 +65,7 @@ class Certainty(NamedTuple):
     @property
     def doubtful(self) -> bool:
         """What is found may have to be looked at again, also where it is no error."""
-        return bool(self.releases or self.completed or self.has)
+        return bool(self.releases or self.completed or self.has or self.apart)
 
 
 def _no_default(name: str) -> Value:

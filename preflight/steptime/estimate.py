@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.memory.shape import Missing, Shape, shape
+from preflight.run.attention import LinearAttention
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple
@@ -45,6 +46,10 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     counted = _counted(plan)
     if beyond := [feature for feature in plan.unmodelled if feature not in SAME_TIME | counted.keys()]:
         return StepTimeEstimate(unknown=tuple(f"not modelled: {feature}" for feature in beyond))
+    if plan.model.parts.known and plan.model.parts.raw:
+        return StepTimeEstimate(unknown=("not modelled: a hybrid model",))
+    if plan.model.beside.known and plan.model.beside.raw:
+        return StepTimeEstimate(unknown=("not modelled: encoders beside the language model",))
     full, assumed = completed(plan)
     try:
         s = shape(full, cluster.device.architecture)
@@ -60,10 +65,10 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
 
 def _counted(plan: Plan) -> dict[str, str]:
     """Features that the memory model does not know and this one counts, and what is to be said of that."""
-    kinds = (("linear", plan.model.linear), ("sparse", plan.model.sparse))
-    for name, kind in kinds:
-        if kind.known and kind.raw is not None:
-            return {ANOTHER_KIND: f"{name} attention by its operations and bytes: no measured run was at hand"}
+    kind = plan.model.variant.raw if plan.model.variant.known else None
+    if kind is not None:
+        name = "linear" if isinstance(kind, LinearAttention) else "sparse"
+        return {ANOTHER_KIND: f"{name} attention by its operations and bytes: no measured run was at hand"}
     return {}
 
 

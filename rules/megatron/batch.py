@@ -23,9 +23,7 @@ MEGATRON.add(
         "batch-schedule-with-global-batch",
         a.step_batch_size_schedule.is_set,
         a.global_batch_size.given,
-        message=(
-            "--step-batch-size-schedule already says every batch size, so --global-batch-size cannot be given beside it"
-        ),
+        message="--global-batch-size does not work with --step-batch-size-schedule, which sets every batch size",
         why=REFUSED,
         at=(a.global_batch_size, a.step_batch_size_schedule),
         fixes=(drop(a.global_batch_size), drop(a.step_batch_size_schedule)),
@@ -53,7 +51,7 @@ MEGATRON.add(
             any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % PER_EVALUATION != 0),
         ),
         message=(
-            "evaluation in batches of {eval_global_batch_size} is not a multiple of {per_step} = micro-batch "
+            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of {per_step} = micro-batch "
             "{eval_micro_batch_size} x data parallel {data_parallel_size}"
         ),
         why="the check holds even for runs that never evaluate; " + REFUSED,
@@ -76,7 +74,10 @@ MEGATRON.add(
             a.global_batch_size > 0,
             a.global_batch_size < PER_RANK,
         ),
-        message="a global batch of {global_batch_size}, rounded down to multiples of {per_step}, leaves no micro-batch",
+        message=(
+            "--global-batch-size {global_batch_size} rounds down to 0: it must be at least {per_step}, one "
+            "micro-batch per data-parallel rank"
+        ),
         why=REFUSED,
         shows={"per_step": PER_RANK},
         at=(a.global_batch_size, a.decrease_batch_size_if_needed),

@@ -57,14 +57,17 @@ def fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None:
             "the batch-size ramp grows by {increment}; it must grow by at least 1", increment=increment
         ), "7caffaf551"
     if samples < 0:
-        return Message("the batch-size ramp lasts {samples} samples", samples=samples), "0235288196"
+        return Message(
+            ("the batch-size ramp lasts {samples} samples; it must not be negative"), samples=samples
+        ), "0235288196"
     if start > batch:
         return Message(
             "the batch-size ramp starts at {start}, above the global batch of {batch}", start=start, batch=batch
         ), "c58a00fbc1"
     if (batch - start) % increment:
         template = (
-            "from {start} to the global batch of {batch} are {gap}, no multiple of the ramp's increment of {increment}"
+            "the ramp from {start} to the global batch of {batch} grows by {gap}, which is not a multiple of "
+            "its increment {increment}"
         )
         return Message(template, start=start, batch=batch, gap=batch - start, increment=increment), "a4e846ee5a"
     return None

@@ -63,16 +63,18 @@ def fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
         threshold, colon, size = entry.partition(":")
         if not colon:
             return Message(
-                "the batch-size schedule has {entry!r} where THRESHOLD:SIZE is meant", entry=entry
+                "the batch-size schedule has {entry!r}; each entry must be THRESHOLD:SIZE", entry=entry
             ), "595541fa82"
         if number(threshold) is None or number(size) is None:
-            return Message("the batch-size schedule has {entry!r}, which is not two numbers", entry=entry), "595541fa82"
+            return Message(
+                ("the batch-size schedule has {entry!r}; both parts must be numbers"), entry=entry
+            ), "595541fa82"
     steps = steps_of(schedule, sequence)
     if not steps:
         return "the batch-size schedule is empty", "cbe985721c"
     if steps[0].start != 0:
         return Message(
-            "the batch-size schedule begins at {entry!r}; its first threshold is 0", entry=steps[0].entry
+            "the batch-size schedule begins at {entry!r}; its first threshold must be 0", entry=steps[0].entry
         ), "c2a31348f0"
     for before, after in pairwise(steps):
         if after.start <= before.start:

@@ -182,7 +182,7 @@ MEGATRON.add(
     refuse(
         "checkpoint-arguments-with-local-checkpoint",
         all_of(a.use_checkpoint_args, LOCAL),
-        message="--use-checkpoint-args excludes --non-persistent-ckpt-type local",
+        message="--use-checkpoint-args does not work with --non-persistent-ckpt-type local",
         why="local checkpoints are found by arguments that are not read yet; " + REFUSED,
         at=(a.non_persistent_ckpt_type, a.use_checkpoint_args),
         fixes=(drop(a.non_persistent_ckpt_type),),

@@ -78,7 +78,7 @@ MEGATRON.add(
     refuse(
         "weight-shards-checkpoint-format",
         all_of(weights_sharded, ~FORMAT.is_in("torch", "torch_dist")),
-        message="sharded weights are saved as torch or torch_dist, not {ckpt_format}",
+        message="sharded weights need --ckpt-format torch or torch_dist, not {ckpt_format}",
         why=REFUSED,
         at=(FORMAT, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(put(FORMAT, "torch_dist"),),
@@ -100,7 +100,7 @@ MEGATRON.add(
         "legacy-model-checkpoint-format",
         a.use_legacy_models,
         FORMAT == "torch",
-        message="legacy models are saved with --ckpt-format torch, not {ckpt_format}",
+        message="legacy models need --ckpt-format torch, not {ckpt_format}",
         why=REFUSED,
         at=(FORMAT, a.use_legacy_models),
         fixes=(put(FORMAT, "torch"),),

@@ -58,7 +58,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     edits = job.arguments.export(NAME, 1)
     yield Finding(
-        Message("{name} is not set here: unless whoever starts the script sets it to 1, the run is refused", name=NAME),
+        Message("{name} is not set here: the run is refused unless the environment sets it to 1", name=NAME),
         job.place(split),
         key=split.key,
         fix=Fix(f"set {NAME}=1", edits, offered=True) if edits else None,

@@ -19,7 +19,7 @@ MEGATRON.add(
     refuse(
         "hybrid-context-with-pipeline",
         all_of(HYBRID, a.pipeline_model_parallel_size > 1),
-        message="hybrid context parallelism has no pipeline, it is {pipeline_model_parallel_size}",
+        message="hybrid context parallelism needs pipeline parallel 1, not {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(HYBRID, a.pipeline_model_parallel_size),
         fixes=(drop(HYBRID),),

@@ -12,7 +12,7 @@ MEGATRON.add(
     refuse(
         "bias-fusion-activation",
         all_of(~swiglu, a.squared_relu, a.bias_gelu_fusion),
-        message="squared ReLU has no fusion with the bias, and --no-bias-gelu-fusion is missing",
+        message="--squared-relu needs --no-bias-gelu-fusion: it cannot be fused with the bias",
         why="bias fusion knows GELU and SwiGLU; the model configuration is refused",
         at=(a.squared_relu,),
         fixes=(UNFUSE,),
@@ -29,7 +29,9 @@ MEGATRON.add(
     refuse(
         "te-activation-with-bias-fusion",
         all_of(bias_fusion, a.use_te_activation_func),
-        message="the activation is fused with the bias by default, and --use-te-activation-func is given too",
+        message=(
+            "--use-te-activation-func does not work with the fusion of bias and activation, which is on by default"
+        ),
         why="only one of the two can run it; the model configuration is refused",
         at=(a.use_te_activation_func,),
         after=("megatron/bias-fusion-activation",),
@@ -39,7 +41,7 @@ MEGATRON.add(
         "fused-residual-norm-kind",
         a.fused_residual_rmsnorm,
         a.normalization == "RMSNorm",
-        message="the fused residual norm is an RMSNorm, the model uses {normalization}",
+        message="the fused residual norm needs --normalization RMSNorm, not {normalization}",
         why="the model configuration is refused at start-up",
         at=(a.fused_residual_rmsnorm, a.normalization),
         fixes=(drop(a.fused_residual_rmsnorm, safety=Safety.SAFE),),
@@ -56,7 +58,7 @@ MEGATRON.add(
     refuse(
         "clamp-not-positive",
         all_of(CLAMPED, ~all_of(a.activation_func_clamp_value > 0, a.activation_func_clamp_value < float("inf"))),
-        message="--activation-func-clamp-value is {activation_func_clamp_value}, a clamp is finite and above 0",
+        message="--activation-func-clamp-value is {activation_func_clamp_value}; it must be finite and above 0",
         why="the model configuration is refused at start-up",
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),

@@ -78,10 +78,7 @@ MEGATRON.add(
     refuse(
         "cp-communication-per-layer",
         all_of(a.context_parallel_size > 1, a.cp_comm_type.length > 1, a.cp_comm_type.length != a.num_layers),
-        message=(
-            "--cp-comm-type names {given} ways of communication: it takes one for all layers or one for each of "
-            "the {num_layers}"
-        ),
+        message="--cp-comm-type has {given} entries; it must have one, or one for each of the {num_layers} layers",
         why="the model configuration is refused at start-up",
         shows={"given": a.cp_comm_type.length},
         at=(a.cp_comm_type,),
@@ -100,9 +97,7 @@ MEGATRON.add(
         a.no_rope_freq,
         a.num_layers,
         when=all_of(a.no_rope_freq.is_set, a.no_rope_freq != 0),
-        message=(
-            "skipping rotary embeddings every {no_rope_freq} layers does not come out even over {num_layers} layers"
-        ),
+        message="{num_layers} layers are not a multiple of --no-rope-freq {no_rope_freq}",
         why="the model configuration is refused at start-up",
         at=(a.no_rope_freq, a.num_layers),
     ),
@@ -117,7 +112,7 @@ MEGATRON.add(
     refuse(
         "mup-base-not-positive",
         all_of(a.use_mup, a.mup_base_hidden_size <= 0),
-        message="--mup-base-hidden-size is {mup_base_hidden_size}, the base model needs a width",
+        message="--mup-base-hidden-size is {mup_base_hidden_size}; it must be at least 1",
         why="the width multiplier is the ratio to it; the model configuration is refused",
         at=(a.mup_base_hidden_size,),
         fixes=(drop(a.mup_base_hidden_size),),
@@ -126,8 +121,8 @@ MEGATRON.add(
         "query-groups-ignored",
         all_of(a.num_query_groups.given, ~a.group_query_attention, a.num_query_groups.written != a.num_attention_heads),
         message=(
-            "--num-query-groups {groups} does nothing without --group-query-attention: every one of the "
-            "{num_attention_heads} heads gets its own keys"
+            "--num-query-groups {groups} has no effect without --group-query-attention: each of the "
+            "{num_attention_heads} heads has its own keys"
         ),
         why="the model is built with plain multi-head attention: another, larger model than planned",
         severity=Severity.WARNING,

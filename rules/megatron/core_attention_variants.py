@@ -13,7 +13,7 @@ MEGATRON.add(
         "gdp-householder-not-positive",
         a.gdp_num_householder,
         low=1,
-        message="--gdp-num-householder is {gdp_num_householder}, at least 1 is needed",
+        message="--gdp-num-householder is {gdp_num_householder}; it must be at least 1",
         why="the model configuration is refused at start-up",
         fixes=(drop(a.gdp_num_householder),),
     ),
@@ -52,7 +52,10 @@ MEGATRON.add(
     refuse(
         "sparse-attention-with-bias",
         all_of(sparse_attention, a.add_bias_linear),
-        message="sparse attention works without linear biases only, and they are on by default",
+        message=(
+            "sparse attention does not work with linear biases, which are on by default; --disable-bias-linear "
+            "turns them off"
+        ),
         why="the model configuration is refused at start-up",
         at=(VARIANT, a.hybrid_layer_pattern),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),
@@ -62,7 +65,7 @@ MEGATRON.add(
         a.dsa_indexer_topk_freq,
         low=1,
         when=sparse_attention,
-        message="--dsa-indexer-topk-freq is {dsa_indexer_topk_freq}, at least 1 is needed",
+        message="--dsa-indexer-topk-freq is {dsa_indexer_topk_freq}; it must be at least 1",
         why="the model configuration is refused at start-up",
         at=(a.dsa_indexer_topk_freq,),
         fixes=(drop(a.dsa_indexer_topk_freq),),
@@ -72,7 +75,7 @@ MEGATRON.add(
         a.dsa_indexer_skip_topk_offset,
         low=0,
         when=sparse_attention,
-        message="--dsa-indexer-skip-topk-offset is {dsa_indexer_skip_topk_offset}, it must not be negative",
+        message="--dsa-indexer-skip-topk-offset is {dsa_indexer_skip_topk_offset}; it must not be negative",
         why="the model configuration is refused at start-up",
         at=(a.dsa_indexer_skip_topk_offset,),
         fixes=(drop(a.dsa_indexer_skip_topk_offset),),
@@ -83,7 +86,7 @@ MEGATRON.add(
         low=0,
         high=64,
         when=a.gdp_cutedsl_kernel,
-        message="--gdp-num-chunk-states-to-recompute is {gdp_num_chunk_states_to_recompute}, the kernel takes 0 to 64",
+        message="--gdp-num-chunk-states-to-recompute is {gdp_num_chunk_states_to_recompute}; it must be from 0 to 64",
         why="the model configuration is refused at start-up",
         at=(a.gdp_num_chunk_states_to_recompute,),
         fixes=(drop(a.gdp_num_chunk_states_to_recompute),),

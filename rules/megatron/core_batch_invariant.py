@@ -14,7 +14,7 @@ MEGATRON.add(
     refuse(
         "invariant-precision",
         all_of(MODE, a.params_dtype != "bf16"),
-        message="batch-invariant mode needs bf16 parameters, they are {params_dtype}",
+        message="batch-invariant mode needs bf16 parameters, not {params_dtype}",
         why=WHY,
         at=(MODE, a.fp16),
         fixes=(Repair((Change(a.bf16, True), Change(a.fp16, REMOVE, True))),),
@@ -22,7 +22,7 @@ MEGATRON.add(
     refuse(
         "invariant-attention-backend",
         all_of(MODE, a.attention_backend != "flash"),
-        message="batch-invariant mode needs --attention-backend flash, it is {attention_backend}",
+        message="batch-invariant mode needs --attention-backend flash, not {attention_backend}",
         why=WHY,
         at=(a.attention_backend, MODE),
         fixes=(put(a.attention_backend, "flash"),),
@@ -30,14 +30,14 @@ MEGATRON.add(
     refuse(
         "invariant-flash-version",
         all_of(MODE, ~a.flash_attention_version.is_in(3, 4)),
-        message="batch-invariant mode needs --flash-attention-version 3 or 4, it is {flash_attention_version}",
+        message="batch-invariant mode needs --flash-attention-version 3 or 4, not {flash_attention_version}",
         why=WHY,
         at=(a.flash_attention_version, MODE),
     ),
     refuse(
         "invariant-context-parallel",
         all_of(MODE, a.context_parallel_size > 1),
-        message="batch-invariant mode works without context parallelism only, it is {context_parallel_size}",
+        message="batch-invariant mode needs context parallel 1, not {context_parallel_size}",
         why=WHY,
         at=(a.context_parallel_size, MODE),
         layout=True,
@@ -45,7 +45,7 @@ MEGATRON.add(
     refuse(
         "invariant-attention-dropout",
         all_of(MODE, a.attention_dropout != 0),
-        message="batch-invariant mode works without attention dropout only, it is {attention_dropout}",
+        message="batch-invariant mode needs --attention-dropout 0, not {attention_dropout}",
         why=WHY,
         at=(a.attention_dropout, MODE),
         fixes=(put(a.attention_dropout, 0.0),),

@@ -36,9 +36,7 @@ MEGATRON.add(
     refuse(
         "local-attention-with-context-parallel",
         all_of(a.transformer_impl == "local", a.context_parallel_size > 1, GPT),
-        message=(
-            "context parallel {context_parallel_size} needs Transformer Engine's attention, the implementation is local"
-        ),
+        message="context parallel {context_parallel_size} needs --transformer-impl transformer_engine, not local",
         why="the first attention layer refuses when the model is built",
         at=(a.transformer_impl, a.context_parallel_size),
         unless_framework="mindspeed",
@@ -94,8 +92,8 @@ MEGATRON.add(
         PER_RANK,
         when=a.sequence_parallel,
         message=(
-            "with sequence parallelism {each} tokens per context parallel rank do not divide over tensor parallel "
-            "{tensor_model_parallel_size}"
+            "{each} tokens per context-parallel rank do not divide over tensor parallel "
+            "{tensor_model_parallel_size}, as --sequence-parallel needs"
         ),
         why="nothing checks it earlier: the first step dies where activations are scattered",
         shows={"each": PER_RANK},

@@ -25,7 +25,10 @@ MEGATRON.add(
     refuse(
         "shared-experts-with-bias",
         all_of(moe, a.moe_shared_expert_intermediate_size.is_set, a.add_bias_linear),
-        message="shared experts cannot have linear biases, which are on by default",
+        message=(
+            "shared experts do not work with linear biases, which are on by default; --disable-bias-linear turns "
+            "them off"
+        ),
         why=DIED,
         at=(a.moe_shared_expert_intermediate_size,),
         after=("megatron/expert-bias-with-expert-tensor-parallel",),
@@ -73,10 +76,7 @@ MEGATRON.add(
     refuse(
         "deepep-on-one-rank",
         all_of(FLEX, any_of(BACKEND == "deepep", a.moe_enable_deepep), ALONE),
-        message=(
-            "DeepEP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor "
-            "parallel are 1"
-        ),
+        message="DeepEP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
         why=DIED,
         after=("megatron/flex-on-one-rank",),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
@@ -86,10 +86,7 @@ MEGATRON.add(
     refuse(
         "ncclep-on-one-rank",
         all_of(NCCL, ~a.moe_enable_deepep, ALONE),
-        message=(
-            "NCCL EP exchanges tokens between ranks, but experts live on one: expert parallel and expert tensor "
-            "parallel are 1"
-        ),
+        message="NCCL EP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
         why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -99,8 +96,8 @@ MEGATRON.add(
         "flex-on-one-rank",
         all_of(FLEX, ALONE),
         message=(
-            "the flex dispatcher exchanges tokens between ranks, but experts live on one: expert parallel and "
-            "expert tensor parallel are 1"
+            "the flex dispatcher needs experts on more than one rank, but expert parallel and expert tensor "
+            "parallel are 1"
         ),
         why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
@@ -112,7 +109,7 @@ MEGATRON.add(
         "flex-without-deepep",
         FLEX,
         a.moe_enable_deepep,
-        message="the flex dispatcher has one back end in this version, and --moe-enable-deepep is not set",
+        message="the flex dispatcher needs --moe-enable-deepep, its only back end in this release",
         why=DIED,
         at=(a.moe_token_dispatcher_type,),
         unless_framework="mindspeed",
@@ -180,7 +177,10 @@ MEGATRON.add(
             a.spec.is_none,
             a.add_bias_linear,
         ),
-        message="the fused grouped kernel for dense MLPs has no linear biases, which are on by default",
+        message=(
+            "the fused grouped kernel for dense MLPs does not work with linear biases, which are on by default; "
+            "--disable-bias-linear turns them off"
+        ),
         why="nothing checks it earlier: the MLP refuses while the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(NO_BIAS,),

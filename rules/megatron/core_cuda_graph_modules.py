@@ -66,11 +66,11 @@ def _fault(names: list[str], impl: object, scope: object) -> tuple[str, str] | N
     if "full" in names and names != ["full"]:
         others = tuple(name for name in names if name != "full")
         return Message(
-            "the module full is the whole layer and cannot be combined with others, not beside {others}", others=others
+            "the module full is the whole layer and cannot be combined with {others}", others=others
         ), "1ad063c7e9"
     if ITERATION in names and INFERENCE in names:
         return Message(
-            "{iteration} and {inference} are two ways of capturing, only one is possible",
+            "{iteration} and {inference} capture in different ways; give only one of them",
             iteration=ITERATION,
             inference=INFERENCE,
         ), "d05de33720"

@@ -120,7 +120,10 @@ MEGATRON.add(
             any_of(WHOLE, CAPTURED.has("attn")),
             recomputes_core_attention,
         ),
-        message="core attention is captured and recomputed, but its dropout is {attention_dropout}",
+        message=(
+            "core attention that is captured as a CUDA graph and recomputed needs --attention-dropout 0, not "
+            "{attention_dropout}"
+        ),
         why="the replay would draw other random numbers; the model configuration is refused",
         at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),
         fixes=(put(a.attention_dropout, 0.0),),
@@ -136,7 +139,10 @@ MEGATRON.add(
                 all_of(any_of(WHOLE, EXPERTS), recomputes_moe),
             ),
         ),
-        message="the MLP or expert layer is captured and recomputed, but the hidden dropout is {hidden_dropout}",
+        message=(
+            "an MLP or expert layer that is captured as a CUDA graph and recomputed needs --hidden-dropout 0, not "
+            "{hidden_dropout}"
+        ),
         why="the replay would draw other random numbers; the model configuration is refused",
         at=(a.hidden_dropout, a.recompute_modules, CAPTURED),
         fixes=(put(a.hidden_dropout, 0.0),),
@@ -144,7 +150,10 @@ MEGATRON.add(
     refuse(
         "cuda-graph-with-recomputed-jitter",
         all_of(ON, selective_at_last, a.moe_input_jitter_eps.is_set, any_of(WHOLE, EXPERTS), recomputes_moe),
-        message="the expert layer is captured and recomputed, but its input jitter is {moe_input_jitter_eps}",
+        message=(
+            "an expert layer that is captured as a CUDA graph and recomputed does not work with "
+            "--moe-input-jitter-eps {moe_input_jitter_eps}"
+        ),
         why="the replay would draw other random numbers; the model configuration is refused",
         at=(a.moe_input_jitter_eps, a.recompute_modules, CAPTURED),
         fixes=(drop(a.moe_input_jitter_eps),),

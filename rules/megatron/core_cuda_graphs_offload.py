@@ -50,8 +50,7 @@ OFFLOAD.add(
         low=1,
         when=all_of(ON, FINE),
         message=(
-            "offloading under CUDA graphs needs warm-up steps before the capture, "
-            "--cuda-graph-warmup-steps is {cuda_graph_warmup_steps}"
+            "offloading with CUDA graphs needs --cuda-graph-warmup-steps of at least 1, not {cuda_graph_warmup_steps}"
         ),
         why="the offload plan is learnt in those steps; the model configuration is refused",
         at=(a.cuda_graph_warmup_steps,),

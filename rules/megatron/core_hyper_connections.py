@@ -49,7 +49,7 @@ MEGATRON.add(
         "hyper-connections-with-fp32-residual",
         ON,
         a.fp32_residual_connection,
-        message="hyper-connections keep their residual streams in the activations' type, not in fp32",
+        message="--fp32-residual-connection does not work with hyper-connections",
         why=WHY,
         fixes=(drop(a.fp32_residual_connection),),
     ),
@@ -58,7 +58,9 @@ MEGATRON.add(
         a.mhc_sinkhorn_iterations,
         low=1,
         when=ON,
-        message="--mhc-sinkhorn-iterations is {mhc_sinkhorn_iterations}, the gradient is only right with at least 1",
+        message=(
+            "--mhc-sinkhorn-iterations is {mhc_sinkhorn_iterations}; it must be at least 1, or the gradient is wrong"
+        ),
         why=WHY,
         at=(a.mhc_sinkhorn_iterations,),
         fixes=(drop(a.mhc_sinkhorn_iterations, safety=Safety.UNSAFE),),
@@ -68,7 +70,7 @@ MEGATRON.add(
         a.mhc_init_gating_factor,
         low=0,
         when=ON,
-        message="--mhc-init-gating-factor is {mhc_init_gating_factor}, it must not be negative",
+        message="--mhc-init-gating-factor is {mhc_init_gating_factor}; it must not be negative",
         why=WHY,
         at=(a.mhc_init_gating_factor,),
         fixes=(drop(a.mhc_init_gating_factor),),

@@ -13,7 +13,7 @@ MEGATRON.add(
     refuse(
         "inference-expert-tensor-parallel",
         all_of(EXPERTS, a.expert_tensor_parallel_size > 1),
-        message="inference-optimized experts cannot be split, expert tensor parallel is {expert_tensor_parallel_size}",
+        message="inference-optimized experts need expert tensor parallel 1, not {expert_tensor_parallel_size}",
         why=WHY,
         at=(a.expert_tensor_parallel_size, a.tensor_model_parallel_size, a.transformer_impl),
         fixes=(put(a.expert_tensor_parallel_size, 1),),
@@ -40,7 +40,7 @@ MEGATRON.add(
     refuse(
         "inference-router-dtype",
         all_of(EXPERTS, ~(a.moe_router_dtype == "fp32")),
-        message="inference-optimized experts need --moe-router-dtype fp32, it is {moe_router_dtype}",
+        message="inference-optimized experts need --moe-router-dtype fp32, not {moe_router_dtype}",
         why=WHY,
         at=(a.moe_router_dtype, a.transformer_impl),
         fixes=(put(a.moe_router_dtype, "fp32"),),
@@ -92,7 +92,7 @@ MEGATRON.add(
     refuse(
         "inference-centred-norm",
         all_of(inference_optimized, a.layernorm_zero_centered_gamma),
-        message="the inference-optimized implementation has no zero-centred norm weights",
+        message="the inference-optimized implementation does not support zero-centred norm weights",
         why=WHY,
         at=(a.layernorm_zero_centered_gamma, a.transformer_impl),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
@@ -100,7 +100,10 @@ MEGATRON.add(
     refuse(
         "inference-linear-bias",
         all_of(inference_optimized, a.add_bias_linear),
-        message="the inference-optimized implementation has no linear biases, which are on by default",
+        message=(
+            "the inference-optimized implementation does not work with linear biases, which are on by default; "
+            "--disable-bias-linear turns them off"
+        ),
         why=WHY,
         at=(a.transformer_impl,),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),

@@ -49,13 +49,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     several = isinstance(kinds, list)
     if several and (not isinstance(losses, list) or len(losses) != len(kinds)):
         given = len(losses) if isinstance(losses, list) else 1
-        one, more = (
-            "{kinds} kinds of load balancing have {given} coefficient",
-            "{kinds} kinds of load balancing have {given} coefficients",
-        )
-        yield _finding(
-            job, Message.plural(given, one, more, kinds=len(kinds), given=given), "8b446c78b2", LOSSES, TYPES
-        )
+        template = "{kinds} kinds of load balancing need {kinds} coefficients, not {given}"
+        yield _finding(job, Message(template, kinds=len(kinds), given=given), "8b446c78b2", LOSSES, TYPES)
         return
     allowed = DROPPING.get(core(job), DROPPING["0.20.0"])
     odd = next((kind for kind in (kinds if several else [kinds]) if kind not in allowed), None)

@@ -14,7 +14,7 @@ MEGATRON.add(
     refuse(
         "deepep-without-flex",
         all_of(a.moe_enable_deepep, DISPATCHER != "flex"),
-        message="DeepEP is a back end of the flex dispatcher, the dispatcher is {moe_token_dispatcher_type}",
+        message="DeepEP needs the flex dispatcher, not {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
         at=(DISPATCHER, a.moe_enable_deepep),
         fixes=(put(DISPATCHER, "flex"), drop(a.moe_enable_deepep)),
@@ -50,7 +50,7 @@ MEGATRON.add(
     refuse(
         "ncclep-without-flex",
         all_of(BACKEND == "ncclep", DISPATCHER != "flex"),
-        message="NCCL EP is a back end of the flex dispatcher, the dispatcher is {moe_token_dispatcher_type}",
+        message="NCCL EP needs the flex dispatcher, not {moe_token_dispatcher_type}",
         why="the model configuration is refused at start-up",
         at=(DISPATCHER, BACKEND),
         fixes=(put(DISPATCHER, "flex"), drop(BACKEND)),
@@ -58,7 +58,7 @@ MEGATRON.add(
     refuse(
         "ncclep-grouped-tensor-without-fuser",
         all_of(BACKEND == "ncclep", DISPATCHER == "flex", grouped_tensor, ~FUSER),
-        message="NCCL EP takes grouped tensors only with --use-transformer-engine-op-fuser",
+        message="grouped tensors over NCCL EP need --use-transformer-engine-op-fuser",
         why="the model configuration is refused at start-up",
         at=(a.moe_use_grouped_tensor, BACKEND),
         fixes=(put(FUSER),),
@@ -89,8 +89,8 @@ MEGATRON.add(
             a.moe_deepep_num_sms != a.moe_hybridep_num_sms,
         ),
         message=(
-            "two old flags reserve {moe_deepep_num_sms} and {moe_hybridep_num_sms} multiprocessors for the same "
-            "dispatcher"
+            "--moe-deepep-num-sms {moe_deepep_num_sms} and --moe-hybridep-num-sms {moe_hybridep_num_sms} set the "
+            "same number; give only one of them"
         ),
         why="the model configuration is refused at start-up; --moe-flex-dispatcher-num-sms replaces both",
         at=(a.moe_hybridep_num_sms, a.moe_deepep_num_sms),

@@ -12,13 +12,13 @@ MEGATRON.add(
         "grouped-tensor-without-grouped-gemm",
         a.moe_use_grouped_tensor,
         a.moe_grouped_gemm,
-        message="--moe-use-grouped-tensor is a form of grouped expert matmuls, but --moe-grouped-gemm is not set",
+        message="--moe-use-grouped-tensor needs --moe-grouped-gemm",
         why="the model configuration is refused at start-up",
     ),
     refuse(
         "experts-not-positive",
         a.num_experts < 0,
-        message="a model cannot have {num_experts} experts",
+        message="--num-experts is {num_experts}; it must not be negative",
         why="the model configuration is refused at start-up",
     ),
     refuse(
@@ -86,8 +86,8 @@ MEGATRON.add(
         "shared-expert-size-not-positive",
         a.moe_shared_expert_intermediate_size <= 0,
         message=(
-            "the shared experts have width {moe_shared_expert_intermediate_size}; it is their number times the "
-            "width of one"
+            "--moe-shared-expert-intermediate-size is {moe_shared_expert_intermediate_size}; it must be the number "
+            "of shared experts times the width of one"
         ),
         why="the model configuration is refused at start-up",
         fixes=(drop(a.moe_shared_expert_intermediate_size),),
@@ -96,8 +96,8 @@ MEGATRON.add(
         "expert-bias-with-expert-tensor-parallel",
         all_of(moe, a.add_bias_linear, a.expert_tensor_parallel_size != 1),
         message=(
-            "experts with linear biases cannot be split: expert tensor parallel is {expert_tensor_parallel_size}, "
-            "biases are on by default"
+            "experts with linear biases, which are on by default, need expert tensor parallel 1, not "
+            "{expert_tensor_parallel_size}"
         ),
         why="a bias would be added once per rank; the model configuration is refused",
         at=(a.expert_tensor_parallel_size, a.num_experts),
@@ -106,7 +106,9 @@ MEGATRON.add(
     refuse(
         "experts-with-bias",
         all_of(moe, a.add_bias_linear),
-        message="experts cannot have linear biases, which are on by default",
+        message=(
+            "experts do not work with linear biases, which are on by default; --disable-bias-linear turns them off"
+        ),
         why="the model configuration is refused at start-up",
         at=(a.num_experts,),
         unless_framework="mindspeed-llm",

@@ -67,7 +67,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
                 length,
             )
         elif odd is not None:
-            said = Message("--moe-layer-freq has an entry {odd}; 1 is an expert layer, 0 a dense one", odd=odd), entry
+            said = (
+                Message(
+                    ("--moe-layer-freq has an entry {odd}; it must be 1, an expert layer, or 0, a dense one"), odd=odd
+                ),
+                entry,
+            )
     if said is not None:
         value = typed(job, "moe_layer_freq")[0]
         place = (

@@ -12,8 +12,8 @@ MEGATRON.add(
         "expert-bias-score-function",
         all_of(a.moe_router_enable_expert_bias, ~a.moe_router_score_function.is_in("sigmoid", "sqrtsoftplus")),
         message=(
-            "balancing experts by bias needs sigmoid or sqrtsoftplus scores, "
-            "the router uses {moe_router_score_function}"
+            "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid or sqrtsoftplus, not "
+            "{moe_router_score_function}"
         ),
         why="the bias is added to scores that must not sum to one; the model configuration is refused",
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
@@ -22,7 +22,9 @@ MEGATRON.add(
     refuse(
         "expert-bias-needs-sigmoid",
         all_of(a.moe_router_enable_expert_bias, a.moe_router_score_function != "sigmoid"),
-        message="balancing experts by bias needs sigmoid scores, the router uses {moe_router_score_function}",
+        message=(
+            "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
+        ),
         why="the bias is added to scores that must not sum to one; the model configuration is refused",
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         unless_framework="mindspeed-llm",
@@ -56,9 +58,7 @@ MEGATRON.add(
             ~a.moe_router_pre_softmax,
             a.moe_router_load_balancing_type != "sinkhorn",
         ),
-        message=(
-            "with one expert per token the softmax after selection is always 1; --moe-router-pre-softmax is missing"
-        ),
+        message="--moe-router-topk 1 needs --moe-router-pre-softmax: a softmax over one chosen expert is always 1",
         why="the router would get no gradient; the model configuration is refused",
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",
@@ -84,7 +84,7 @@ MEGATRON.add(
             a.moe_router_num_groups != 0,
             any_of(a.num_experts.is_none, a.num_experts % a.moe_router_num_groups != 0),
         ),
-        message="the model's experts (it has {num_experts}) do not divide into {moe_router_num_groups} router groups",
+        message="the experts of the model ({num_experts}) do not divide into {moe_router_num_groups} router groups",
         why=(
             "groups would differ in size; the model configuration is refused, or dies where there are no experts at all"
         ),

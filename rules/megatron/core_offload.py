@@ -92,7 +92,7 @@ MEGATRON.add(
         a.min_offloaded_tensor_size,
         low=0,
         when=FINE,
-        message="--min-offloaded-tensor-size is {min_offloaded_tensor_size}, a size is not negative",
+        message="--min-offloaded-tensor-size is {min_offloaded_tensor_size}; it must not be negative",
         why="the model configuration is refused at start-up",
         fixes=(drop(a.min_offloaded_tensor_size),),
     ),
@@ -102,7 +102,7 @@ MEGATRON.add(
         low=0,
         high=1,
         when=FINE,
-        message="--activation-offload-fraction is {activation_offload_fraction}, a fraction lies between 0 and 1",
+        message="--activation-offload-fraction is {activation_offload_fraction}; it must be from 0 to 1",
         why="the model configuration is refused at start-up",
         fixes=(drop(a.activation_offload_fraction),),
     ),
@@ -112,7 +112,7 @@ MEGATRON.add(
         low=0,
         when=FINE,
         message=(
-            "--delta-offload-bytes-across-pp-ranks is {delta_offload_bytes_across_pp_ranks}, it must not be negative"
+            "--delta-offload-bytes-across-pp-ranks is {delta_offload_bytes_across_pp_ranks}; it must not be negative"
         ),
         why="the model configuration is refused at start-up",
         fixes=(drop(a.delta_offload_bytes_across_pp_ranks),),

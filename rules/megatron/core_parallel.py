@@ -13,7 +13,7 @@ MEGATRON.add(
     refuse(
         "deferred-embedding-without-pipeline",
         all_of(DEFER, a.pipeline_model_parallel_size == 1),
-        message=("--defer-embedding-wgrad-compute needs pipeline stages, and there is one stage"),
+        message=("--defer-embedding-wgrad-compute needs at least 2 pipeline stages, not 1"),
         why="the model configuration is refused at start-up",
         at=(DEFER,),
         fixes=(drop(DEFER, safety=Safety.SAFE),),
@@ -58,7 +58,7 @@ MEGATRON.add(
     refuse(
         "sharp-group-without-sharp",
         all_of(~a.use_sharp, a.sharp_enabled_group.is_set),
-        message="--sharp-enabled-group {sharp_enabled_group} does nothing without --use-sharp",
+        message="--sharp-enabled-group {sharp_enabled_group} has no effect without --use-sharp",
         why="process groups are refused at start-up",
         at=(a.sharp_enabled_group,),
         fixes=(drop(a.sharp_enabled_group, safety=Safety.SAFE),),
@@ -144,14 +144,14 @@ MEGATRON.add(
     refuse(
         "expert-size-zero",
         a.expert_model_parallel_size == 0,
-        message="expert parallel 0: a size of 0 makes no group",
+        message="expert parallel is 0; it must be at least 1",
         why="the run divides by zero while process groups are made",
         at=(a.expert_model_parallel_size,),
     ),
     refuse(
         "expert-tensor-size-zero",
         a.expert_tensor_parallel_size == 0,
-        message="expert tensor parallel 0: a size of 0 makes no group",
+        message="expert tensor parallel is 0; it must be at least 1",
         why="the run divides by zero before any group is made",
         at=(a.expert_tensor_parallel_size,),
     ),

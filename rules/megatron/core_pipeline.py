@@ -19,7 +19,8 @@ MEGATRON.add(
         UNEVEN,
         COUNTED,
         message=(
-            "layers of the first or last stage are given by number, so embedding and loss cannot count as layers too"
+            "embedding and loss cannot be counted as layers when the number of layers of the first or last stage is "
+            "given"
         ),
         why="the model configuration is refused at start-up",
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
@@ -37,7 +38,7 @@ MEGATRON.add(
     refuse(
         "first-stage-empty",
         all_of(LAYOUT.is_none, FIRST <= 0),
-        message="the first pipeline stage cannot have {decoder_first_pipeline_num_layers} layers",
+        message="--decoder-first-pipeline-num-layers is {decoder_first_pipeline_num_layers}; it must be at least 1",
         why="the model configuration is refused at start-up",
         at=(FIRST,),
         fixes=(drop(FIRST),),
@@ -46,7 +47,7 @@ MEGATRON.add(
     refuse(
         "last-stage-empty",
         all_of(LAYOUT.is_none, LAST <= 0),
-        message="the last pipeline stage cannot have {decoder_last_pipeline_num_layers} layers",
+        message="--decoder-last-pipeline-num-layers is {decoder_last_pipeline_num_layers}; it must be at least 1",
         why="the model configuration is refused at start-up",
         at=(LAST,),
         fixes=(drop(LAST),),
@@ -84,7 +85,7 @@ MEGATRON.add(
         LAYERS,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, a.num_virtual_stages_per_pipeline_rank.is_set),
         message=(
-            "{pipeline_num_layers} layers, embedding and loss counted in, do not divide over "
+            "{pipeline_num_layers} layers, embedding and loss included, do not divide over "
             "{pipeline_model_parallel_size} pipeline stages"
         ),
         why="the model configuration is refused at start-up",
@@ -97,7 +98,7 @@ MEGATRON.add(
         LAYERS // PIPELINE,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, VIRTUAL.is_set, LAYERS % PIPELINE == 0),
         message=(
-            "{rank} layers of a rank, embedding and loss counted in, do not divide over "
+            "{rank} layers per rank, embedding and loss included, do not divide over "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         why="the model configuration is refused at start-up",
@@ -148,7 +149,7 @@ MEGATRON.add(
         "virtual-stages-not-positive",
         a.num_virtual_stages_per_pipeline_rank <= 0,
         message=(
-            "--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}, at least 1 is needed"
+            "--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}; it must be at least 1"
         ),
         why="layers are divided by it when the model is built",
         fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),

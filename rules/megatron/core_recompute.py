@@ -44,7 +44,7 @@ MEGATRON.add(
         all_of(a.distribute_saved_activations, a.recompute_granularity.is_set),
         a.sequence_parallel,
         message=(
-            "saved activations cannot be spread over tensor parallel ranks when sequence parallelism already does that"
+            "--distribute-saved-activations does not work with --sequence-parallel, which distributes them already"
         ),
         why="the model configuration is refused at start-up",
         at=(a.distribute_saved_activations,),
@@ -131,7 +131,7 @@ MEGATRON.add(
     refuse(
         "recompute-mhc-layers-not-positive",
         all_of(MHC, a.mhc_recompute_layer_num < 1),
-        message="--mhc-recompute-layer-num is {mhc_recompute_layer_num}, at least 1 is needed",
+        message="--mhc-recompute-layer-num is {mhc_recompute_layer_num}; it must be at least 1",
         why="the model configuration is refused at start-up",
         at=(a.mhc_recompute_layer_num,),
         fixes=(drop(a.mhc_recompute_layer_num),),
@@ -153,7 +153,7 @@ MEGATRON.add(
             ~any_of(a.swap_attention, a.recompute_in_advance),
         ),
         message=(
-            "nothing is recomputed: --recompute-method and --recompute-num-layers do nothing without "
+            "nothing is recomputed: --recompute-method and --recompute-num-layers have no effect without "
             "--recompute-granularity"
         ),
         why="the run keeps every activation and needs more memory than planned, or dies of it",

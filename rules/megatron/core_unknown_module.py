@@ -78,7 +78,7 @@ def _module(
             hint = (
                 Message("did you mean {near}", near=near)
                 if near
-                else Message("there is {allowed}", allowed=tuple(allowed))
+                else Message("it must be one of {allowed}", allowed=tuple(allowed))
             )
             flag = job.arguments.spell(name)
             yield Finding(

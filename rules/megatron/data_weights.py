@@ -50,7 +50,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             numbered = Message.plural(count, "{count} number", "{count} numbers", count=count)
             named = Message.plural(paths, "{paths} path", "{paths} paths", paths=paths)
             message = Message(
-                "{flag} has {numbers} for {paths}; either every path has a weight before it, or none",
+                "{flag} has {numbers} for {paths}; every path or no path must have a weight before it",
                 flag=job.arguments.spell(name),
                 numbers=numbered,
                 paths=named,

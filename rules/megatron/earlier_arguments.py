@@ -18,7 +18,7 @@ MEGATRON.add(
             id,
             MUON if "dist" in said else a.optimizer.written == "muon",
             other,
-            message="the optimizer {optimizer} excludes " + flag,
+            message="the optimizer {optimizer} does not work with " + flag,
             why=NOT_FOR_MUON,
             at=(other, a.optimizer),
             fixes=(drop(other),),
@@ -34,7 +34,7 @@ MEGATRON.add(
     refuse(
         "muon-checkpoint-format",
         all_of(MUON, ~a.ckpt_format.is_in("torch", "torch_dist")),
-        message="the optimizer {optimizer} is saved as torch or torch_dist, not as {ckpt_format}",
+        message="the optimizer {optimizer} needs --ckpt-format torch or torch_dist, not {ckpt_format}",
         why=REFUSED,
         at=(a.ckpt_format, a.optimizer),
         fixes=(put(a.ckpt_format, "torch_dist"),),
@@ -43,7 +43,7 @@ MEGATRON.add(
         "deterministic-with-fused-loss",
         a.deterministic_mode,
         a.cross_entropy_loss_fusion,
-        message="--deterministic-mode excludes --cross-entropy-loss-fusion",
+        message="--deterministic-mode does not work with --cross-entropy-loss-fusion",
         why="the fused loss adds in another order each time; " + REFUSED,
         at=(a.cross_entropy_loss_fusion, a.deterministic_mode),
         fixes=(drop(a.cross_entropy_loss_fusion),),
@@ -52,7 +52,7 @@ MEGATRON.add(
     refuse(
         "delayed-wgrad-with-gradient-overlap",
         all_of(a.delay_wgrad_compute, a.overlap_grad_reduce),
-        message="--delay-wgrad-compute excludes --overlap-grad-reduce",
+        message="--delay-wgrad-compute does not work with --overlap-grad-reduce",
         why="gradients would be reduced before they are computed; " + REFUSED,
         at=(a.delay_wgrad_compute, a.overlap_grad_reduce),
         fixes=(drop(a.delay_wgrad_compute),),
@@ -60,7 +60,7 @@ MEGATRON.add(
     refuse(
         "delayed-wgrad-with-legacy-experts",
         all_of(a.delay_wgrad_compute, a.moe_use_legacy_grouped_gemm),
-        message="--delay-wgrad-compute excludes --moe-use-legacy-grouped-gemm",
+        message="--delay-wgrad-compute does not work with --moe-use-legacy-grouped-gemm",
         why=REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.delay_wgrad_compute),
     ),
@@ -96,8 +96,8 @@ MEGATRON.add(
             any_of(all_of(a.retro_project_dir.is_none, a.train_samples.is_none), a.sequence_parallel, STAGES != 1),
         ),
         message=(
-            "--retro-add-retriever needs --retro-project-dir or --train-samples, and takes no sequence parallelism "
-            "and no pipeline"
+            "--retro-add-retriever needs --retro-project-dir or --train-samples, and does not work with sequence or "
+            "pipeline parallelism"
         ),
         why=REFUSED,
         at=(a.retro_add_retriever, a.sequence_parallel, STAGES),
@@ -132,14 +132,14 @@ MEGATRON.add(
         "phases-with-ramp",
         a.phase_transition_iterations.is_set,
         a.rampup_batch_size.is_set,
-        message="--phase-transition-iterations excludes --rampup-batch-size",
+        message="--phase-transition-iterations does not work with --rampup-batch-size",
         why=REFUSED,
         at=(a.rampup_batch_size, a.phase_transition_iterations),
     ),
     refuse(
         "fsdp-checkpoint-format-in-old-core",
         all_of(a.use_torch_fsdp2, a.ckpt_format != "torch_dist"),
-        message="--use-torch-fsdp2 is saved as torch_dist, not as {ckpt_format}",
+        message="--use-torch-fsdp2 needs --ckpt-format torch_dist, not {ckpt_format}",
         why=REFUSED,
         at=(a.ckpt_format, a.use_torch_fsdp2),
         fixes=(put(a.ckpt_format, "torch_dist"),),
@@ -162,8 +162,8 @@ MEGATRON.add(
             a.eval_global_batch_size % (a.eval_micro_batch_size * a.data_parallel_size) != 0,
         ),
         message=(
-            "evaluation in batches of {eval_global_batch_size} is not a multiple of {eval_micro_batch_size} x "
-            "{data_parallel_size} ranks"
+            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of micro-batch "
+            "{eval_micro_batch_size} x data parallel {data_parallel_size}"
         ),
         why=REFUSED,
         at=(a.eval_global_batch_size, a.eval_micro_batch_size),
@@ -177,7 +177,7 @@ MEGATRON.add(
             any_of(a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts),
         ),
         message=(
-            "--rl-remove-kv-cache-during-training excludes --rl-offload-kv-cache-during-training and "
+            "--rl-remove-kv-cache-during-training does not work with --rl-offload-kv-cache-during-training or "
             "--rl-partial-rollouts"
         ),
         why="a cache that is thrown away can neither be kept on the host nor continued; " + REFUSED,
@@ -186,8 +186,10 @@ MEGATRON.add(
     refuse(
         "offloaded-kv-cache-in-unified-memory",
         all_of(a.rl_offload_kv_cache_during_training, a.inference_dynamic_batching_unified_memory_level > 0),
-        message="--rl-offload-kv-cache-during-training excludes a key-value cache in unified memory "
-        "(level {inference_dynamic_batching_unified_memory_level})",
+        message=(
+            "--rl-offload-kv-cache-during-training does not work with a key-value cache in unified memory (level "
+            "{inference_dynamic_batching_unified_memory_level})"
+        ),
         why=REFUSED,
         at=(a.rl_offload_kv_cache_during_training, a.inference_dynamic_batching_unified_memory_level),
     ),
@@ -195,7 +197,7 @@ MEGATRON.add(
         "latent-experts-with-legacy-grouped-gemm",
         a.moe_latent_size.is_set,
         a.moe_use_legacy_grouped_gemm,
-        message="--moe-latent-size excludes --moe-use-legacy-grouped-gemm",
+        message="--moe-latent-size does not work with --moe-use-legacy-grouped-gemm",
         why="the old grouped experts have no latent projection; " + REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.moe_latent_size),
         fixes=(drop(a.moe_use_legacy_grouped_gemm),),

@@ -19,8 +19,8 @@ MEGATRON.add(
         "capacity-without-alltoall",
         all_of(CAPACITY.is_set, ~DISPATCHER.is_in("alltoall", "alltoall_seq")),
         message=(
-            "a capacity factor of {moe_expert_capacity_factor} needs the alltoall dispatcher, "
-            "it is {moe_token_dispatcher_type}"
+            "--moe-expert-capacity-factor {moe_expert_capacity_factor} needs the alltoall dispatcher, not "
+            "{moe_token_dispatcher_type}"
         ),
         why="only alltoall drops tokens in these releases; " + REFUSED,
         at=(CAPACITY, DISPATCHER),
@@ -75,7 +75,7 @@ MEGATRON.add(
     refuse(
         "expert-overlap-with-predictions",
         all_of(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers.is_set, a.mtp_num_layers != 1),
-        message="--overlap-moe-expert-parallel-comm takes 1 prediction layer, not {mtp_num_layers}",
+        message="--overlap-moe-expert-parallel-comm works with 1 prediction layer only, not {mtp_num_layers}",
         why=REFUSED,
         at=(a.mtp_num_layers, a.overlap_moe_expert_parallel_comm),
         fixes=(put(a.mtp_num_layers, 1), drop(a.overlap_moe_expert_parallel_comm)),
@@ -95,7 +95,7 @@ MEGATRON.add(
             a.num_experts.is_set,
             any_of(BALANCING != "none", a.moe_z_loss_coeff.is_set),
         ),
-        message="counting embedding or loss as a layer of the pipeline excludes the router's losses",
+        message="embedding and loss cannot be counted as pipeline layers while the router has a loss",
         why="the losses are averaged over equal stages in this release; the run is refused at start-up",
         at=(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
     ),
@@ -150,7 +150,7 @@ MEGATRON.add(
     refuse(
         "grouped-back-end-with-local-graphs",
         all_of(INFERENCE_EXPERTS, a.inference_grouped_gemm_backend == "te", a.cuda_graph_impl == "local"),
-        message="--inference-grouped-gemm-backend te takes no local CUDA graphs",
+        message="--inference-grouped-gemm-backend te does not work with local CUDA graphs",
         why=REFUSED,
         at=(a.inference_grouped_gemm_backend, a.cuda_graph_impl),
         fixes=(put(a.inference_grouped_gemm_backend, "torch"), drop(a.cuda_graph_impl)),

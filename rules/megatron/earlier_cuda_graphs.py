@@ -39,8 +39,8 @@ MEGATRON.add(
             any_of(a.recompute_modules.has("core_attn"), a.recompute_modules.has("mla_up_proj")),
         ),
         message=(
-            "attention is captured as a CUDA graph and cannot be recomputed in parts, "
-            "--recompute-modules has core_attn or mla_up_proj"
+            "attention captured as a CUDA graph cannot be recomputed in parts; --recompute-modules must not have "
+            "core_attn or mla_up_proj"
         ),
         why="the graph already contains what would run again; the model configuration is refused",
         at=(a.recompute_modules, SCOPE, a.recompute_granularity),
@@ -49,8 +49,8 @@ MEGATRON.add(
         "graph-with-selective-recompute",
         all_of(IMPL.is_set, IMPL != "none", a.recompute_granularity == "selective", ~ATTENTION),
         message=(
-            "activations can only be recomputed beside CUDA graphs of attention by transformer_engine, "
-            "not beside {cuda_graph_impl} of {cuda_graph_scope}"
+            "activations can only be recomputed with CUDA graphs of attention by transformer_engine, not by "
+            "{cuda_graph_impl} of {cuda_graph_scope}"
         ),
         why="the model configuration is refused at start-up",
         at=(a.recompute_granularity, IMPL, SCOPE),
@@ -117,7 +117,7 @@ MEGATRON.add(
     refuse(
         "any-graph-with-expandable-segments",
         all_of(any_of(a.external_cuda_graph, ASKED), ALLOCATOR.is_set, ALLOCATOR.has("expandable_segments:True")),
-        message="CUDA graphs exclude expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
+        message="CUDA graphs do not work with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
         why="replays may read memory that has moved; " + REFUSED,
         at=(a.external_cuda_graph, IMPL),
     ),
@@ -125,7 +125,7 @@ MEGATRON.add(
         "external-graph-with-full-recompute",
         a.external_cuda_graph,
         a.recompute_granularity == "full",
-        message="--external-cuda-graph excludes full recomputation",
+        message="--external-cuda-graph does not work with full recomputation",
         why=REFUSED,
         at=(a.recompute_granularity, a.external_cuda_graph),
         fixes=(drop(a.external_cuda_graph, safety=Safety.SAFE),),
@@ -134,7 +134,8 @@ MEGATRON.add(
         "old-cuda-graph-with-split-inference",
         all_of(a.enable_cuda_graph, a.inference_batch_times_seqlen_threshold > -1),
         message=(
-            "--inference-batch-times-seqlen-threshold {inference_batch_times_seqlen_threshold} excludes CUDA graphs"
+            "--inference-batch-times-seqlen-threshold {inference_batch_times_seqlen_threshold} does not work with "
+            "CUDA graphs"
         ),
         why=REFUSED,
         at=(a.inference_batch_times_seqlen_threshold, a.enable_cuda_graph),
@@ -148,8 +149,8 @@ MEGATRON.add(
             any_of(IMPL != "transformer_engine", SCOPE.has("mlp"), SCOPE.has("moe")),
         ),
         message=(
-            "--overlap-moe-expert-parallel-comm takes CUDA graphs by transformer_engine only, without mlp and moe "
-            "in their scope"
+            "--overlap-moe-expert-parallel-comm works only with CUDA graphs by transformer_engine, without mlp and "
+            "moe in their scope"
         ),
         why="the overlapped layer runs in pieces that a graph of it does not have; the model configuration is refused",
         at=(a.overlap_moe_expert_parallel_comm, IMPL, SCOPE),

@@ -15,7 +15,7 @@ MEGATRON.add(
         "rollouts-counted-twice",
         all_of(a.perform_rl_step, GENERATIONS.is_set, any_of(TASKS.is_set, BATCHES.is_set)),
         message=(
-            "--rl-num-parallel-generations excludes --rl-parallel-generation-tasks and "
+            "--rl-num-parallel-generations does not work with --rl-parallel-generation-tasks or "
             "--rl-num-parallel-generation-batches"
         ),
         why="all three set how many rollouts are in flight; " + REFUSED,
@@ -32,7 +32,9 @@ MEGATRON.add(
     refuse(
         "rollouts-over-group",
         all_of(a.perform_rl_step, GENERATIONS.is_set, TASKS.is_none, GENERATIONS % a.grpo_group_size != 0),
-        message="{rl_num_parallel_generations} parallel rollouts are no multiple of the group size {grpo_group_size}",
+        message=(
+            "{rl_num_parallel_generations} parallel rollouts are not a multiple of the group size {grpo_group_size}"
+        ),
         why=REFUSED,
         at=(GENERATIONS, a.grpo_group_size),
     ),
@@ -47,7 +49,7 @@ MEGATRON.add(
         "fill-in-the-middle-with-legacy-tokenizer",
         a.fim_data,
         a.legacy_tokenizer,
-        message="--fim-data excludes --legacy-tokenizer",
+        message="--fim-data does not work with --legacy-tokenizer",
         why="the old tokenizers lack the tokens that mark the middle; " + REFUSED,
         at=(a.legacy_tokenizer, a.fim_data),
         fixes=(drop(a.legacy_tokenizer),),
@@ -67,7 +69,7 @@ MEGATRON.add(
     refuse(
         "pipeline-last-order-with-context-or-experts",
         all_of(a.use_tp_pp_dp_mapping, a.context_parallel_size * a.expert_model_parallel_size > 1),
-        message="--use-tp-pp-dp-mapping takes no context parallelism and no expert parallelism",
+        message="--use-tp-pp-dp-mapping does not work with context parallelism or expert parallelism",
         why=REFUSED,
         at=(a.use_tp_pp_dp_mapping, a.context_parallel_size, a.expert_model_parallel_size),
         fixes=(drop(a.use_tp_pp_dp_mapping, safety=Safety.SAFE),),
@@ -90,7 +92,7 @@ MEGATRON.add(
             a.heterogeneous_layers_config_path.is_none,
             a.experimental_attention_variant.is_none,
         ),
-        message="--multi-latent-attention takes no --qk-l2-norm",
+        message="--multi-latent-attention does not work with --qk-l2-norm",
         why="the layers cannot be built; the run is refused while the model is built",
         at=(a.qk_l2_norm, a.multi_latent_attention),
         fixes=(drop(a.qk_l2_norm),),
@@ -99,7 +101,7 @@ MEGATRON.add(
     refuse(
         "layer-config-with-latent-attention",
         all_of(a.heterogeneous_layers_config_path.is_set, a.multi_latent_attention),
-        message="--heterogeneous-layers-config-path takes no --multi-latent-attention",
+        message="--heterogeneous-layers-config-path does not work with --multi-latent-attention",
         why="the model configuration is refused at start-up",
         at=(a.multi_latent_attention, a.heterogeneous_layers_config_path),
         unless_framework="mindspeed",
@@ -107,7 +109,7 @@ MEGATRON.add(
     refuse(
         "mamba-kernels-not-deterministic",
         all_of(a.deterministic_mode, MAMBA == "0"),
-        message="--deterministic-mode excludes MAMBA_DETERMINISTIC=0",
+        message="--deterministic-mode does not work with MAMBA_DETERMINISTIC=0",
         why=REFUSED,
         at=(a.deterministic_mode,),
     ),
@@ -146,8 +148,8 @@ MEGATRON.add(
             a.moe_use_legacy_grouped_gemm,
         ),
         message=(
-            "expert parallel {expert_model_parallel_size} in training and {rl_inference_expert_model_parallel_size} "
-            "in rollouts excludes --moe-use-legacy-grouped-gemm"
+            "--moe-use-legacy-grouped-gemm needs the same expert parallel size in training and rollouts, not "
+            "{expert_model_parallel_size} and {rl_inference_expert_model_parallel_size}"
         ),
         why="the weights of the old grouped experts cannot be moved to another layout; " + REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.rl_inference_expert_model_parallel_size),

@@ -60,7 +60,7 @@ def _ratios(attention: float, mlp: float) -> tuple[str, str] | None:
             return Message("{option} is {ratio}; it must be from 0 to 1", option=option, ratio=ratio), RATIOS[name]
     if attention + mlp > 1:
         return Message(
-            "{attention} of the layers for attention and {mlp} for MLP exceed 1", attention=attention, mlp=mlp
+            "attention {attention} + MLP {mlp} of the layers is more than 1", attention=attention, mlp=mlp
         ), TOGETHER
     return None
 
@@ -89,7 +89,7 @@ def _counts(pattern: str, layers: int, attention: float, mlp: float) -> tuple[st
     for symbol, name in (("*", "attention"), ("-", "MLP"), ("E", "experts")):
         if held[symbol] != given[symbol]:
             return Message(
-                "layers of {name}: {held} in the hybrid pattern, {given} by the ratios beside it",
+                "the hybrid pattern has {held} {name} layers, the ratios give {given}",
                 held=held[symbol],
                 name=name,
                 given=given[symbol],

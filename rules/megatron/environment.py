@@ -71,7 +71,7 @@ MEGATRON.add(
     refuse(
         "nondeterministic-features",
         all_of(DETERMINISTIC, a.tp_comm_overlap),
-        message="--deterministic-mode excludes --tp-comm-overlap",
+        message="--deterministic-mode does not work with --tp-comm-overlap",
         why="it is not switched off for you; " + REFUSED,
         at=(a.tp_comm_overlap, DETERMINISTIC),
         fixes=(drop(a.tp_comm_overlap), drop(DETERMINISTIC)),
@@ -79,7 +79,7 @@ MEGATRON.add(
     refuse(
         "deterministic-with-flash",
         all_of(DETERMINISTIC, a.use_flash_attn),
-        message="--deterministic-mode excludes --use-flash-attn",
+        message="--deterministic-mode does not work with --use-flash-attn",
         why=REFUSED,
         at=(a.use_flash_attn, DETERMINISTIC),
         fixes=(drop(a.use_flash_attn),),
@@ -132,7 +132,7 @@ MEGATRON.add(
     refuse(
         "user-buffers-with-expandable-segments",
         all_of(a.nccl_ub, SEGMENTS),
-        message="--use-nccl-ub excludes expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
+        message="--use-nccl-ub does not work with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
         why="buffers that NCCL has registered may not move; " + REFUSED,
         at=(a.nccl_ub,),
         fixes=(drop(a.nccl_ub),),

@@ -13,11 +13,7 @@ CONFIGURED = "the model configuration is refused at start-up"
 MEGATRON.add(
     refuse(
         "mtp-positions",
-        all_of(
-            MTP,
-            ~POSITIONS.written.is_in("rope", "none"),
-            ~all_of(a.use_rotary_position_embeddings, POSITIONS == "rope", MTP.is_none),
-        ),
+        all_of(MTP, ~a.mtp_position_embedding_type.is_in("rope", "none")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
         why="the prediction layers get no learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
@@ -43,7 +39,7 @@ MEGATRON.add(
     refuse(
         "clip-alpha-out-of-range",
         all_of(a.qk_clip, any_of(a.qk_clip_alpha <= 0, a.qk_clip_alpha >= 1)),
-        message="--qk-clip-alpha is {qk_clip_alpha}; it lies between 0 and 1",
+        message="--qk-clip-alpha is {qk_clip_alpha}; it must be above 0 and below 1",
         why=REFUSED,
         at=(a.qk_clip_alpha, a.qk_clip),
         fixes=(drop(a.qk_clip_alpha),),
@@ -77,7 +73,7 @@ MEGATRON.add(
     refuse(
         "expert-parallel-without-experts",
         all_of(a.expert_model_parallel_size > 1, a.num_experts.is_none),
-        message="expert parallel is {expert_model_parallel_size}, and the model has no experts",
+        message="expert parallel {expert_model_parallel_size} needs --num-experts, which is not set",
         why=REFUSED,
         at=(a.expert_model_parallel_size, a.num_experts),
         fixes=(drop(a.expert_model_parallel_size),),
@@ -98,7 +94,7 @@ MEGATRON.add(
         "latent-attention-with-groups",
         a.multi_latent_attention,
         a.group_query_attention,
-        message="latent attention has no query groups; --group-query-attention cannot be given beside it",
+        message="--group-query-attention does not work with latent attention, which has no query groups",
         why=REFUSED,
         at=(a.group_query_attention, a.multi_latent_attention, a.hybrid_layer_pattern),
         fixes=(drop(a.group_query_attention, also=(a.num_query_groups,)),),
@@ -147,7 +143,7 @@ MEGATRON.add(
     refuse(
         "rope-type-without-latent-attention",
         all_of(a.rope_type.is_set, ~a.multi_latent_attention, a.rope_type != "rope"),
-        message="--rope-type {rope_type} is for latent attention; other attention has rope only",
+        message="--rope-type {rope_type} needs --multi-latent-attention; other attention has rope only",
         why=CONFIGURED,
         at=(a.rope_type,),
         fixes=(drop(a.rope_type),),
@@ -175,7 +171,7 @@ MEGATRON.add(
     refuse(
         "experts-with-spec",
         all_of(a.num_experts.is_set, a.spec.is_set),
-        message="{num_experts} experts use a layer specification of their own, so --spec cannot be given",
+        message="--spec does not work with {num_experts} experts, which have a layer specification of their own",
         why=REFUSED,
         at=(a.spec, a.num_experts),
         fixes=(drop(a.spec),),

@@ -16,7 +16,7 @@ MEGATRON.add(
     refuse(
         "torch-fsdp-with-pipeline",
         all_of(TORCH, a.pipeline_model_parallel_size != 1),
-        message="Torch FSDP2 has no pipeline parallelism, it is {pipeline_model_parallel_size}",
+        message="Torch FSDP2 does not work with pipeline parallel {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(a.pipeline_model_parallel_size, TORCH),
         layout=True,
@@ -24,7 +24,7 @@ MEGATRON.add(
     refuse(
         "torch-fsdp-with-expert-parallel",
         all_of(TORCH, a.expert_model_parallel_size != 1),
-        message="Torch FSDP2 has no expert parallelism, it is {expert_model_parallel_size}",
+        message="Torch FSDP2 does not work with expert parallel {expert_model_parallel_size}",
         why=REFUSED,
         at=(a.expert_model_parallel_size, TORCH),
         layout=True,
@@ -33,7 +33,7 @@ MEGATRON.add(
         "torch-fsdp-with-distributed-optimizer",
         TORCH,
         distributed_at_first,
-        message="Torch FSDP2 shards optimizer states itself; --use-distributed-optimizer cannot be given",
+        message="--use-distributed-optimizer does not work with Torch FSDP2, which shards optimizer states itself",
         why=REFUSED,
         at=(a.use_distributed_optimizer, TORCH),
         fixes=(drop(a.use_distributed_optimizer), drop(TORCH)),
@@ -50,7 +50,7 @@ MEGATRON.add(
     refuse(
         "torch-fsdp-checkpoint-format",
         all_of(TORCH, ~a.ckpt_format.is_in("torch_dist", "torch_dcp")),
-        message="Torch FSDP2 writes checkpoints as torch_dist or torch_dcp, not {ckpt_format}",
+        message="Torch FSDP2 needs --ckpt-format torch_dist or torch_dcp, not {ckpt_format}",
         why=REFUSED,
         at=(a.ckpt_format, TORCH),
         fixes=(put(a.ckpt_format, "torch_dist"),),
@@ -83,7 +83,8 @@ MEGATRON.add(
         all_of(OWN, a.megatron_fsdp_version == 2),
         distributed_at_first,
         message=(
-            "version 2 of Megatron-FSDP shards optimizer states itself; --use-distributed-optimizer cannot be given"
+            "--use-distributed-optimizer does not work with version 2 of Megatron-FSDP, which shards optimizer "
+            "states itself"
         ),
         why=REFUSED,
         at=(a.use_distributed_optimizer, a.megatron_fsdp_version),
@@ -136,7 +137,7 @@ MEGATRON.add(
     refuse(
         "fsdp-checkpoint-format",
         all_of(OWN, a.ckpt_format != "fsdp_dtensor"),
-        message="Megatron-FSDP writes checkpoints as fsdp_dtensor, not {ckpt_format}",
+        message="Megatron-FSDP needs --ckpt-format fsdp_dtensor, not {ckpt_format}",
         why=REFUSED,
         at=(a.ckpt_format, OWN),
         fixes=(put(a.ckpt_format, "fsdp_dtensor"),),
@@ -145,7 +146,7 @@ MEGATRON.add(
         "meta-device-without-sharding",
         all_of(OWN, a.init_model_with_meta_device),
         SHARDING == "no_shard",
-        message="--init-model-with-meta-device needs sharded weights, and the strategy is no_shard",
+        message="--init-model-with-meta-device needs sharded weights, but the strategy is no_shard",
         why=REFUSED,
         at=(a.init_model_with_meta_device, SHARDING),
         fixes=(drop(a.init_model_with_meta_device, safety=Safety.SAFE),),

@@ -20,8 +20,7 @@ def replaced(
         PIPES if pipes else PATTERN,
         handle if switch else handle.is_set,
         message=(
-            f"{flag} cannot be given beside a hybrid layer pattern{' with pipeline segments' if pipes else ''}: "
-            f"{instead}"
+            f"{flag} does not work with a hybrid layer pattern{' with pipeline segments' if pipes else ''}: {instead}"
         ),
         why=REFUSED,
         at=(handle, a.hybrid_layer_pattern, a.hybrid_override_pattern),

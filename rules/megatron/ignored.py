@@ -13,8 +13,7 @@ MEGATRON.add(
         "ramp-ignored",
         a.rampup_batch_size.is_set,
         message=(
-            "--rampup-batch-size parses and does nothing in this release: the batch is {global_batch_size} from "
-            "the first step"
+            "--rampup-batch-size has no effect in this release: the batch is {global_batch_size} from the first step"
         ),
         why=(
             "the value is not handed on since April 2026 (NVIDIA/Megatron-LM#4411); "
@@ -27,7 +26,7 @@ MEGATRON.add(
     refuse(
         "old-checkpoint-switch",
         a.use_dist_ckpt_deprecated,
-        message="--use-dist-ckpt does nothing; --ckpt-format says it, and it is {ckpt_format}",
+        message="--use-dist-ckpt has no effect; --ckpt-format sets the format, here {ckpt_format}",
         why=NOTICE,
         severity=Severity.NOTE,
         fixes=(drop(a.use_dist_ckpt_deprecated, safety=Safety.SAFE),),
@@ -35,7 +34,7 @@ MEGATRON.add(
     refuse(
         "old-checkpoint-format",
         a.dist_ckpt_format_deprecated.is_set,
-        message="--dist-ckpt-format does nothing; --ckpt-format says it, and it is {ckpt_format}",
+        message="--dist-ckpt-format has no effect; --ckpt-format sets the format, here {ckpt_format}",
         why=NOTICE,
         severity=Severity.NOTE,
         at=(a.dist_ckpt_format_deprecated,),
@@ -44,7 +43,7 @@ MEGATRON.add(
     refuse(
         "old-parallel-save",
         a.ckpt_fully_parallel_save_deprecated,
-        message="--ckpt-fully-parallel-save does nothing; saving in parallel is the default",
+        message="--ckpt-fully-parallel-save has no effect; saving in parallel is the default",
         why=NOTICE,
         severity=Severity.NOTE,
         fixes=(drop(a.ckpt_fully_parallel_save_deprecated, safety=Safety.SAFE),),

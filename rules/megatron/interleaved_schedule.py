@@ -41,7 +41,7 @@ MEGATRON.add(
         all_of(INTERLEAVED, GROUP.is_none, BATCHES < STAGES),
         message=(
             "{num_microbatches} micro-batches a step are fewer than the {pipeline_model_parallel_size} pipeline "
-            "stages; virtual stages need as many"
+            "stages; virtual stages need at least as many"
         ),
         why=WHY,
         at=PLACES,
@@ -52,8 +52,8 @@ MEGATRON.add(
         "interleaved-micro-batches-left-over",
         all_of(INTERLEAVED, GROUP.is_none, BATCHES > STAGES, BATCHES % STAGES > 0),
         message=(
-            "{num_microbatches} micro-batches a step are no multiple of the {pipeline_model_parallel_size} "
-            "pipeline stages; virtual stages run them in groups of that size"
+            "{num_microbatches} micro-batches a step are not a multiple of the {pipeline_model_parallel_size} "
+            "pipeline stages, which virtual stages need"
         ),
         why=WHY,
         at=PLACES,
@@ -64,8 +64,9 @@ MEGATRON.add(
         "interleaved-group-out-of-range",
         all_of(INTERLEAVED, GROUP.is_set, any_of(GROUP > BATCHES, GROUP < STAGES)),
         message=(
-            "groups of {microbatch_group_size_per_vp_stage} micro-batches are not between the "
-            "{pipeline_model_parallel_size} pipeline stages and the {num_microbatches} micro-batches of a step"
+            "a group of {microbatch_group_size_per_vp_stage} micro-batches must have at least "
+            "{pipeline_model_parallel_size}, the pipeline stages, and at most {num_microbatches}, the micro-batches "
+            "of a step"
         ),
         why=WHY,
         at=(GROUP, *PLACES),

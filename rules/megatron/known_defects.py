@@ -39,7 +39,7 @@ MEGATRON.add(
     refuse(
         "ends-hold-more-than-the-model",
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
-        message="the first and last stage are given more layers than the {num_layers} of the model",
+        message="the first and last stage together have more layers than the {num_layers} of the model",
         why=(
             "the stages in between get a negative number of layers, which builds none: another model than "
             "--num-layers says is trained"

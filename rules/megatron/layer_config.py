@@ -63,7 +63,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     try:
         config = json.loads(str(given[0].raw))
     except ValueError as error:
-        message = Message("the layer configuration is no JSON: {error}", error=str(error))
+        message = Message("the layer configuration is not valid JSON: {error}", error=str(error))
         yield Finding(message, span=job.place(*given), key=given[0].key, upstream=place_of(job, TEXT))
         return
     try:
@@ -78,7 +78,7 @@ def fault_of(config: dict[str, Any], job: Job) -> tuple[str, str] | None:
     """What is wrong, and the statement upstream that says so."""
     if config["hidden_act"] != "silu":
         return Message(
-            "the layer configuration has the activation {hidden_act}; only silu is built",
+            "the layer configuration has the activation {hidden_act}; only silu is supported",
             hidden_act=config["hidden_act"],
         ), ACTIVATION
     heads = [block["attention"]["n_heads_in_group"] for block in config["block_configs"]]
@@ -98,7 +98,7 @@ def fault_of(config: dict[str, Any], job: Job) -> tuple[str, str] | None:
         have = written.raw if written is not None else job.arguments.default(name).raw
         if not isinstance(have, Unknown) and have != value:
             return Message(
-                "the layer configuration needs {flag} {value}, it is {have}",
+                "the layer configuration needs {flag} {value}, not {have}",
                 flag=job.arguments.spell(name),
                 value=value,
                 have=have,

@@ -46,7 +46,7 @@ MEGATRON.add(
     refuse(
         "warmup-over-decay",
         all_of(TRAINS, a.lr_decay_steps > 0, a.lr_warmup_steps >= a.lr_decay_steps),
-        message="the warm-up of {lr_warmup_steps} samples is not shorter than the decay of {lr_decay_steps}",
+        message="the warm-up of {lr_warmup_steps} samples must be shorter than the decay of {lr_decay_steps}",
         why=LATE,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
     ),

@@ -92,8 +92,8 @@ MEGATRON.add(
         "plain-norm-with-1p",
         all_of(a.transformer_impl == "local", a.normalization == "RMSNorm", ONE_P, a.spec.is_none),
         message=(
-            "--apply-layernorm-1p needs Transformer Engine: with --transformer-impl local RMSNorm is PyTorch's, "
-            "which has no such form"
+            "--apply-layernorm-1p needs --transformer-impl transformer_engine, not local: PyTorch's RMSNorm does "
+            "not support it"
         ),
         why="an assertion fails when the model is built",
         at=(a.transformer_impl, a.layernorm_zero_centered_gamma, a.apply_layernorm_1p),
@@ -117,7 +117,7 @@ MEGATRON.add(
     refuse(
         "latent-rank-left-out",
         all_of(a.multi_latent_attention, LATENT, ~a.kv_lora_rank.given),
-        message="multi-latent attention without --kv-lora-rank: keys and values are compressed to {kv_lora_rank}",
+        message="--kv-lora-rank is not set: keys and values are compressed to the default, {kv_lora_rank}",
         why="the default is far below what published models use (512), and another model is trained",
         severity=Severity.WARNING,
         at=(a.multi_latent_attention,),
@@ -129,7 +129,7 @@ MEGATRON.add(
             a.kv_lora_rank.given,
             any_of(a.qk_head_dim.given, a.qk_pos_emb_head_dim.given),
         ),
-        message="--kv-lora-rank {kv_lora_rank} takes effect with --multi-latent-attention only, which is missing",
+        message="--kv-lora-rank {kv_lora_rank} has no effect without --multi-latent-attention",
         why="plain attention is built, which is another model; a --spec with latent attention fails",
         severity=Severity.WARNING,
         at=(a.kv_lora_rank,),

@@ -55,7 +55,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     words = (*STEADY, "Tree") if old else STEADY
     if text is None:
         message = (
-            Message("--deterministic-mode needs NCCL_ALGO to be one of {words}, it is not set", words=tuple(words))
+            Message("--deterministic-mode needs NCCL_ALGO to be one of {words}; it is not set", words=tuple(words))
             if old
             else ""
         )
@@ -65,7 +65,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         message = (
             ""
             if fine
-            else Message("--deterministic-mode takes NCCL_ALGO {words}, not {text}", words=tuple(words), text=text)
+            else Message("--deterministic-mode needs NCCL_ALGO {words}, not {text}", words=tuple(words), text=text)
         )
     if message:
         edits = job.arguments.export("NCCL_ALGO", "Ring")

@@ -20,10 +20,7 @@ MEGATRON.add(
     refuse(
         "param-gather-without-distributed-optimizer",
         all_of(gather_at_first, ~distributed_at_first, ~a.use_megatron_fsdp, ~(a.optimizer.written == "dist_muon")),
-        message=(
-            "--overlap-param-gather overlaps what the distributed optimizer gathers, and "
-            "--use-distributed-optimizer is not given"
-        ),
+        message="--overlap-param-gather needs --use-distributed-optimizer",
         why=REFUSED,
         at=(a.overlap_param_gather, a.data_parallel_sharding_strategy),
         fixes=(put(a.use_distributed_optimizer), drop(a.overlap_param_gather, safety=Safety.SAFE)),
@@ -83,7 +80,7 @@ MEGATRON.add(
     refuse(
         "precision-aware-without-adam",
         all_of(PRECISE, a.optimizer != "adam"),
-        message="--use-precision-aware-optimizer is for Adam, the optimizer is {optimizer}",
+        message="--use-precision-aware-optimizer needs --optimizer adam, not {optimizer}",
         why="the optimizer's configuration is refused",
         at=(PRECISE, a.optimizer),
         fixes=(drop(PRECISE, also=(a.main_grads_dtype, a.main_params_dtype, a.exp_avg_dtype, a.exp_avg_sq_dtype)),),
@@ -178,8 +175,9 @@ MEGATRON.add(
     refuse(
         "averaging-with-per-token-loss",
         all_of(a.calculate_per_token_loss, a.ddp_average_in_collective, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp),
-        message="--ddp-average-in-collective divides by ranks and --calculate-per-token-loss by tokens; "
-        "give one of them",
+        message=(
+            "--ddp-average-in-collective divides by ranks, --calculate-per-token-loss by tokens; give only one of them"
+        ),
         why="data parallelism refuses it when it wraps the model",
         at=(a.ddp_average_in_collective, a.calculate_per_token_loss),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),

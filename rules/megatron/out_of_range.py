@@ -25,8 +25,8 @@ MEGATRON.add(
         "recompute-layers-not-positive",
         all_of(UNIFORM, a.recompute_num_layers.is_set, a.recompute_num_layers <= 0),
         message=(
-            "uniform recomputation in steps of --recompute-num-layers {recompute_num_layers} never reaches "
-            "the last layer; it must be at least 1"
+            "--recompute-num-layers is {recompute_num_layers}; it must be at least 1, or uniform recomputation "
+            "never reaches the last layer"
         ),
         why="the first forward pass does not end: the job hangs until its time limit",
         at=(a.recompute_num_layers,),
@@ -35,7 +35,7 @@ MEGATRON.add(
     refuse(
         "log-interval-zero",
         all_of(TRAINS, a.log_interval == 0),
-        message="--log-interval 0: the first step divides by it",
+        message="--log-interval is 0; it must be at least 1: the first step divides by it",
         why="the run stops after the first step; to log rarely, give a large number",
         at=(a.log_interval,),
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),

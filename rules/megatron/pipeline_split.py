@@ -25,8 +25,7 @@ MEGATRON.add(
         "virtual-stages-twice",
         total(PER_CHUNK.is_set, CHUNKS.is_set, a.pipeline_model_parallel_layout.is_set) > 1,
         message=(
-            "virtual stages are described more than once: by layers per stage, stages per rank or a layout, "
-            "one of the three"
+            "virtual stages are set more than once; give only one of layers per stage, stages per rank and a layout"
         ),
         why=REFUSED,
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout),
@@ -49,8 +48,10 @@ MEGATRON.add(
     refuse(
         "virtual-stages-with-uneven-split",
         all_of(BY_CHUNK, UNEVEN),
-        message="stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
-        "--num-virtual-stages-per-pipeline-rank says how many pieces instead",
+        message=(
+            "stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
+            "use --num-virtual-stages-per-pipeline-rank instead"
+        ),
         why=REFUSED,
         at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(PER_CHUNK),),
@@ -94,7 +95,7 @@ MEGATRON.add(
         "virtual-stages-without-pipeline",
         all_of(VIRTUAL.is_set, a.overlap_p2p_comm, STAGES <= 1),
         message=(
-            "{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, and pipeline parallel is "
+            "{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, but pipeline parallel is "
             "{pipeline_model_parallel_size}"
         ),
         why=REFUSED,
@@ -118,7 +119,7 @@ MEGATRON.add(
     refuse(
         "interleaving-without-pipeline",
         all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), STAGES <= 1),
-        message="virtual stages need a pipeline, and pipeline parallel is {pipeline_model_parallel_size}",
+        message="virtual stages need a pipeline, but pipeline parallel is {pipeline_model_parallel_size}",
         why=REFUSED,
         at=(PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
@@ -153,7 +154,7 @@ MEGATRON.add(
         any_of(a.tensor_model_parallel_size <= 0, STAGES <= 0, a.context_parallel_size <= 0),
         message=(
             "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel "
-            "{context_parallel_size}: a size below 1 leaves no ranks"
+            "{context_parallel_size}: every size must be at least 1"
         ),
         why="the run divides by it, or counts its ranks below zero, before it starts",
         at=(a.tensor_model_parallel_size, STAGES, a.context_parallel_size),

@@ -37,7 +37,7 @@ MEGATRON.add(
     refuse(
         "fp32-residual-in-fp32",
         all_of(a.fp32_residual_connection, ~a.fp16, ~a.bf16),
-        message="--fp32-residual-connection keeps residuals wider than the rest, and the run is in fp32 throughout",
+        message="--fp32-residual-connection needs --bf16 or --fp16; the run is in fp32",
         why=REFUSED,
         at=(a.fp32_residual_connection,),
         fixes=(put(a.bf16), drop(a.fp32_residual_connection, safety=Safety.SAFE)),
@@ -87,8 +87,7 @@ MEGATRON.add(
             ~a.use_torch_fsdp2,
         ),
         message=(
-            "--ddp-param-name-patterns-for-fp32-local-accumulation names weights whose gradients add up in fp32, "
-            "and all of them do"
+            "--ddp-param-name-patterns-for-fp32-local-accumulation does not work with gradients that are all in fp32"
         ),
         why="the configuration of data parallelism is refused",
         at=(a.ddp_param_name_patterns_for_fp32_local_accumulation, a.accumulate_allreduce_grads_in_fp32),
@@ -119,7 +118,7 @@ MEGATRON.add(
     refuse(
         "full-graph-with-nan-check",
         all_of(FULL, any_of(a.check_for_nan_in_loss_and_grad, all_of(a.fake_process_group, ~a.fp16))),
-        message="a CUDA graph of the whole iteration cannot look for NaNs; give --no-check-for-nan-in-loss-and-grad",
+        message="a CUDA graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad",
         why=REFUSED,
         at=(GRAPHS,),
         fixes=(put(a.check_for_nan_in_loss_and_grad, False),),

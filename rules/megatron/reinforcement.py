@@ -16,7 +16,7 @@ MEGATRON.add(
     refuse(
         "kept-graphs-without-graphs",
         all_of(RL, a.rl_persist_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")),
-        message="--rl-persist-cuda-graphs keeps CUDA graphs, and --cuda-graph-impl makes none",
+        message="--rl-persist-cuda-graphs needs CUDA graphs, but --cuda-graph-impl makes none",
         why=REFUSED,
         at=(a.rl_persist_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_persist_cuda_graphs, safety=Safety.SAFE)),
@@ -26,7 +26,7 @@ MEGATRON.add(
         all_of(
             RL, a.rl_training_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")
         ),
-        message="--rl-training-cuda-graphs trains with CUDA graphs, and --cuda-graph-impl makes none",
+        message="--rl-training-cuda-graphs needs CUDA graphs, but --cuda-graph-impl makes none",
         why=REFUSED,
         at=(a.rl_training_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_training_cuda_graphs, safety=Safety.SAFE)),
@@ -42,7 +42,9 @@ MEGATRON.add(
     refuse(
         "cache-offload-with-unified-memory",
         all_of(RL, CACHE == "offload", a.rl_persist_cuda_graphs, a.inference_dynamic_batching_unified_memory_level > 0),
-        message="unified memory moves the cache itself; --rl-kv-cache-management-mode offload does not work with it",
+        message=(
+            "--rl-kv-cache-management-mode offload does not work with unified memory, which moves the cache itself"
+        ),
         why=REFUSED,
         at=(CACHE, a.inference_dynamic_batching_unified_memory_level),
         fixes=(drop(CACHE),),

@@ -21,7 +21,7 @@ MEGATRON.add(
     refuse(
         "spread-activations-without-tensor-parallel",
         all_of(SPREAD, a.tensor_model_parallel_size <= 1),
-        message="--distribute-saved-activations spreads over tensor parallel ranks, and there is one",
+        message="--distribute-saved-activations needs tensor parallel above 1, not {tensor_model_parallel_size}",
         why=REFUSED,
         at=(SPREAD,),
         fixes=(drop(SPREAD, safety=Safety.SAFE),),
@@ -105,7 +105,7 @@ MEGATRON.add(
         "full-graph-with-modules",
         GRAPHS == "full_iteration",
         any_of(*(a.cuda_graph_modules.has(module) for module in MODULES)),
-        message="a CUDA graph of the whole iteration captures everything; --cuda-graph-modules cannot be given",
+        message="--cuda-graph-modules does not work with a CUDA graph of the whole iteration",
         why=REFUSED,
         at=(a.cuda_graph_modules, GRAPHS),
         fixes=(drop(a.cuda_graph_modules),),
@@ -118,8 +118,8 @@ MEGATRON.add(
             a.inference_dynamic_batching_num_cuda_graphs != -1,
         ),
         message=(
-            "--inference-dynamic-batching-num-cuda-graphs is {inference_dynamic_batching_num_cuda_graphs}; "
-            "it is above 0, or -1 to choose"
+            "--inference-dynamic-batching-num-cuda-graphs is {inference_dynamic_batching_num_cuda_graphs}; it must "
+            "be above 0, or -1 for automatic"
         ),
         why=REFUSED,
         at=(a.inference_dynamic_batching_num_cuda_graphs,),
@@ -128,7 +128,7 @@ MEGATRON.add(
     refuse(
         "split-inference-without-pipeline",
         all_of(SPLIT, a.pipeline_model_parallel_size <= 1),
-        message="--inference-batch-times-seqlen-threshold fills a pipeline, and there is one stage",
+        message="--inference-batch-times-seqlen-threshold needs at least 2 pipeline stages, not 1",
         why=REFUSED,
         at=(a.inference_batch_times_seqlen_threshold,),
         fixes=(drop(a.inference_batch_times_seqlen_threshold, safety=Safety.SAFE),),

@@ -32,7 +32,7 @@ MEGATRON.add(
     refuse(
         "tokenizer-model-missing",
         all_of(TYPE.is_in(*FROM_FILE), a.tokenizer_model.is_none, a.metadata_path.is_none, STATED),
-        message="--tokenizer-type {tokenizer_type} is read from --tokenizer-model, which is not given",
+        message="--tokenizer-type {tokenizer_type} needs --tokenizer-model, which is not set",
         why=WHY,
         at=(TYPE,),
     ),
@@ -47,7 +47,7 @@ MEGATRON.add(
         "tokenizer-type-missing",
         all_of(UNTYPED, any_of(a.vocab_file.is_none, a.merge_file.is_none)),
         message=(
-            "--tokenizer-model is not read: without --tokenizer-type {entry} makes a GPT2BPETokenizer, which needs "
+            "--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT2BPETokenizer, which needs "
             "--vocab-file and --merge-file"
         ),
         why=WHY,
@@ -58,7 +58,7 @@ MEGATRON.add(
     refuse(
         "tokenizer-type-left-to-script",
         UNTYPED,
-        message="--tokenizer-model is not read: without --tokenizer-type {entry} makes GPT-2's tokenizer",
+        message="--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT-2's tokenizer",
         why="the data is read with another tokenizer than the one that is named, and the vocabulary has another size",
         severity=Severity.WARNING,
         at=(a.tokenizer_model,),

@@ -27,8 +27,7 @@ MEGATRON.add(
         ITERATIONS,
         a.lr_decay_samples.is_set,
         message=(
-            "training is counted in iterations, so the decay is --lr-decay-iters, not "
-            "--lr-decay-samples {lr_decay_samples}"
+            "training is counted in iterations; use --lr-decay-iters instead of --lr-decay-samples {lr_decay_samples}"
         ),
         why=REFUSED,
         at=(a.lr_decay_samples, a.train_iters),
@@ -40,8 +39,8 @@ MEGATRON.add(
         ITERATIONS,
         a.lr_warmup_samples != 0,
         message=(
-            "training is counted in iterations, so the warm-up is --lr-warmup-iters, not "
-            "--lr-warmup-samples {lr_warmup_samples}"
+            "training is counted in iterations; use --lr-warmup-iters instead of --lr-warmup-samples "
+            "{lr_warmup_samples}"
         ),
         why=REFUSED,
         at=(a.lr_warmup_samples, a.train_iters),
@@ -53,8 +52,8 @@ MEGATRON.add(
         all_of(ITERATIONS, a.lr_warmup_fraction.is_set),
         a.lr_warmup_iters != 0,
         message=(
-            "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-iters {lr_warmup_iters} both say how long "
-            "to warm up"
+            "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-iters {lr_warmup_iters} both set the length "
+            "of the warm-up"
         ),
         why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_iters),
@@ -72,9 +71,7 @@ MEGATRON.add(
         "decay-iterations-with-samples",
         SAMPLES,
         a.lr_decay_iters.is_set,
-        message=(
-            "training is counted in samples, so the decay is --lr-decay-samples, not --lr-decay-iters {lr_decay_iters}"
-        ),
+        message="training is counted in samples; use --lr-decay-samples instead of --lr-decay-iters {lr_decay_iters}",
         why=REFUSED,
         at=(a.lr_decay_iters, a.train_samples),
         fixes=(drop(a.lr_decay_iters),),
@@ -85,8 +82,7 @@ MEGATRON.add(
         SAMPLES,
         a.lr_warmup_iters != 0,
         message=(
-            "training is counted in samples, so the warm-up is --lr-warmup-samples, not "
-            "--lr-warmup-iters {lr_warmup_iters}"
+            "training is counted in samples; use --lr-warmup-samples instead of --lr-warmup-iters {lr_warmup_iters}"
         ),
         why=REFUSED,
         at=(a.lr_warmup_iters, a.train_samples),
@@ -98,8 +94,8 @@ MEGATRON.add(
         all_of(SAMPLES, a.lr_warmup_fraction.is_set),
         a.lr_warmup_samples != 0,
         message=(
-            "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-samples {lr_warmup_samples} both say how "
-            "long to warm up"
+            "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-samples {lr_warmup_samples} both set the "
+            "length of the warm-up"
         ),
         why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_samples),
@@ -108,7 +104,7 @@ MEGATRON.add(
     refuse(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
-        message="neither --train-iters nor --train-samples says how long to train",
+        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
         why="the run stops after the model is built, when its learning-rate schedule is made",
         always=True,
         at=(a.train_iters, a.train_samples),
@@ -119,7 +115,7 @@ MEGATRON.add(
         "ramp-with-iterations",
         a.train_iters.written,
         all_of(RAMP.is_set, ~a.skip_train),
-        message="a batch-size ramp counts samples, and training is counted in iterations",
+        message="--rampup-batch-size counts samples and needs --train-samples instead of --train-iters",
         why=REFUSED,
         at=(RAMP, a.train_iters),
         fixes=(drop(RAMP, safety=Safety.UNSAFE),),
@@ -131,7 +127,7 @@ MINDSPEED.add(
     refuse(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
-        message="neither --train-iters nor --train-samples says how long to train",
+        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
         why="a run that trains stops after the model is built, when its learning-rate schedule is made",
         upstream="",
         severity=Severity.WARNING,

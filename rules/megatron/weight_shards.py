@@ -47,10 +47,7 @@ MEGATRON.add(
         "symmetric-buffers-without-registration",
         all_of(weights_sharded, any_of(a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub)),
         a.disable_symmetric_registration,
-        message=(
-            "--gtp-remat-nccl-ub and --gtp-expert-remat-nccl-ub register symmetric buffers, and "
-            "--disable-symmetric-registration forbids it"
-        ),
+        message="--gtp-remat-nccl-ub and --gtp-expert-remat-nccl-ub do not work with --disable-symmetric-registration",
         why=REFUSED,
         at=(a.disable_symmetric_registration, a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub),
         fixes=(drop(a.disable_symmetric_registration, safety=Safety.SAFE),),

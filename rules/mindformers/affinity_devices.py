@@ -22,23 +22,24 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
 
+_NAME = "context.affinity_config"
 _CONTEXT = "mindformers/core/context/build_context.py"
 _DEVICE = re.compile(r"[^_]*_\s*([+-]?\d+)\s*(?:_.*)?", re.ASCII | re.DOTALL)
 
 
-@rule(severity=Severity.ERROR, id="mindformers/affinity-devices", frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, id="mindformers/affinity-devices", frameworks=("mindformers",), reads=(_NAME,))
 def check(job: Job) -> Iterator[Finding]:
-    given = job.arguments.given("context.affinity_config")
+    given = job.arguments.given(_NAME)
     if given is None or not isinstance(given.raw, dict):
         return
     devices = job.cluster.count
     for name in given.raw:
         number = _DEVICE.fullmatch(name) if isinstance(name, str) else None
         if number is None:
-            message = Message("affinity_config has {name}; a device is called device_0, device_1 and so on", name=name)
+            message = Message("affinity_config has {name}; the names are device_0, device_1 and so on", name=name)
             yield Finding(message, job.place(given), key=given.key, upstream=f"{_CONTEXT}:760")
         elif isinstance(devices.raw, int) and int(number[1]) >= devices.raw:
             message = Message(
-                "affinity_config names {name}, the last device is device_{last}", name=name, last=devices.raw - 1
+                "affinity_config names {name}; the last device is device_{last}", name=name, last=devices.raw - 1
             )
             yield Finding(message, job.place(given), key=given.key, upstream=f"{_CONTEXT}:765")

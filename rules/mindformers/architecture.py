@@ -31,6 +31,7 @@ from preflight.dialects.mindformers.registry import registers
 from preflight.run.versions import matches
 from preflight.source.spelling import slip_of
 
+_NAME = "model.model_config.architectures"
 _FILE = "mindformers/tools/register/register.py"
 _NETWORKS = {
     "DeepseekV3ForCausalLM": "deepseek_v3",
@@ -47,10 +48,15 @@ _NETWORKS = {
 """The networks, each with the model_type of its settings."""
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("mindformers/mcore-without-architectures",))
+@rule(
+    severity=Severity.ERROR,
+    frameworks=("mindformers",),
+    after=("mindformers/mcore-without-architectures",),
+    reads=(_NAME,),
+)
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    value = a.given("model.model_config.architectures")
+    value = a.given(_NAME)
     if a.get("kind").raw != "mcore" or value is None or not value.known or not matches(job.target.version, ">=1.6"):
         return
     listed = isinstance(value.raw, list)

@@ -33,6 +33,8 @@ from preflight import Edit, Finding, Fix, Job, Message, Related, Severity, rule
 from preflight.dialects.mindformers.recompute import (
     EXCLUDING,
     FULL,
+    FULL_NAME,
+    PATTERN_NAMES,
     SECTION,
     SELECTING,
     SETTINGS,
@@ -82,7 +84,7 @@ READERS = (
 )
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=(FULL_NAME, *PATTERN_NAMES))
 def check(job: Job) -> Iterator[Finding]:
     here, swap = section(job), swap_on(job)
     if here is None or swap is None:

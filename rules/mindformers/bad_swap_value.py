@@ -88,7 +88,7 @@ def _setting(node: Node, name: str, on: bool) -> Iterator[_Fault]:
 
 
 _NO_MAPPING = "entry {index} of {name} must be a mapping with layers and backward_prefetch"
-_DISTANCES = "{name} swaps all layers, but with the distances {seen} and {ahead}"
+_DISTANCES = "{name} swaps all layers, but with backward_prefetch {seen} and {ahead}; it must be one value"
 
 
 def _prefetch(entry: Node, name: str, index: int, key: Key, on: bool) -> Iterator[_Fault]:

@@ -30,15 +30,16 @@ from preflight.loaders.document import Node
 from preflight.run.versions import matches
 from preflight.source.finding import Key
 
+_SCHEDULE = "parallel.pipeline_config.pipeline_scheduler"
 _PLACE = "mindformers/parallel_core/training_graph/transformer/utils.py:472"
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("bad-recompute-value",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), after=("bad-recompute-value",), reads=(_SCHEDULE,))
 def check(job: Job) -> Iterator[Finding]:
     here, get = section(job), job.arguments.get
     if here is None or not matches(job.target.version, ">=1.7") or not applies(job) or swap_on(job) is not False:
         return
-    if get("parallel.pipeline_config.pipeline_scheduler").raw != "zero_bubble_v" or get("use_parallel").raw is not True:
+    if get(_SCHEDULE).raw != "zero_bubble_v" or get("use_parallel").raw is not True:
         return
     mcore = get("kind").raw == "mcore"
     if not mcore and job.plan.model.family.raw not in ("llama", "deepseek", "glm"):

@@ -27,7 +27,9 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, rule
 
 
-@rule(severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",))
+@rule(
+    severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",), reads=("callbacks",)
+)
 def check(job: Job) -> Iterator[Finding]:
     tree = job.arguments.tree
     callbacks = tree.get("callbacks") if tree is not None else None

@@ -128,7 +128,7 @@ def _finding(job: Job, value: Value, name: str, kind: str, argument: Argument) -
 
 def _fix(value: Value, kind: ValueKind) -> Fix | None:
     """Writes what was meant, a number as it was spelled."""
-    meant = next((m for m in _meanings(value.raw, kind.choices) if kind.takes(m)), None)
+    meant = next((m for m in _meanings(value.raw, kind) if kind.takes(m)), None)
     edits = value.becomes(meant)
     if meant is None or not edits or value.setting is None:
         return None
@@ -139,12 +139,13 @@ def _fix(value: Value, kind: ValueKind) -> Fix | None:
     return Fix(f"write {meant}", edits, Safety.SAFE if same else Safety.UNSAFE)
 
 
-def _meanings(raw: object, choices: tuple[str, ...]) -> Iterator[object]:
+def _meanings(raw: object, kind: ValueKind) -> Iterator[object]:
     """What a value may have been meant to be, the likeliest first."""
     if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
         return
     if isinstance(raw, str):
-        words = (meant_boolean(raw), nearest(raw.strip().lower(), choices))
+        switch = meant_boolean(raw) if "True" in kind.words else None  # Python takes True for the number 1
+        words = (switch, nearest(raw.strip().lower(), kind.choices))
         yield from (word for word in words if word is not None)
     try:
         number = float(raw)

@@ -63,7 +63,7 @@ def check(job: Job) -> Iterator[Finding]:
         fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,)) if job.documents[0].launch is None else None
         span = trainer.span if trainer is not None else tree.span._replace(end=tree.span.start)
         yield Finding(
-            Message("{said}, so there is no type to build a trainer by", said=said),
+            Message("{said}; its type must name the trainer", said=said),
             span,
             key=("trainer",),
             fix=fix,
@@ -138,7 +138,7 @@ def _untyped(job: Job, name: str, node: Node, fix: Fix | None) -> Iterator[Findi
         return
     mcore = name == "model_config" and node.get("model_type") is not None
     hint = "; for an mcore network, set use_legacy: False" if mcore else ""
-    message = Message("model.{name} has no type to be built by{hint}", name=name, hint=hint)
+    message = Message("model.{name} has no type; it is required{hint}", name=name, hint=hint)
     place = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
     yield Finding(message, (kind or node).span, key=("model", name), fix=fix, upstream=place)
 

@@ -70,7 +70,8 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
     version, raw = read_at(job.target.version), strategy.raw
     line = _FORM[version]
     if not isinstance(raw, list):
-        message = Message(_MISSING if raw is None else _WRONG, full=full.raw, raw=raw, data=data.raw)
+        shown = full.raw if full.raw is not None else "null" if full.written else "not set"
+        message = Message(_MISSING if raw is None else _WRONG, full=shown, raw=raw, data=data.raw)
         where, key = f"{_FILE}:{_NO_LIST.get(version, line)}", strategy.key or full.key
         yield Finding(message, job.place(strategy, full), full.related, _fix(job, data), key, where)
     elif not raw:

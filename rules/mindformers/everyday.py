@@ -47,14 +47,16 @@ MINDFORMERS.add(
             *(training, a["grouped_lr_schedule.grouped"].is_set, a["grouped_lr_schedule.default"].is_none),
             *(a["optimizer.type"].given, ~a["optimizer.learning_rate"].given),
         ),
-        message="grouped_lr_schedule has no default, and the optimizer no learning_rate",
+        message=(
+            "grouped_lr_schedule has no default, and the optimizer has no learning_rate; one of them must set the rate"
+        ),
         why="parameters of no group have no rate; the trainer refuses to start",
         at=(a["grouped_lr_schedule.grouped"],),
     ),
     refuse(
         "learning-rate-end",
         all_of(training, a["lr_schedule.type"].is_in("PolynomialWithWarmUpLR", "WarmUpStableDecayLR"), end >= rate),
-        message="lr_end {lr_schedule.lr_end} is not below learning_rate {lr_schedule.learning_rate}",
+        message="lr_end {lr_schedule.lr_end} must be below learning_rate {lr_schedule.learning_rate}",
         why="the schedule refuses to be made",
         at=(end, rate),
     ),

@@ -30,7 +30,12 @@ _TRAINER = "mindformers/trainer/base_trainer.py"
 _SWITCHES = ("print_expert_load", "enable_expert_relocation")
 
 
-@rule(severity=Severity.ERROR, id="mindformers/expert-load", frameworks=("mindformers",))
+@rule(
+    severity=Severity.ERROR,
+    id="mindformers/expert-load",
+    frameworks=("mindformers",),
+    reads=tuple(f"mcore.{name}" for name in _SWITCHES),
+)
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     on = next((name for name in _SWITCHES if a.get(f"mcore.{name}").raw is True), None)

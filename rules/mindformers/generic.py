@@ -84,8 +84,8 @@ MINDFORMERS.add(
             expert > data * context,
         ),
         message=(
-            "expert_parallel {parallel_config.expert_parallel} is more than data_parallel "
-            "{parallel_config.data_parallel}, of which it is a part"
+            "expert_parallel {parallel_config.expert_parallel} must be at most data_parallel "
+            "{parallel_config.data_parallel}"
         ),
         why="no rank is left to repeat an expert, and the expert layer refuses to be built",
         at=(expert, data),
@@ -110,7 +110,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_interleave"].given,
             a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
         ),
-        message="pipeline_config has pipeline_interleave, but no pipeline_scheduler",
+        message="pipeline_config has pipeline_interleave, which needs pipeline_scheduler as well",
         why="the context takes both or none",
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
@@ -122,7 +122,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_scheduler"].given,
             a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
         ),
-        message="pipeline_config has pipeline_scheduler, but no pipeline_interleave",
+        message="pipeline_config has pipeline_scheduler, which needs pipeline_interleave as well",
         why="the context takes both or none",
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
         fixes=(

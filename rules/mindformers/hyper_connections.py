@@ -31,14 +31,16 @@ for fields, net, built, added in (
         refuse(
             "hyper-streams",
             all_of(on, ~streams.is_a(WHOLE_FROM_1)),
-            message=f"{{{net}.num_residual_streams}} residual streams are asked for; it must be a whole number from 1",
+            message=f"num_residual_streams is {{{net}.num_residual_streams}}; it must be a whole number of at least 1",
             why=WHY,
             at=(streams,),
         ),
         refuse(
             "hyper-rounds",
             all_of(on, ~rounds.is_a(WHOLE_FROM_0)),
-            message=f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a whole number from 0",
+            message=(
+                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a whole number of at least 0"
+            ),
             why=WHY,
             at=(rounds,),
         ),

@@ -87,7 +87,7 @@ MINDFORMERS.add(
     refuse(
         "strategy-wins",
         all_of(training, automatic, a["parallel.full_batch"].written, strategy != "full_batch", strategy.is_set),
-        message="full_batch True has no effect: the dataset_strategy that is given switches it off",
+        message="full_batch True has no effect: dataset_strategy is set and switches it off",
         why="since 1.7 a strategy counts whatever full_batch says",
         at=(a["parallel.full_batch"], strategy),
         **_NO_EFFECT,

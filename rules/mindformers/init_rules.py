@@ -24,17 +24,23 @@ from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.run.versions import matches
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
+_GRAPH, _PYNATIVE = "model.model_config.param_init_std_rules", "model.param_init_std_rules"
 _LONGEST = 256
 _RISKY = ("(?=", "(?!", "(?<=", "(?<!", "(?>", "\\g<")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*(?:\*|\+|\{\d+(?:,\d*)?\})(?:[^()\\]|\\.)*\)\s*(?:\*|\+|\{\d+(?:,\d*)?\})")
 
 
-@rule(severity=Severity.ERROR, id="mindformers/init-rules", frameworks=("mindformers", "pynative"))
+@rule(
+    severity=Severity.ERROR,
+    id="mindformers/init-rules",
+    frameworks=("mindformers", "pynative"),
+    reads=(_GRAPH, _PYNATIVE),
+)
 def check(job: Job) -> Iterator[Finding]:
     a, pynative = job.arguments, "pynative" in job.versions
     if not pynative and (a.get("kind").raw != "mcore" or a.get("training").raw is not True):
         return
-    value = a.given("model.param_init_std_rules" if pynative else "model.model_config.param_init_std_rules")
+    value = a.given(_PYNATIVE if pynative else _GRAPH)
     if value is None or not value.known or not value.raw:
         return
     if not isinstance(value.raw, list):
@@ -64,11 +70,11 @@ def _fault(entry: object, careful: bool) -> tuple[Message, int] | None:
 
 def _pattern(target: str) -> tuple[Message, int] | None:
     if len(target) > _LONGEST:
-        return Message("has a target of {count} characters; at most 256 are taken", count=len(target)), 2784
+        return Message("has a target of {count} characters; it must have at most 256", count=len(target)), 2784
     if (risky := next((token for token in _RISKY if token in target), None)) is not None:
-        return Message("has {risky} in its target, which is not taken", risky=risky), 2789
+        return Message("has {risky} in its target, which is refused", risky=risky), 2789
     if _NESTED.search(target):
-        return Message("repeats in its target what repeats itself, which is not taken"), 2800
+        return Message("has a repetition inside a repetition in its target, which is refused"), 2800
     return None
 
 

@@ -70,8 +70,8 @@ MINDFORMERS.add(
         "sparse-hybrid-dims",
         all_of(hybrid, a["mcore.qk_head_dim"] + a["mcore.qk_pos_emb_head_dim"] != a["mcore.v_head_dim"]),
         message=(
-            "qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} is not v_head_dim "
-            "{mcore.v_head_dim}"
+            "qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} must equal "
+            "v_head_dim {mcore.v_head_dim}"
         ),
         why="keys and values share one cache",
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
@@ -93,8 +93,8 @@ MINDFORMERS.add(
             asked + answered + 1 != tokens,
         ),
         message=(
-            "seq_length {model.model_config.seq_length} is not source {train_dataset.max_source_length} + target "
-            "{train_dataset.max_target_length} + 1"
+            "seq_length {model.model_config.seq_length} must equal max_source_length "
+            "{train_dataset.max_source_length} + max_target_length {train_dataset.max_target_length} + 1"
         ),
         why=(
             "the data set pads to the sum and the network is built for seq_length; the check that compares them is "

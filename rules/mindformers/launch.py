@@ -166,7 +166,7 @@ MINDFORMERS.add(
             a["model.model_config.architectures"].written.is_none,
             any_of(a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == ""),
         ),
-        message="model_config has no architectures, and pretrained_model_dir names none",
+        message="model_config has no architectures, and pretrained_model_dir names no network either",
         why="an mcore model is found by its architecture",
         at=(a["model.model_config"],),
     ),

@@ -61,17 +61,17 @@ def check(job: Job) -> Iterator[Finding]:
         return
     rate = a.given("optimizer.learning_rate")
     beside = (
-        Message("; that of the optimizer, {rate}, is not used beside a schedule", rate=rate.raw)
+        Message("; optimizer.learning_rate {rate} has no effect with a schedule", rate=rate.raw)
         if rate is not None and rate.known
         else ""
     )
     fix = (
-        Fix(f"give it {rate.raw}", (Edit("set", ("lr_schedule", "learning_rate"), rate.raw),))
+        Fix(f"set lr_schedule.learning_rate to {rate.raw}", (Edit("set", ("lr_schedule", "learning_rate"), rate.raw),))
         if beside and rate is not None
         else None
     )
     said = "lr_schedule has no learning_rate" if typed is None else "lr_schedule.learning_rate is null"
-    message = Message("{said}, which {kind} must be given{beside}", said=said, kind=kind.raw, beside=beside)
+    message = Message("{said}; {kind} needs it{beside}", said=said, kind=kind.raw, beside=beside)
     yield Finding(
         message,
         job.place(typed, kind),

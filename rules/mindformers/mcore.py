@@ -91,7 +91,7 @@ MINDFORMERS.add(
             c["moe_router_enable_expert_bias"],
             ~c["moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus", True),
         ),
-        message="an expert bias needs the score function sigmoid, not {mcore.moe_router_score_function}",
+        message="an expert bias needs moe_router_score_function sigmoid, not {mcore.moe_router_score_function}",
         why="the transformer config refuses it",
         at=(c["moe_router_enable_expert_bias"], c["moe_router_score_function"]),
     ),
@@ -190,8 +190,8 @@ MINDFORMERS.add(
             ),
         ),
         message=(
-            "{shape.query_groups} key/value heads do not fit {shape.heads} heads on model_parallel "
-            "{parallel_config.model_parallel}"
+            "{shape.query_groups} key/value heads do not divide {shape.heads} heads, or do not divide over "
+            "model_parallel {parallel_config.model_parallel}"
         ),
         why="the served attention shares heads out, or copies them whole",
         at=(c["num_query_groups"], tensor),

@@ -30,14 +30,18 @@ from preflight.dialects.mindformers.recompute import swap_on
 from preflight.run.versions import matches
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
+_FREQUENCY, _WINDOW = "model.model_config.moe_layer_freq", "model.model_config.window_size"
+_PYNATIVE = "model.moe_layer_freq"
+_SCHEDULE = "parallel.pipeline_config.pipeline_scheduler"
+_NAMES = (_FREQUENCY, _WINDOW, _PYNATIVE, _SCHEDULE, "grouped_lr_schedule")
 _GROUPS = "mindformers/trainer/base_trainer.py:610"
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
+@rule(severity=Severity.ERROR, frameworks=("mindformers", "pynative"), reads=_NAMES)
 def check(job: Job) -> Iterator[Finding]:
     new = matches(job.target.version, ">=2")
     if "pynative" in job.versions:
-        yield from _frequency(job, "net", job.arguments.given("model.moe_layer_freq"))
+        yield from _frequency(job, "net", job.arguments.given(_PYNATIVE))
         return
     if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.7"):
         return
@@ -47,14 +51,14 @@ def check(job: Job) -> Iterator[Finding]:
         yield from _bubble(job, 2703 if new else 694)
         if matches(job.target.version, ">=1.8"):
             yield from _window(job)
-        yield from _frequency(job, "mcore", job.arguments.given("model.model_config.moe_layer_freq"))
+        yield from _frequency(job, "mcore", job.arguments.given(_FREQUENCY))
 
 
 def _bubble(job: Job, line: int) -> Iterator[Finding]:
     """The V schedule wants counts for each chunk."""
     typed, schedule = (
         job.arguments.given("recompute_config.recompute"),
-        job.arguments.get("parallel.pipeline_config.pipeline_scheduler"),
+        job.arguments.get(_SCHEDULE),
     )
     if typed is None or not isinstance(typed.raw, list) or schedule.raw != "zero_bubble_v" or swap_on(job) is not False:
         return
@@ -68,7 +72,7 @@ def _bubble(job: Job, line: int) -> Iterator[Finding]:
 
 
 def _window(job: Job) -> Iterator[Finding]:
-    typed = job.arguments.given("model.model_config.window_size")
+    typed = job.arguments.given(_WINDOW)
     if typed is None or typed.raw is None or not typed.known:
         return
     if (
@@ -78,7 +82,7 @@ def _window(job: Job) -> Iterator[Finding]:
     ):
         yield _finding(job, typed, "it must be a list of two numbers", 2714)
     elif min(typed.raw[:2]) < -1:
-        yield _finding(job, typed, "a side is at least -1, which means without end", 2715)
+        yield _finding(job, typed, "each side must be at least -1, which means unlimited", 2715)
 
 
 def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
@@ -93,8 +97,9 @@ def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
     elif isinstance(dense.raw, int) and dense.raw:
         count = max(dense.raw, 0)
         if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
-            template = "with first_k_dense_replace {dense} the first {dense} entries are 0, the others 1"
-            wanted = Message(template, dense=count)
+            template = "with first_k_dense_replace {dense} the first {count} entries must be 0, the others 1"
+            every = "with first_k_dense_replace {dense} every entry must be 1"
+            wanted = Message(template if count else every, dense=dense.raw, count=count)
             yield _finding(job, typed, wanted, 2544)
     elif isinstance(typed.raw, int):
         if typed.raw > layers:

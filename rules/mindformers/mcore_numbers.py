@@ -83,7 +83,7 @@ _SIZES = (
 )
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=tuple(f"mcore.{size.name}" for size in _SIZES))
 def check(job: Job) -> Iterator[Finding]:
     if job.arguments.get("kind").raw != "mcore" or not matches(job.target.version, ">=1.7"):
         return

@@ -137,7 +137,7 @@ def _lacking(name: str, entry: Entry, t: Table, place: str, fixable: bool) -> It
             fix = None
             if isinstance(usual, str) and fixable:
                 fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),))
-            message = Message("{name} has no {key}, which it must have", name=name, key=key)
+            message = Message("{name} has no {key}; it is required", name=name, key=key)
             yield Finding(message, entry.key.span, key=(name,), fix=fix, upstream=place)
 
 

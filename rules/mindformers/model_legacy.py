@@ -198,8 +198,10 @@ MINDFORMERS.add(
                 a[f"{model}.tp_x"] * a[f"{model}.tp_y"] * a[f"{model}.tp_z"] != tensor,
             ),
         ),
-        message="tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} "
-        "is not model_parallel {parallel_config.model_parallel}",
+        message=(
+            "tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} must "
+            "equal model_parallel {parallel_config.model_parallel}"
+        ),
         why="the tensor ranks form a grid of these sizes",
         at=(a[f"{model}.tp_x"], a[f"{model}.use_3d_tensor_parallel"], tensor),
         layout=True,

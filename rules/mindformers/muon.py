@@ -21,7 +21,7 @@ MINDFORMERS.add(
     refuse(
         "muon-legacy",
         all_of(muon, legacy),
-        message="Muon trains mcore networks only, with use_legacy False",
+        message="Muon works with mcore networks only, which need use_legacy False",
         why="the optimizer asks the network for its transformer configuration",
         at=(a["optimizer.type"], a["use_legacy"]),
     ),

@@ -46,7 +46,7 @@ for fields, net, built, added in (
             "encoder-decoder-sum",
             all_of(built, first > 0, second > 0, first + second != layers),
             message=(
-                f"{{{net}.num_encoder_layers}} encoder and {{{net}.num_decoder_layers}} decoder layers are not the "
+                f"{{{net}.num_encoder_layers}} encoder + {{{net}.num_decoder_layers}} decoder layers must equal the "
                 f"{{{net}.num_layers}} layers of the model"
             ),
             why=WHY,
@@ -111,7 +111,7 @@ MINDFORMERS.add(
         "hash-pipeline",
         all_of(_hashed, pipeline > 1),
         message=(
-            "{mcore.moe_n_hash_layers} hash layers do not go with pipeline_stage {parallel_config.pipeline_stage}"
+            "{mcore.moe_n_hash_layers} hash layers do not work with pipeline_stage {parallel_config.pipeline_stage}"
         ),
         why="2.0 routes by hash without a pipeline only",
         at=(a["mcore.moe_n_hash_layers"], pipeline),

@@ -149,7 +149,7 @@ MINDFORMERS.add(
     refuse(
         "serving-pipeline",
         all_of(a["run_mode"] == "eval", pipeline > 1),
-        message="pipeline_stage {parallel_config.pipeline_stage} is for training only, run_mode is eval",
+        message="pipeline_stage {parallel_config.pipeline_stage} does not work with run_mode eval",
         why="refused before the network is built",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
@@ -191,8 +191,8 @@ MINDFORMERS.add(
         "mcore-mode",
         all_of(mcore, a["use_parallel"], ~automatic, training, a["world_size"] > 1),
         message=(
-            "mcore models train in parallel_mode 1 or 2 only; this mode resets every degree to 1, "
-            "which does not make {world_size} devices"
+            "mcore models need parallel_mode 1 or 2: this mode resets every parallel size to 1, which does not fit "
+            "{world_size} devices"
         ),
         why="the process groups of the reset degrees do not fill the devices",
         at=(a["parallel.parallel_mode"],),
@@ -208,7 +208,7 @@ MINDFORMERS.add(
         ),
         message=(
             "data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline "
-            "{parallel_config.pipeline_stage} = {ranks} ranks are not the {world_size} devices; in this mode "
+            "{parallel_config.pipeline_stage} = {ranks} ranks must equal the {world_size} devices; in this mode "
             "context_parallel does not count"
         ),
         why="the process groups of a served model must fill the devices; refused before anything is loaded",

@@ -41,11 +41,13 @@ def check(job: Job) -> Iterator[Finding]:
 def _form(ramp: list[object]) -> tuple[str, str] | None:
     if len(ramp) != 3:
         return Message(
-            "rampup_batch_size has {count} entries; it is [start, increment, samples]", count=len(ramp)
+            "rampup_batch_size has {count} entries; it must be [start, increment, samples]", count=len(ramp)
         ), f"{_CONFIG}:394"
     wrong = [n for n in ramp if not isinstance(n, int) or isinstance(n, bool)]
     if wrong:
-        return Message("rampup_batch_size holds {wrong!r}; all three are integers", wrong=wrong[0]), f"{_CONFIG}:400"
+        return Message(
+            ("rampup_batch_size holds {wrong!r}; all three must be integers"), wrong=wrong[0]
+        ), f"{_CONFIG}:400"
     start, increment, samples = (int(str(n)) for n in ramp)
     if start <= 0:
         return Message("the batch ramp starts at {start}; it must be positive", start=start), f"{_CONFIG}:405"

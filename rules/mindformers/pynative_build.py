@@ -31,8 +31,8 @@ PYNATIVE.add(
         ("DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Qwen3ForCausalLM"),
         when=all_of(training, a["model.auto_register"].is_none),
         message=(
-            "pynative mode cannot train {model.architectures}; it has DeepseekV3ForCausalLM, DeepseekV4ForCausalLM "
-            "and Qwen3ForCausalLM"
+            "pynative mode cannot train {model.architectures}; it supports DeepseekV3ForCausalLM, "
+            "DeepseekV4ForCausalLM and Qwen3ForCausalLM"
         ),
         why="no class is registered under that name, or it has no pynative training network",
         after=("pynative-wrong-type", "pynative/model-type"),
@@ -60,7 +60,7 @@ PYNATIVE.add(
         "normalization",
         a["net.normalization"],
         ("LayerNorm", "RMSNorm"),
-        message="normalization is {net.normalization}; pynative mode has LayerNorm and RMSNorm",
+        message="normalization is {net.normalization}; in pynative mode it must be LayerNorm or RMSNorm",
         why=LAYER,
     ),
     refuse(
@@ -68,7 +68,7 @@ PYNATIVE.add(
         ~a["net.hidden_act"].is_in(
             "gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"
         ),
-        message="hidden_act is {net.hidden_act}; pynative mode has gelu, silu and fusedswiglu",
+        message="hidden_act is {net.hidden_act}; in pynative mode it must be gelu, silu or fusedswiglu",
         why=LAYER,
         beside=("pynative-network-numbers",),
         fixes=(put(a["net.hidden_act"], "silu"),),
@@ -127,7 +127,7 @@ PYNATIVE.add(
     refuse(
         "rate-in-optimizer",
         all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
-        message="optimizer.learning_rate is given; the rate is set in lr_scheduler only",
+        message="optimizer.learning_rate is refused in pynative mode; set the rate in lr_scheduler",
         why="the trainer hands the schedule to the optimizer under the same name",
         at=(a["optimizer.learning_rate"],),
         fixes=(drop(a["optimizer.learning_rate"]),),
@@ -143,7 +143,7 @@ PYNATIVE.add(
     refuse(
         "warmup-ratio",
         all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
-        message="warmup_ratio is {lr_scheduler.warmup_ratio}; it lies in [0, 1]",
+        message="warmup_ratio is {lr_scheduler.warmup_ratio}; it must be from 0 to 1",
         why="refused when the schedule is built",
         at=(ratio,),
     ),

@@ -43,8 +43,8 @@ PYNATIVE.add(
         a["training.max_consecutive_skipped_steps"],
         low=0,
         message=(
-            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; 0 turns the guard off, "
-            "less is refused"
+            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; it must be at least 0, "
+            "which turns the guard off"
         ),
         why=LOAD,
         fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
@@ -69,8 +69,8 @@ PYNATIVE.add(
         (a["parallelism.moe_token_dispatcher_type"] == "alltoall_deredundancy")
         & (a["parallelism.expert_parallel"] < a["parallelism.npu_nums_per_device"]),
         message=(
-            "alltoall_deredundancy needs expert_parallel >= {parallelism.npu_nums_per_device} NPUs of a server, "
-            "it is {parallelism.expert_parallel}"
+            "alltoall_deredundancy needs expert_parallel of at least {parallelism.npu_nums_per_device}, the NPUs of "
+            "a server, not {parallelism.expert_parallel}"
         ),
         why=LOAD,
         at=(a["parallelism.expert_parallel"], a["parallelism.moe_token_dispatcher_type"]),
@@ -79,7 +79,7 @@ PYNATIVE.add(
         "recompute-mode",
         a["recompute.mode"],
         ("None", "full", "select"),
-        message="recompute.mode is {recompute.mode}; it is one of the texts None, full and select, in this case",
+        message="recompute.mode is {recompute.mode}; it must be the text None, full or select (so spelled)",
         why=LOAD,
     ),
     refuse(
@@ -120,7 +120,7 @@ PYNATIVE.add(
     refuse(
         "lora-dropout",
         any_of(a["lora_config.lora_dropout"] < 0, a["lora_config.lora_dropout"] >= 1),
-        message="lora_dropout is {lora_config.lora_dropout}; it lies in [0, 1)",
+        message="lora_dropout is {lora_config.lora_dropout}; it must be at least 0 and below 1",
         why=LOAD,
         at=(a["lora_config.lora_dropout"],),
     ),
@@ -142,8 +142,8 @@ PYNATIVE.add(
         "token-interval",
         a["monitor.moe_monitor.save_tokens_per_expert_interval"] <= 0,
         message=(
-            "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; leave it "
-            "out to turn it off"
+            "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; it must be "
+            "at least 1, or left out to turn it off"
         ),
         why=LOAD,
     ),

@@ -17,7 +17,9 @@ PYNATIVE.add(
     refuse(
         "context-method",
         many & (context > 1) & ~method.is_in("colossal", "ulysses", "hybrid") & ~sparse,
-        message="context_parallel_method {parallelism.context_parallel_method} is none of colossal, ulysses and hybrid",
+        message=(
+            "context_parallel_method is {parallelism.context_parallel_method}; it must be colossal, ulysses or hybrid"
+        ),
         why="refused when context parallel is applied to the attention; graph mode has other names",
         at=(a["parallelism.context_parallel_method"],),
     ),
@@ -59,7 +61,7 @@ PYNATIVE.add(
         & (a["parallelism.context_parallel_async"] == True)
         & method.is_in("ulysses", "hybrid")
         & (a["model.model_type"] == "qwen3"),
-        message="context_parallel_async does not work with qwen3: its attention lacks the hand-over points",
+        message="context_parallel_async does not work with qwen3",
         why="refused when context parallel is applied",
         at=(
             a["parallelism.context_parallel_async"],
@@ -93,8 +95,8 @@ PYNATIVE.add(
         & (a["parallelism.ulysses_degree_in_cp"] != context)
         & ~sparse,
         message=(
-            "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, "
-            "it is {parallelism.ulysses_degree_in_cp}"
+            "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, not "
+            "{parallelism.ulysses_degree_in_cp}"
         ),
         why="refused in the first step",
         at=(
@@ -129,8 +131,8 @@ PYNATIVE.add(
             ),
         ),
         message=(
-            "hybrid context parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and below "
-            "it that divides it; it is {degree}"
+            "hybrid with context_parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp that divides "
+            "it, above 1 and below it, not {degree}"
         ),
         why="the run starts and dies in its first step",
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),

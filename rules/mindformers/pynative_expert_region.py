@@ -34,7 +34,10 @@ def check(job: Job) -> Iterator[Finding]:
     split, written = known(layout.data, a.get("data_parallel_replicate")), a.given("parallelism.data_parallel_shard")
     if split is not None and written is not None and split[0] % split[1]:
         message = Message(
-            "data_parallel_shard {written} makes {replicas} replicas, and data parallel {data} does not divide by that",
+            (
+                "data parallel {data} does not divide into the {replicas} replicas that data_parallel_shard "
+                "{written} makes"
+            ),
             written=written.raw,
             replicas=split[1],
             data=split[0],

@@ -83,7 +83,7 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         ), 157
     if isinstance(raw, str):
         return Message(
-            "pipeline_parallel_layers_per_stage is {raw!r}; the only word is auto, in this case", raw=raw
+            "pipeline_parallel_layers_per_stage is {raw!r}; it must be a list or auto (so spelled)", raw=raw
         ), 158
     if not isinstance(raw, list):
         return None

@@ -29,7 +29,7 @@ def check(job: Job) -> Iterator[Finding]:
         return
     if isinstance(value.raw, int) and value.raw <= 0:
         message = Message(
-            "target_layers is {value}; a number is how many of the first layers are watched, and must be positive",
+            "target_layers is {value}; a number of first layers must be positive",
             value=value.raw,
         )
         yield Finding(message, job.place(value), key=value.key, upstream=f"{_CONFIG}:751")

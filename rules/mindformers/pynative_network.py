@@ -17,7 +17,8 @@ PYNATIVE.add(
         a["model.model_type"].is_set
         & ~a["model.model_type"].is_in("deepseek_v3", "deepseek_v4", "qwen3", "deepseek_mtp", "deepseek_mtp_v4"),
         message=(
-            "pynative mode cannot train the model_type {model.model_type}; it has deepseek_v3, deepseek_v4 and qwen3"
+            "pynative mode cannot train the model_type {model.model_type}; it supports deepseek_v3, deepseek_v4 and "
+            "qwen3"
         ),
         why="no class is registered under that name, or it has no pynative training network",
     ),
@@ -66,8 +67,8 @@ PYNATIVE.add(
         & a["net.moe_router_score_function"].given
         & ~a["net.moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus"),
         message=(
-            "moe_router_enable_expert_bias needs the score function sigmoid or sqrtsoftplus, "
-            "it is {net.moe_router_score_function}"
+            "moe_router_enable_expert_bias needs moe_router_score_function sigmoid or sqrtsoftplus, not "
+            "{net.moe_router_score_function}"
         ),
         why=WHY,
         at=(a["net.moe_router_score_function"],),
@@ -85,7 +86,10 @@ PYNATIVE.add(
     refuse(
         "router-group-choice",
         all_of(chosen > 1, groups > 0, chosen > groups),
-        message="{net.moe_router_group_topk} router groups are chosen of {net.moe_router_num_groups}",
+        message=(
+            "moe_router_group_topk {net.moe_router_group_topk} must be at most moe_router_num_groups "
+            "{net.moe_router_num_groups}"
+        ),
         why=WHY,
     ),
     refuse(
@@ -102,13 +106,15 @@ PYNATIVE.add(
     refuse(
         "dense-layers",
         a["net.first_k_dense_replace"] < -1,
-        message="first_k_dense_replace is {net.first_k_dense_replace}; it is a number of layers, or -1 for none",
+        message="first_k_dense_replace is {net.first_k_dense_replace}; it must be a number of layers, or -1 for none",
         why=WHY,
     ),
     refuse(
         "dense-layers-many",
         a["net.first_k_dense_replace"] > a["net.num_layers"],
-        message="first_k_dense_replace is {net.first_k_dense_replace}, the model has {net.num_layers} layers",
+        message=(
+            "first_k_dense_replace {net.first_k_dense_replace} is more than the {net.num_layers} layers of the model"
+        ),
         why=WHY,
     ),
     refuse(
@@ -137,7 +143,7 @@ PYNATIVE.add(
     refuse(
         "dense-deepseek",
         (a["model.model_type"] == "deepseek_v3") & any_of(experts.is_none, experts == 0),
-        message="the pynative deepseek_v3 needs experts",
+        message="deepseek_v3 in pynative mode needs experts",
         why="its network refuses a dense model",
     ),
 )

@@ -54,7 +54,7 @@ def check(job: Job) -> Iterator[Finding]:
         value = job.arguments.given(f"net.{field}")
         if value is not None and isinstance(value.raw, str) and value.raw not in _NAMES:
             message = Message(
-                "{field} is {value}; the types are called bfloat16, float16 and float32, or bf16, fp16 and fp32",
+                "{field} is {value}; it must be bfloat16, float16 or float32, or bf16, fp16 or fp32",
                 field=field,
                 value=value.raw,
             )
@@ -64,7 +64,9 @@ def check(job: Job) -> Iterator[Finding]:
     kind = job.arguments.given("net.position_embedding_type")
     if kind is not None and isinstance(kind.raw, str) and kind.raw not in _POSITIONS:
         message = Message(
-            "position_embedding_type {kind} is none of {positions}", kind=kind.raw, positions=tuple(_POSITIONS)
+            ("position_embedding_type is {kind}; it must be one of {positions}"),
+            kind=kind.raw,
+            positions=tuple(_POSITIONS),
         )
         yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_CONFIG}:2590")
     for held in HELD:

@@ -20,7 +20,7 @@ PYNATIVE.add(
         kind,
         ("AdamW", "Muon"),
         when=training,
-        message="optimizer.type {optimizer.type} is neither AdamW nor Muon, in this case",
+        message="optimizer.type is {optimizer.type}; it must be AdamW or Muon (so spelled)",
         why=WHY,
         at=(kind,),
     ),
@@ -66,7 +66,9 @@ PYNATIVE.add(
         muon
         & ~a["optimizer.comm_strategy"].is_none
         & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
-        message="comm_strategy {optimizer.comm_strategy} is neither allgather nor allgather_deredundency (with an e)",
+        message=(
+            "comm_strategy is {optimizer.comm_strategy}; it must be allgather or allgather_deredundency (so spelled)"
+        ),
         why=WHY,
         at=(a["optimizer.comm_strategy"],),
         fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),

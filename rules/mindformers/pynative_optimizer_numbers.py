@@ -82,7 +82,7 @@ def _betas(job: Job) -> Iterator[Finding]:
         )
     elif (bad := next((i for i, n in enumerate(value.raw) if not 0 <= n < 1), None)) is not None:
         message, where = (
-            Message("betas[{bad}] is {value}; it lies in [0, 1)", bad=bad, value=value.raw[bad]),
+            Message("betas[{bad}] is {value}; it must be at least 0 and below 1", bad=bad, value=value.raw[bad]),
             f"{_ADAMW}:{77 + 2 * bad}",
         )
         yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=where)
@@ -107,7 +107,7 @@ def _coefficients(job: Job) -> Iterator[Finding]:
         why = Message("ns_coefficients is empty; it must be three numbers, or a list of three numbers and a count each")
     elif isinstance(value.raw[0], (int, float)) and not isinstance(value.raw[0], bool):
         if len(value.raw) != 3:
-            why = Message("ns_coefficients has {count} numbers; a flat list has three", count=len(value.raw))
+            why = Message("ns_coefficients has {count} numbers; a flat list must have three", count=len(value.raw))
             line = 2346
     else:
         why, line = _segments(value.raw)
@@ -139,14 +139,14 @@ def _apart(job: Job) -> Iterator[Finding]:
         message = Message("qk_clip_threshold is the text {clip!r}; it must be a number", clip=clip.raw)
         yield Finding(message, job.place(clip), key=clip.key, upstream=f"{_MUON}:2411")
     if betas is not None and not (isinstance(betas.raw, list) and len(betas.raw) == 2):
-        message = Message("adamw_betas is {betas!r}; Muon takes a list of two", betas=betas.raw)
+        message = Message("adamw_betas is {betas!r}; it must be a list of two numbers", betas=betas.raw)
         yield Finding(message, job.place(betas), key=betas.key, upstream=f"{_MUON}:2227")
     if include is None:
         return
     listed = include.raw if isinstance(include.raw, list) else []
     bad = next((item for item in listed if not isinstance(item, str)), None)
     if isinstance(include.raw, (int, float)):
-        message = Message("adamw_include is {include!r}; it is a list of patterns", include=include.raw)
+        message = Message("adamw_include is {include!r}; it must be a list of patterns", include=include.raw)
         yield Finding(message, job.place(include), key=include.key, upstream=f"{_MUON}:2386")
     elif bad is not None:
         message = Message("adamw_include holds {bad!r}; every pattern must be text", bad=bad)

@@ -35,7 +35,8 @@ def check(job: Job) -> Iterator[Finding]:
     if path.suffix.lower() not in FORMATS:
         fix = Fix("write JSON lines", value.becomes(str(path.with_suffix(".jsonl"))), Safety.SAFE)
         message = Message(
-            "inference.output ends with {suffix}; it is .jsonl, .json, .txt or nothing", suffix=path.suffix
+            ("inference.output ends with {suffix}; it must end with .jsonl, .json or .txt, or have no ending"),
+            suffix=path.suffix,
         )
         yield Finding(
             message, job.place(value), key=value.key, fix=fix, upstream="mindformers/pynative/config/config.py:1015"

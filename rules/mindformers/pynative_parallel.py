@@ -47,7 +47,7 @@ PYNATIVE.add(
     refuse(
         "shard-zero",
         a["parallelism.data_parallel_shard"].written == 0,
-        message="data_parallel_shard is 0; -1 shards over all of data parallel",
+        message="data_parallel_shard is 0; it must be at least 1, or -1 for all of data parallel",
         why="the trainer divides by it",
         fixes=(put(shard, -1),),
     ),
@@ -70,7 +70,10 @@ PYNATIVE.add(
     refuse(
         "schedule",
         many & (pipeline > 1) & ~a["schedule"].is_in("1f1b", "interleaved_1f1b", "gpipe"),
-        message="the schedule {parallelism.pipeline_parallel_schedule} is none of 1f1b, interleaved_1f1b and gpipe",
+        message=(
+            "pipeline_parallel_schedule is {parallelism.pipeline_parallel_schedule}; it must be 1f1b, "
+            "interleaved_1f1b or gpipe"
+        ),
         why="no schedule of that name is registered when the stages are built",
         at=(a["parallelism.pipeline_parallel_schedule"],),
     ),
@@ -81,8 +84,8 @@ PYNATIVE.add(
         & (a["schedule"] == "interleaved_1f1b")
         & (a["parallelism.pipeline_parallel_interleave_num"] <= 1),
         message=(
-            "interleaved_1f1b needs pipeline_parallel_interleave_num above 1, "
-            "it is {parallelism.pipeline_parallel_interleave_num}"
+            "interleaved_1f1b needs pipeline_parallel_interleave_num above 1, not "
+            "{parallelism.pipeline_parallel_interleave_num}"
         ),
         why="the schedule is refused when the stages are built",
         at=(
@@ -108,7 +111,7 @@ PYNATIVE.add(
         ("alltoall", "alltoall_deredundancy"),
         when=all_of(many, expert > 1, a["net.num_moe_experts"].is_set),
         message=(
-            "moe_token_dispatcher_type {parallelism.moe_token_dispatcher_type} is neither alltoall nor "
+            "moe_token_dispatcher_type is {parallelism.moe_token_dispatcher_type}; it must be alltoall or "
             "alltoall_deredundancy"
         ),
         why="refused when the experts are sharded; mind the spelling, graph mode writes deredundency",
@@ -117,7 +120,7 @@ PYNATIVE.add(
     refuse(
         "latent-query",
         many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,
-        message="tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank in latent attention",
+        message="latent attention with tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank",
         why="without query compression the full sequence of queries cannot be formed",
         at=(a["net.q_lora_rank"], tensor),
         layout=True,
@@ -167,8 +170,8 @@ PYNATIVE.add(
         ("always", "never", "default"),
         when=many,
         message=(
-            "reshard_after_forward_policy {parallelism.reshard_after_forward_policy} is none of always, "
-            "never and default"
+            "reshard_after_forward_policy is {parallelism.reshard_after_forward_policy}; it must be always, never "
+            "or default"
         ),
         why="refused when FSDP is applied",
         at=(a["parallelism.reshard_after_forward_policy"],),

@@ -169,9 +169,7 @@ def _modules(node: Node | None, name: str, lines: tuple[int, int, int]) -> Itera
         if not isinstance(entry.key.value, str) or not entry.key.value.strip():
             yield _Fault(Message("{name} has a key that is no module path", name=name), entry.key, lines[1])
         elif entry.value.kind != "sequence":
-            yield _Fault(
-                Message("{key} must be given a list of layer ranges", key=entry.key.value), entry.value, lines[2]
-            )
+            yield _Fault(Message("{key} must have a list of layer ranges", key=entry.key.value), entry.value, lines[2])
 
 
 def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iterator[_Fault]:
@@ -202,7 +200,7 @@ def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iter
 
 _NO_RANGE = "{what} has the range {item}; it must be a layer number or 'first-last'"
 _BACKWARDS = "{what} has the range {text}, which runs backwards"
-_BEYOND = "{what} names layer {high}, the last one is {most}"
+_BEYOND = "{what} names layer {high}; the last layer is {most}"
 _NOT_ASCENDING = "{what} has the range {text} after layer {last}; ranges must ascend and not overlap"
 _NO_LAYER_AHEAD = (
     "{what} swaps layer {last} with {prefetch} fetched ahead; the last layer that can be swapped is {most}"

@@ -20,7 +20,9 @@ PYNATIVE.add(
     refuse(
         "sparse-context-method",
         all_of(sparse, ~method.is_in("colossal", "ulysses", "hybrid")),
-        message="context_parallel_method {parallelism.context_parallel_method} is none of colossal, ulysses and hybrid",
+        message=(
+            "context_parallel_method is {parallelism.context_parallel_method}; it must be colossal, ulysses or hybrid"
+        ),
         why=WHY,
         at=(a["parallelism.context_parallel_method"],),
     ),
@@ -49,8 +51,8 @@ PYNATIVE.add(
         "sparse-context-degree",
         all_of(sparse, ~loss, method == "ulysses", degree.is_set, degree != context),
         message=(
-            "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, "
-            "it is {parallelism.ulysses_degree_in_cp}"
+            "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, not "
+            "{parallelism.ulysses_degree_in_cp}"
         ),
         why=WHY,
         at=(degree, context),

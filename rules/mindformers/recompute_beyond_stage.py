@@ -23,11 +23,20 @@ MindFormers v1.5.0, mindformers/models/utils.py:447, LayerSetting._alloc_recompu
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.dialects.mindformers.recompute import SECTION, SETTINGS, applies, section, stages, swap_on
+from preflight.dialects.mindformers.recompute import (
+    FULL_NAME,
+    PATTERN_NAMES,
+    SECTION,
+    SETTINGS,
+    applies,
+    section,
+    stages,
+    swap_on,
+)
 from preflight.loaders.document import Node
 
 
-@rule(severity=Severity.NOTE, frameworks=("mindformers",))
+@rule(severity=Severity.NOTE, frameworks=("mindformers",), reads=(FULL_NAME, *PATTERN_NAMES))
 def check(job: Job) -> Iterator[Finding]:
     here, layout = section(job), stages(job)
     if here is None or layout is None or swap_on(job) is not False or not applies(job):
@@ -44,7 +53,7 @@ def check(job: Job) -> Iterator[Finding]:
             if counts not in seen:
                 seen.append(counts)
                 message = Message(
-                    "stage {over} is to recompute {count} layers but holds {held}, all of which are taken",
+                    "recompute has {count} layers for stage {over}, which has only {held}: all of them are recomputed",
                     over=over,
                     count=counts[over],
                     held=held[over],

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, rule
 from preflight.dialects.mindformers.layer_operators import Layers, layers
 from preflight.dialects.mindformers.operators import match, plain
-from preflight.dialects.mindformers.recompute import Item, applies, items
+from preflight.dialects.mindformers.recompute import PATTERN_NAMES, Item, applies, items
 
 BESIDE = {
     "feed_forward.mul": "feed_forward.w2.reshape",
@@ -38,7 +38,7 @@ BESIDE = {
 SETTING = "select_recompute"
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers",), after=("select-recompute-no-match",))
+@rule(severity=Severity.WARNING, frameworks=("mindformers",), after=("select-recompute-no-match",), reads=PATTERN_NAMES)
 def check(job: Job) -> Iterator[Finding]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return
@@ -53,7 +53,9 @@ def check(job: Job) -> Iterator[Finding]:
             if item.default or path not in (paths or ()) or {needed, whole, "feed_forward"} & everything:
                 continue
             pattern = needed.replace(".", "\\.")
-            template = "'{pattern}' recomputes {path} and frees nothing, for {needed} keeps it; recompute {also} too"
+            template = (
+                "'{pattern}' recomputes {path} but frees no memory, because {needed} keeps it; recompute {also} as well"
+            )
             message = Message(template, pattern=item.pattern, path=path, needed=needed, also=pattern)
             yield Finding(message, item.node.span, key=item.key)
 

@@ -23,10 +23,10 @@ MindFormers v1.5.0, mindformers/models/utils.py:447, LayerSetting._alloc_recompu
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.dialects.mindformers.recompute import FULL, SECTION, applies, section, stages, swap_on
+from preflight.dialects.mindformers.recompute import FULL, FULL_NAME, SECTION, applies, section, stages, swap_on
 
 
-@rule(severity=Severity.WARNING, id="recompute-short-list", frameworks=("mindformers",))
+@rule(severity=Severity.WARNING, id="recompute-short-list", frameworks=("mindformers",), reads=(FULL_NAME,))
 def check(job: Job) -> Iterator[Finding]:
     here, layout = section(job), stages(job)
     if here is None or layout is None or swap_on(job) is not False or not applies(job):

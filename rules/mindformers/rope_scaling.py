@@ -31,6 +31,7 @@ from preflight.dialects.mindformers.mcore import names
 from preflight.run.versions import matches
 from preflight.source.spelling import nearest
 
+_SCALING, _POSITIONS = "mcore.rope_scaling", "mcore.position_embedding_type"
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _GPT = "mindformers/parallel_core/training_graph/base_models/gpt/gpt_model.py"
 _YARN = "mindformers/parallel_core/training_graph/base_models/common/embeddings/yarn_rotary_pos_embedding.py"
@@ -48,10 +49,10 @@ _NONE = ("none", "learned_absolute")
 _KINDS = (*_BUILT, "none", "relative", "learned_absolute", "partial_rope")
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=(_SCALING, _POSITIONS))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    scaling, kind = a.get("mcore.rope_scaling"), a.get("mcore.position_embedding_type")
+    scaling, kind = a.get(_SCALING), a.get(_POSITIONS)
     if a.get("kind").raw != "mcore" or not scaling.known or not matches(job.target.version, ">=1.7"):
         return
     if a.get("training").raw is not True:

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.dialects.mindformers.layer_operators import layers
 from preflight.dialects.mindformers.operators import match
-from preflight.dialects.mindformers.recompute import active_layers, applies, items, without
+from preflight.dialects.mindformers.recompute import PATTERN_NAMES, active_layers, applies, items, without
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 INVALID = {
@@ -50,7 +50,7 @@ CLASS = {
 }
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=PATTERN_NAMES)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return

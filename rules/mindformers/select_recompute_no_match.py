@@ -30,10 +30,10 @@ from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.layer_operators import Layers, layers
 from preflight.dialects.mindformers.operators import match, nearest
 from preflight.dialects.mindformers.output_bytes import saved
-from preflight.dialects.mindformers.recompute import EXCLUDING, Item, active_layers, applies, items
+from preflight.dialects.mindformers.recompute import EXCLUDING, PATTERN_NAMES, Item, active_layers, applies, items
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers",))
+@rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=PATTERN_NAMES)
 def check(job: Job) -> Iterator[Finding]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return

@@ -22,6 +22,7 @@ from preflight import Finding, Job, Message, Related, Severity, rule
 from preflight.dialects.mindformers.recompute import (
     EXCLUDING,
     FULL,
+    FULL_NAME,
     Item,
     active_layers,
     applies,
@@ -31,7 +32,7 @@ from preflight.dialects.mindformers.recompute import (
 )
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers",))
+@rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=(FULL_NAME,))
 def check(job: Job) -> Iterator[Finding]:
     here = section(job)
     if here is None or not applies(job) or (full := here.get(FULL)) is None:

@@ -30,7 +30,15 @@ from itertools import zip_longest
 from preflight import Finding, Job, Message, Related, Severity, rule
 from preflight.dialects.mindformers.layer_operators import Layers, layers
 from preflight.dialects.mindformers.operators import SEPARATOR, Hit, compiled, match
-from preflight.dialects.mindformers.recompute import Item, active_layers, applies, items, swap_on, without
+from preflight.dialects.mindformers.recompute import (
+    PATTERN_NAMES,
+    Item,
+    active_layers,
+    applies,
+    items,
+    swap_on,
+    without,
+)
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"
 UPSTREAM = {
@@ -41,7 +49,9 @@ UPSTREAM = {
 }
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",), beside=("select-recompute-bad-pattern",))
+@rule(
+    severity=Severity.ERROR, frameworks=("mindformers",), beside=("select-recompute-bad-pattern",), reads=PATTERN_NAMES
+)
 def check(job: Job) -> Iterator[Finding]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return

@@ -117,7 +117,7 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader",
             a["train_dataset.data_loader.config"].is_none,
         ),
-        message="BlendedMegatronDatasetDataLoader needs a config: where its data lies, and how it is cut",
+        message="BlendedMegatronDatasetDataLoader needs a config with the paths and the split of its data",
         why="the trainer asks it for the masks of the data before the network is built, and fails because "
         "there is none",
         at=(a["train_dataset.data_loader.config"], a["train_dataset.data_loader.type"]),
@@ -141,7 +141,8 @@ MINDFORMERS.add(
         "softmax-type-unknown",
         all_of(mcore, softmax.is_set, ~softmax.is_in(*_TYPES)),
         message=(
-            "softmax_compute_dtype {model.model_config.softmax_compute_dtype} is no type, and counts as not float32"
+            "softmax_compute_dtype {model.model_config.softmax_compute_dtype} is no known type; it counts as not "
+            "float32"
         ),
         why="whatever is not float32 or fp32 lets the softmax run in the type of the network",
         after=("wrong-type",),

@@ -61,9 +61,7 @@ def check(job: Job) -> Iterator[Finding]:
     if any(a.given(f"lr_schedule.{name}") is not None for name in ("warmup_steps", "warmup_ratio", "warmup_epochs")):
         return
     fix = Fix("warm up over no steps", (Edit("set", ("lr_schedule", "warmup_steps"), 0),))
-    message = Message(
-        "lr_schedule has no warmup_steps and no warmup_ratio, of which {kind} must be given one", kind=kind.raw
-    )
+    message = Message("lr_schedule has neither warmup_steps nor warmup_ratio; {kind} needs one of them", kind=kind.raw)
     yield Finding(
         message, job.place(kind), key=("lr_schedule",), fix=fix, upstream=f"{_FILE}:{_LINE.get(read_at(version), 39)}"
     )

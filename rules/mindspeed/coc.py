@@ -104,7 +104,7 @@ MINDSPEED.add(
             drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="drop what has no effect"),
             put(a.use_ascend_coc),
         ),
-        message="options of coc do nothing without --use-ascend-coc",
+        message="options of coc have no effect without --use-ascend-coc",
         why="communication is not hidden",
     ),
     refuse(

@@ -101,8 +101,8 @@ MINDSPEED_LLM.add(
         YARN & OTHER_FACTOR,
         at=(a.rope_scaling_factor, a.max_position_embeddings, POSITIONS),
         message=(
-            "--rope-scaling-factor {rope_scaling_factor} is not --max-position-embeddings "
-            "{max_position_embeddings} over the original {rope_scaling_original_max_position_embeddings}"
+            "--rope-scaling-factor {rope_scaling_factor} does not equal --max-position-embeddings "
+            "{max_position_embeddings} / the original {rope_scaling_original_max_position_embeddings}"
         ),
         why="2.1 needs the factor to be exact; dies at launch",
         after=("mindspeed-llm/yarn-latent-factor",),

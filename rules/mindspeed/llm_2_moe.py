@@ -70,7 +70,7 @@ MINDSPEED_LLM.add(
         "expert-layers-half",
         a.num_experts.is_set & ((DENSE.is_none & FREQUENCY.given) | (DENSE.is_set & ~FREQUENCY.given)),
         at=(DENSE, FREQUENCY),
-        message="--first-k-dense-replace and --moe-layer-freq go together",
+        message="--first-k-dense-replace and --moe-layer-freq must be given together",
         why="which layers have experts is computed from both; dies at launch",
     ),
     refuse(

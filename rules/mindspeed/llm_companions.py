@@ -69,7 +69,7 @@ MINDSPEED_LLM.add(
         (a.entry == "pretrain_gpt.py") & a.stage.is_set,
         severity=Severity.WARNING,
         at=(a.stage,),
-        message="--stage {stage} does nothing with pretrain_gpt.py: posttrain_gpt.py is the entry that reads it",
+        message="--stage {stage} has no effect with pretrain_gpt.py; only posttrain_gpt.py reads it",
         why="the data is read as plain text for pretraining, and the loss is taken over prompts as well",
         versions=">=2.0",
     ),

@@ -83,7 +83,7 @@ MINDSPEED_LLM.add(
         "history-turns",
         a.history_turns,
         low=0,
-        message="--history-turns {history_turns} is negative",
+        message="--history-turns is {history_turns}; it must not be negative",
         why="it counts turns; dies at launch",
         fixes=(drop(a.history_turns),),
     ),
@@ -103,8 +103,7 @@ MINDSPEED_LLM.add(
         at=(a.tokenizer_name_or_path,),
         upstream="megatron/training/tokenizer/tokenizer.py:100",
         message=(
-            "--tokenizer-name-or-path is read by --tokenizer-type PretrainedFromHF; no type is given, "
-            "and there is no default"
+            "--tokenizer-name-or-path needs --tokenizer-type PretrainedFromHF; no type is set, and there is no default"
         ),
         why="the tokenizer is made right after the arguments are read; dies at launch",
         fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),

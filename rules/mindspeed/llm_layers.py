@@ -70,7 +70,7 @@ MINDSPEED_LLM.add(
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
         at=(a.num_layer_list, a.noop_layers),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
-        message="--num-layer-list together with --noop-layers crashes",
+        message="--num-layer-list does not work together with --noop-layers: the launch crashes",
         why="MindSpeed-LLM means to drop the list with a notice, but the notice raises TypeError; dies at launch",
     ),
     refuse(
@@ -109,8 +109,10 @@ MINDSPEED_LLM.add(
         upstream={"mindspeed-llm": "megatron/training/arguments.py:444"},
         at=(VPP, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(VPP),),
-        message="stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
-        "--num-virtual-stages-per-pipeline-rank says how many pieces instead",
+        message=(
+            "stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
+            "use --num-virtual-stages-per-pipeline-rank instead"
+        ),
         why="Megatron refuses it; on pipeline 2 virtual stages are hidden from that check; dies at launch",
     ),
     refuse(
@@ -133,7 +135,8 @@ MINDSPEED_LLM.add(
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message=(
-            "{num_layers_per_virtual_pipeline_stage} layers x pipeline 2 is all {num_layers} layers: one virtual stage"
+            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline 2 = all {num_layers} "
+            "layers: there is only one virtual stage"
         ),
         why="one virtual stage per rank is no interleaving; dies at launch",
     ),

@@ -75,7 +75,7 @@ MINDSPEED_LLM.add(
         shows={"groups": GROUPS},
         message=(
             "--routed-scaling-factor {deprecated_routed_scaling_factor} becomes {groups}, the value of "
-            "--topk-group; --moe-router-topk-scaling-factor is taken"
+            "--topk-group; use --moe-router-topk-scaling-factor"
         ),
         why=(
             "before 26.0 its place is filled from the wrong argument: gates are scaled by the number of groups, "

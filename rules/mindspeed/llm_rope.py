@@ -40,6 +40,6 @@ MINDSPEED_LLM.add(
         ),
         at=(a.short_mscale, a.long_mscale),
         why=LONG_WHY,
-        message="--short-mscale and --long-mscale go together",
+        message="--short-mscale and --long-mscale must be given together",
     ),
 )

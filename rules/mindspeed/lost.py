@@ -97,7 +97,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.variable_seq_lengths,),
         upstream=f"{MEGATRON}:619",
-        message="--variable-seq-lengths does nothing: Megatron sets it to False, and nothing sets it back",
+        message="--variable-seq-lengths has no effect: Megatron sets it to False",
         why="every sample is padded to the sequence length",
         fixes=(drop(a.variable_seq_lengths, safety=Safety.SAFE), put(a.no_pad_to_seq_lengths)),
         versions=">=2.3",
@@ -107,7 +107,7 @@ MINDSPEED_LLM.add(
         all_of(a.output_layer_slice_num.given, a.output_layer_slice_num.written != 1),
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
-        message="--output-layer-slice-num is set to 1, the written value is ignored",
+        message="--output-layer-slice-num is reset to 1; the written value has no effect",
         why="logits are computed in one piece, with the memory that takes",
         fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
     ),
@@ -116,7 +116,7 @@ MINDSPEED_LLM.add(
         a.o2_gradient & a.bf16 & ~a.grad_reduce_in_bf16,
         severity=Severity.WARNING,
         at=(a.o2_gradient,),
-        message="--o2-gradient does nothing: gradients are kept in fp32",
+        message="--o2-gradient has no effect: gradients are kept in fp32",
         why=(
             "what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, "
             "not the 2 of the manual. Megatron's --grad-reduce-in-bf16 is what halves them"
@@ -137,7 +137,7 @@ MINDSPEED_LLM.add(
         a.shape_order.given & a.reset_attention_mask,
         severity=Severity.NOTE,
         at=(a.shape_order,),
-        message="--shape-order becomes TND beside --reset-attention-mask",
+        message="--shape-order becomes TND with --reset-attention-mask",
         why="packed documents are laid out one after another",
         fixes=(drop(a.shape_order, safety=Safety.SAFE),),
     ),

@@ -197,7 +197,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.enable_fine_grained_expert_placement,),
         fixes=(put(a.enable_expert_placement), drop(a.enable_fine_grained_expert_placement)),
-        message="--enable-fine-grained-expert-placement does nothing without --enable-expert-placement",
+        message="--enable-fine-grained-expert-placement has no effect without --enable-expert-placement",
         why="MindSpeed prints it and continues",
     ),
 )
@@ -213,7 +213,7 @@ MINDSPEED_LLM.add(
         why="the shared experts are of another size than the count says",
         message=(
             "--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size "
-            "{moe_shared_expert_intermediate_size} wins"
+            "{moe_shared_expert_intermediate_size} takes precedence"
         ),
     ),
 )

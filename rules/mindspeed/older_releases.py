@@ -64,7 +64,7 @@ MINDSPEED.add(
         MC2 & ((a.tensor_model_parallel_size == 1) | ~a.sequence_parallel),
         severity=Severity.WARNING,
         at=(MC2, a.tensor_model_parallel_size),
-        message="--use-ascend-mc2 does nothing without tensor parallelism and --sequence-parallel",
+        message="--use-ascend-mc2 has no effect without tensor parallelism and --sequence-parallel",
         why="the plain linear layers stay in place; since 26.0 it is refused",
         fixes=(drop(MC2, safety=Safety.SAFE),),
     ),

@@ -121,8 +121,8 @@ MINDSPEED.add(
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message=(
-            "{num_layers_per_virtual_pipeline_stage} layers x pipeline {pipeline_model_parallel_size} is all "
-            "{num_layers} layers: one virtual stage"
+            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline "
+            "{pipeline_model_parallel_size} = all {num_layers} layers: there is only one virtual stage"
         ),
         why="one virtual stage per rank is no interleaving; dies at launch",
     ),

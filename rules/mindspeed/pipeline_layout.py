@@ -86,7 +86,7 @@ MINDSPEED.add(
         upstream={"mindspeed": "megatron/training/arguments.py:434"},  # it sees the layout's stages as virtual ones
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
-        message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline is 1",
+        message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline parallel is 1",
         why="there is no second rank to interleave with; dies at launch",
     ),
     refuse(
@@ -104,7 +104,7 @@ MINDSPEED.add(
         at=SPLITS,
         fixes=(drop(also=SPLITS, title="let the layout say the split"),),
         message=(
-            "--pipeline-model-parallel-layout and the first, last, embedding or loss stage both say how the layers "
+            "--pipeline-model-parallel-layout and the first, last, embedding or loss stage both set how the layers "
             "are split"
         ),
         why=BY_HAND,

@@ -140,7 +140,7 @@ MINDSPEED.add(
         a.recompute_norm & a.use_legacy_models,
         severity=Severity.WARNING,
         at=(a.recompute_norm, a.use_legacy_models),
-        message="--recompute-norm does nothing for legacy models",
+        message="--recompute-norm has no effect for legacy models",
         why="only core models have the hook; no validator checks it",
         fixes=(drop(a.recompute_norm),),
     ),
@@ -168,7 +168,7 @@ MINDSPEED.add(
         at=(a.kl_loss_weight,),
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_loss_weight),),
-        message="--kl-loss-weight must not be negative: {kl_loss_weight}",
+        message="--kl-loss-weight is {kl_loss_weight}; it must not be negative",
         why="the student would be pushed away from the teacher; dies at launch",
     ),
     refuse(

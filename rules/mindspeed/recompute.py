@@ -124,7 +124,10 @@ MINDSPEED.add(
         BUBBLE & ADVANCE,
         at=(ADVANCE, BUBBLE),
         severity=Severity.WARNING,
-        message="--recompute-in-bubble and --recompute-in-advance exclude each other; bubble wins",
+        message=(
+            "--recompute-in-bubble and --recompute-in-advance do not work together: --recompute-in-bubble takes "
+            "precedence"
+        ),
         why="the documents exclude the pair, no validator checks it",
         fixes=(drop(ADVANCE), drop(BUBBLE)),
     ),
@@ -138,8 +141,8 @@ MINDSPEED.add(
         at=OWN,
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, "
-            "the written values are ignored"
+            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block; the written "
+            "values have no effect"
         ),
         why="what was chosen for recomputation is lost",
         fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),

@@ -149,7 +149,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(*SIZES, *OVERLAPS),
         fixes=(drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title="drop what has no effect"), put(a.tp_2d)),
-        message="options of 2-D tensor parallelism do nothing without --tp-2d",
+        message="options of 2-D tensor parallelism have no effect without --tp-2d",
         why="they are read only by the 2-D linears; the run uses one-dimensional tensor parallelism",
     ),
     refuse(
@@ -158,7 +158,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel,),
         fixes=(drop(a.coc_fused_kernel, safety=Safety.SAFE),),
-        message="--coc-fused-kernel does nothing without --tp-2d or --use-ascend-coc",
+        message="--coc-fused-kernel has no effect without --tp-2d or --use-ascend-coc",
         why="only those two features read it; communication is not hidden",
     ),
     needs(
@@ -168,7 +168,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.enable_backward_overlap_ag_with_matmul,),
         fixes=(drop(a.enable_backward_overlap_ag_with_matmul, safety=Safety.SAFE), put(a.coc_fused_kernel)),
-        message="--enable-backward-overlap-ag-with-matmul does nothing without --coc-fused-kernel",
+        message="--enable-backward-overlap-ag-with-matmul has no effect without --coc-fused-kernel",
         why="the backward overlap is part of the fused kernel; alone the flag only creates another process group",
     ),
     refuse(

@@ -50,7 +50,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     x, y, tensor = read
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
-        "--tp-2d does nothing at tensor parallel 1"
+        "--tp-2d has no effect with tensor parallel 1"
         if tensor == 1
         else Message("2-D tensor parallel {x} x {y} splits in one direction only", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),

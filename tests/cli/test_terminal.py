@@ -79,3 +79,36 @@ def test_a_shell_completes_what_preflight_knows(
     with pytest.raises(SystemExit):
         cli()
     assert capsys.readouterr().out == f"{offered}\n"
+
+
+def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from preflight.cli.output import look
+    from preflight.report import topics
+    from preflight.report.text import one
+    from preflight.source.finding import Finding, Severity
+    from preflight.source.text import Source
+
+    def first_line(
+        term: str, rule: str = "device-count", color: str = "auto", stream: io.StringIO | None = None
+    ) -> str:
+        monkeypatch.setenv("TERM", term)
+        monkeypatch.setattr("sys.stdout", stream or Terminal())
+        finding = Finding("wrong", Source("a", "f.yaml").span(0), severity=Severity.ERROR, rule=rule)
+        return next(one(finding, look(color)))
+
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(topics, "address", lambda: "https://docs.example/preflight")
+    start, end = "\x1b]8;;https://docs.example/preflight/rules/", "\x1b]8;;\x1b\\"
+    assert f"[{start}device-count.md#device-count\x1b\\device-count{end}]" in first_line("xterm-256color")
+    assert f"{start}megatron/train-length.md#ramp-with-iterations\x1b\\" in first_line(
+        "xterm-256color", "megatron/ramp-with-iterations"
+    )
+    plain = [
+        first_line("dumb"),
+        first_line("xterm", color="never"),
+        first_line("xterm", color="always", stream=io.StringIO()),
+        first_line("xterm", rule="acme/seeds"),
+    ]
+    monkeypatch.setattr(topics, "address", lambda: None)
+    assert not [line for line in (*plain, first_line("xterm")) if "\x1b]8" in line]

@@ -26,7 +26,7 @@ from preflight.dialects.megatron.targets import (
     old_runner,
     options_of,
 )
-from preflight.dialects.megatron.training_sizes import decides
+from preflight.dialects.megatron.training_sizes import decided_by
 from preflight.dialects.megatron.vocabulary import tokenizer
 from preflight.dialects.megatron.words import Words
 from preflight.dialects.rank_table import rank_table
@@ -141,7 +141,7 @@ def _parsed(
 
 def _writable(arguments: Arguments) -> Arguments:
     """Arguments with the edits of their layout, and what of the training each decides."""
-    return replace(arguments, relayout=relayout(arguments), decides=decides)
+    return replace(arguments, relayout=relayout(arguments), decides=decided_by(arguments))
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:

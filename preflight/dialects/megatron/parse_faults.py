@@ -157,7 +157,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     near = meant[0] if len(meant) == 1 else ""
     before, in_use = choice_before(flag.option, word.text or "")
     hint = (
-        Message("; {before} took it", before=before)
+        Message("; {before} accepted it", before=before)
         if before
         else Message("; did you mean {near}", near=near)
         if near

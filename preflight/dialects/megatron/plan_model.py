@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.attention_variants import linear, sparse
+from preflight.dialects.megatron import encoders
+from preflight.dialects.megatron.attention_variants import variant
+from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
 from preflight.dialects.megatron.overlaps import window, window_every
@@ -55,8 +57,7 @@ def model(source: Source) -> Model:
         _network(source),
         window=compute(window, "window_size"),
         window_every=compute(window_every, "window_attn_skip_freq"),
-        linear=compute(linear),
-        sparse=compute(sparse),
+        variant=compute(variant),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),
@@ -65,7 +66,10 @@ def model(source: Source) -> Model:
         capacity=compute(_capacity, "moe_expert_capacity_factor"),
         dispatcher=take("moe_token_dispatcher_type"),
         grouped_gemm=take("moe_grouped_gemm"),
+        parts=compute(hybrid_parts, "hybrid_layer_pattern"),
+        mamba=compute(mamba),
         mtp=take("mtp_num_layers"),
+        beside=compute(encoders.beside),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
     )
@@ -86,7 +90,7 @@ def _network(source: Source) -> Model:
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
-        sequence=take("seq_length"),
+        sequence=take(encoders.samples(source.run) if encoders.frozen(source.run) else "seq_length"),
         positions=compute(
             lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
             "max_position_embeddings",

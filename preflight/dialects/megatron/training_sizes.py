@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from preflight.run.arguments import Arguments
+
 _PARAMETERS = """num_layers encoder_num_layers decoder_num_layers hidden_size ffn_hidden_size kv_channels
     num_query_groups group_query_attention swiglu untie_embeddings_and_output_weights num_experts
     moe_layer_freq moe_ffn_hidden_size
@@ -30,3 +34,11 @@ _DECIDED = {
 def decides(name: str) -> str:
     """What of the training an option decides; "" for none of it."""
     return _DECIDED.get(name, "")
+
+
+def decided_by(arguments: Arguments) -> Callable[[str], str]:
+    """The same for one run: learned positions are parameters."""
+    learned = arguments.get("position_embedding_type").raw == "learned_absolute"
+    typed = arguments.given("max_position_embeddings") is not None
+    table = {**_DECIDED, "max_position_embeddings": _DECIDED["num_layers"]} if learned and typed else _DECIDED
+    return lambda name: table.get(name, "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.dialects.megatron import encoders, swapped_attention
+from preflight.dialects.megatron.hybrid_parts import hybrid_parts
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
@@ -30,12 +32,11 @@ def _freezes(run: Run) -> bool:
 ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 # fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
-    ("a hybrid model", lambda r: r.hybrid_layer_pattern is not None or r.hybrid_override_pattern is not None),
+    ("a hybrid model", lambda r: hybrid_parts(r) == ""),
     ("an encoder alone", lambda r: FAMILIES.get(r.entry) == "bert"),
     ("an encoder and a decoder", lambda r: FAMILIES.get(r.entry) == "t5"),
     ("a model of several encoders", lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
-    ("a hybrid model", lambda r: FAMILIES.get(r.entry) == "hybrid"),
-    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r)),
+    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r) and not encoders.frozen(r)),
     ("an entry script with options of its own", lambda r: _is_foreign(r) and not _freezes(r)),
     ("inference", lambda r: r.entry == "inference"),
     ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
@@ -56,7 +57,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("FP4", lambda r: r.fp4),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
     ("offloaded activations",
-        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
+        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
+            or (is_on(r, "swap_attention") and not swapped_attention.modules(r))),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
     ("a compressed or low-precision optimizer",
         lambda r: any(is_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),

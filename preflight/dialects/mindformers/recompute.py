@@ -17,6 +17,9 @@ FULL = "recompute"
 SELECTING = ("select_recompute", "select_comm_recompute")
 EXCLUDING = ("select_recompute_exclude", "select_comm_recompute_exclude")
 SETTINGS = (FULL, *SELECTING, *EXCLUDING)
+PATTERN_NAMES = tuple(f"{SECTION}.{setting}" for setting in (*SELECTING, *EXCLUDING))
+FULL_NAME = f"{SECTION}.{FULL}"
+"""The arguments of these settings."""
 _DEFAULTS = {
     "legacy": ("feed_forward\\.mul", "feed_forward\\.w1\\.activation\\.silu"),
     "mcore": (

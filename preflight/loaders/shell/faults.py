@@ -40,8 +40,8 @@ _PIPE = lazy_pattern(r"^[ \t]*(\|\|?|&&)(?=[ \t]|$)", re.MULTILINE)
 _INDENT = lazy_pattern(r"\n[ \t]+")
 _BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
 _COMMENTED = "the blank and the comment after this backslash end the command, and what follows is not part of it"
-_COMMENT_ENDS = "this comment ends the command above it, so {word} and what follows do not reach the launch"
-_NOT_REACHED = "no backslash continues the line above, so {word} and what follows do not reach the launch"
+_COMMENT_ENDS = "this comment ends the command above it, so {word} and what follows are not passed to it"
+_NOT_REACHED = "no backslash continues the line above, so {word} and what follows are not passed to its command"
 _BASH_STOPS = "no backslash continues the line above, so bash stops at {word}"
 _BEGINS = "{flag} begins a command of its own here, because nothing continues the line above"
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
@@ -78,8 +78,8 @@ def _carriage_returns(tree: Tree) -> Iterator[Problem]:
         count = text.count("\r\n")
         message = Message.plural(
             count,
-            "{count} line ends in CRLF; bash takes the carriage return for a part of the last word",
-            "{count} lines end in CRLF; bash takes the carriage return for a part of the last word",
+            "{count} line ends in CRLF; bash reads the carriage return as part of the last word",
+            "{count} lines end in CRLF; bash reads the carriage return as part of the last word",
             count=count,
         )
         yield Problem(

@@ -1,0 +1,1 @@
+"""Doors: programs that start Megatron underneath. Their keys are their own, the constraints are Megatron's."""

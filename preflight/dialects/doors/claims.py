@@ -1,0 +1,82 @@
+"""Which documents are a door's, by positive evidence in their content; the reader loads when one is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from preflight.dialects import Reading, Surroundings
+from preflight.loaders.document import Document
+from preflight.run.request import Request, Target
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+
+
+class DoorDialect(NamedTuple):
+    """A door as the engine first meets it. sign: whether a document is its own; module: what reads it."""
+
+    name: str
+    release: str
+    sign: Callable[[Document], bool]
+    module: str
+    over: tuple[str, ...] = ("megatron", "mindformers")
+    """Dialects that leave a document to this one where both claim it."""
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The release whose sources were read."""
+        return (Target(self.name, self.release),)
+
+    def claims(self, document: Document, request: Request) -> bool:
+        """Whether a document is a run through this door; one that somebody says is another's is not."""
+        return (request.target is None or request.target.framework == self.name) and self.sign(document)
+
+    def read(self, document: Document, surroundings: Surroundings) -> Reading:
+        """Translate."""
+        found: Reading = import_module(self.module).read(document, surroundings)
+        return found
+
+
+_TRAINERS = lazy_pattern(
+    r"verl\.(?:trainer|experimental)\.[\w.]*main\w*|verl/(?:trainer|experimental)/[\w/]*main\w*\.py"
+)
+_MEGATRON = lazy_pattern(
+    r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
+)
+
+
+def options(document: Document) -> frozenset[str]:
+    """The options of a launch as they are typed."""
+    words = document.launch.words if document.launch is not None else ()
+    return frozenset((word.text or "").partition("=")[0] for word in words)
+
+
+def entry_text(document: Document) -> str:
+    """The script or module that a launch starts, as it is typed."""
+    return document.launch.entry.text or "" if document.launch is not None else ""
+
+
+def entry(document: Document) -> str:
+    """The name of the script that a launch starts."""
+    return (document.launch.entry.text or "").rpartition("/")[2] if document.launch is not None else ""
+
+
+def is_slime(document: Document) -> bool:
+    """slime's entry scripts with an option that only it has."""
+    return entry(document) in ("train.py", "train_async.py") and not options(document).isdisjoint(
+        ("--actor-num-gpus-per-node", "--rollout-batch-size")
+    )
+
+
+def is_verl(document: Document) -> bool:
+    """verl's trainers with Megatron as their engine, or with the config that chooses it."""
+    words = document.launch.words if document.launch is not None else ()
+    chosen = any(_MEGATRON.fullmatch(word.text or "") for word in words)
+    return chosen and _TRAINERS.fullmatch(entry_text(document)) is not None
+
+
+DOORS = (
+    DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
+    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+)
+"""Every door that is read."""

@@ -1,0 +1,106 @@
+"""What a door is: its keys by table, what it sets, what it checks, and what becomes of keys that it does not know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from preflight.dialects.megatron.namespace import Run, Step
+from preflight.dialects.megatron.option_table import Flag, Table, table
+from preflight.dialects.megatron.words import STEPS
+from preflight.run.value import Value, default
+from preflight.source.record import NamedTuple
+
+Steps = Sequence[tuple[Step, tuple[str, ...]]]
+
+
+class Keys(Table):
+    """A door's keys by spelling and by Megatron's name; what it has no key for is as the core release has it."""
+
+    def __init__(self, door: str, release: str, flags: Sequence[Flag], core: Table) -> None:
+        super().__init__(door, release, flags)
+        self.core = core
+
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        """Name → default, of the door where it has a key."""
+        own: dict[str, Any] = {}
+        for flag in self.options.values():
+            if own.get(flag.dest) is None:
+                own[flag.dest] = flag.default
+        return {**self.core.values, **{dest: default(raw, self.label) for dest, raw in own.items()}}
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The same as plain values."""
+        return {dest: value.raw for dest, value in self.values.items()}
+
+
+class Door(NamedTuple):
+    """A program that starts Megatron, at the release whose sources were read.
+
+    core: the release of Megatron-LM that it needs. world: the devices that train, from the run's own values.
+    before, after: what it sets or forces around `steps`, the derivations of Megatron that it runs.
+    unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
+    apart: where the code of Megatron begins that it does not run: checks there are not made.
+    elsewhere: beginnings of keys that other parts of the program read.
+    """
+
+    name: str
+    release: str
+    core: str
+    world: Callable[[Run], Value] | None = None
+    before: Steps = ()
+    after: Steps = ()
+    steps: Steps = STEPS
+    unread: str = "refused"
+    apart: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Every framework that takes part in its runs; the door is the last."""
+        return {"megatron": self.core, self.name: self.release}
+
+    @property
+    def keys(self) -> Keys:
+        """Its keys."""
+        return keys(self.name, self.release, self.core)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Keys that are no mistake though this release does not read them: those of its other releases."""
+        return frozenset(data(self.name).get("other releases", ()))
+
+
+@cache
+def data(door: str) -> dict[str, Any]:
+    """The table of a door as its file has it."""
+    path = Path(str(import_module("preflight.schemas").__file__)).parent / "doors" / f"{door}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def keys(door: str, release: str, core: str) -> Keys:
+    """The keys of a door: its own, over all options of Megatron where it takes those."""
+    found, below = data(door), table("megatron", core)
+    flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
+    for option, raw in found.get("defaults", {}).items():
+        flags[option] = flags[option]._replace(default=raw)
+    flags |= {option: _flag(option, row) for option, row in found["keys"].items()}
+    return Keys(door, release, list(flags.values()), below)
+
+
+def _flag(option: str, row: list[Any]) -> Flag:
+    dest, kind, raw, nargs, choices, also = (*row, *[None] * 6)[:6]
+    return Flag(option, dest, kind, raw, nargs, tuple(choices) if choices is not None else None, tuple(also or ()))
+
+
+def names(door: str) -> frozenset[str]:
+    """The names that a door's own checks may use beside Megatron's."""
+    return frozenset(row[0] for row in data(door)["keys"].values())

@@ -1,0 +1,129 @@
+"""From what somebody typed at a door to a Reading: Megatron's own names, derivations and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors.door import Door
+from preflight.dialects.megatron.command_words import Inherited, Spelled
+from preflight.dialects.megatron.layout_edits import relayout
+from preflight.dialects.megatron.machine import machine
+from preflight.dialects.megatron.namespace import Run, perform
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.protected_options import keeps
+from preflight.dialects.megatron.seeding import Outside, open_up, seed
+from preflight.dialects.megatron.training_sizes import decides
+from preflight.loaders.document import Document
+from preflight.run.arguments import Arguments, Certainty
+from preflight.run.cluster import Cluster
+from preflight.run.plan import Supposed
+from preflight.run.request import Target
+from preflight.run.value import Value
+from preflight.source.finding import Edit
+from preflight.source.record import NamedTuple, replace
+
+
+class Writer(Protocol):
+    """Makes the edits that write an argument, or a variable of the environment, as the document spells it."""
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]: ...
+    def export(self, name: str, value: object) -> tuple[Edit, ...]: ...
+
+
+class Typed(NamedTuple):
+    """What somebody typed. parsed: values by Megatron's names, and the faults; documents: what it was read from."""
+
+    parsed: Parsed
+    spelled: Spelled
+    writer: Writer
+    documents: tuple[Document, ...]
+
+
+class Front(NamedTuple):
+    """A run behind a door: what memory may suppose of it is read from the same."""
+
+    door: Door
+    typed: Typed
+    cluster: Cluster
+
+    @property
+    def parsed(self) -> Parsed:
+        """What was typed."""
+        return self.typed.parsed
+
+    @property
+    def target(self) -> Target:
+        """What the run is read as."""
+        return Target(self.door.name, self.door.release)
+
+    @property
+    def lost(self) -> str:
+        """Why nothing is known of what nobody typed; "" where it is."""
+        return "options may be added when the job starts" if self.parsed.open else ""
+
+    def run(self) -> Run:
+        """The run as it is written."""
+        open_up(self.parsed, self.typed.spelled)
+        return self._run(self.parsed.written, None, self.lost)
+
+    def again(self, written: Mapping[str, Value], count: Value) -> Run:
+        """The run with other values, as if nobody added to them."""
+        return self._run(written, count, None)
+
+    def _run(self, written: Mapping[str, Value], count: Value | None, lost: str | None) -> Run:
+        door = self.door
+        run = Run(door.keys, door.versions, written)
+        outside = Outside(door.keys, self.parsed, self.typed.spelled, self.cluster)
+        seed(run, outside, self.cluster.count, lost)
+        run.effective["world_size"] = count or self._world(run)
+        for name, raw in (("entry_is_known", True), ("entry_trains", True), ("target_is_stated", False)):
+            run.derive(name, raw)
+        run.derive("core_release", door.core)
+        run.derive("adam_in_place", False)
+        run.derive("tokenizer_size", None)
+        run.derive("tokenizer_file", "")
+        perform(run, (*door.before, *door.steps, *door.after))
+        return run
+
+    def _world(self, run: Run) -> Value:
+        """The devices that train: as the caller says, else as the door's own keys do."""
+        count = self.cluster.count
+        stated = count.known and count.setting is None and count.note == "stated by the caller"
+        return count if stated or self.door.world is None else self.door.world(run)
+
+
+def read(door: Door, document: Document, surroundings: Surroundings, typed: Typed) -> Reading:
+    """The run behind a door."""
+    front = Front(door, typed, machine(document, surroundings))
+    run, spelled, parsed, writer = front.run(), typed.spelled, typed.parsed, typed.writer
+    cluster = replace(front.cluster, count=run.value("world_size"), said=())
+    arguments = Arguments(
+        target=front.target,
+        written=parsed.written,
+        effective=run.effective,
+        default=run.default,
+        put=writer.put,
+        export=writer.export,
+        keeps=keeps,
+        environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
+        switches=tuple(run.switches),
+        problems=tuple(parsed.faults),
+        open=parsed.open,
+        settled=frozenset(run.settled),
+        assumed=tuple(parsed.assumed),
+        versions=run.versions,
+        names=lambda: door.keys.defaults,
+        decides=decides,
+        certainty=Certainty(stated=surroundings.request.target is not None, entry_known=True, apart=door.apart),
+    )
+    planned = replace(plan(run, front.target, writer), supposed=lambda: _supposed(front, writer))
+    return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
+
+
+def _supposed(front: Front, writer: Writer) -> Supposed | None:
+    from preflight.dialects.megatron.supposed import suppose
+
+    return suppose(front, writer)

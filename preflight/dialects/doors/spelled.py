@@ -1,0 +1,31 @@
+"""How pages name the arguments of a door: by its own keys, and Megatron's where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from preflight.dialects.doors.door import data
+from preflight.dialects.megatron.spelled import spelled as of_megatron
+from preflight.lint.expressions import Handle
+from preflight.lint.sentences import Spelled
+
+Spell = Callable[[Handle], Spelled]
+
+
+@cache
+def _keys(door: str) -> dict[str, str]:
+    return {row[0]: key for key, row in reversed(data(door)["keys"].items())}
+
+
+def of_door(door: str) -> Spell:
+    """The spelling of a door's arguments."""
+
+    def spelled(handle: Handle) -> Spelled:
+        key = _keys(door).get(handle.name)
+        if key is None:
+            return of_megatron(handle)
+        text, switch = f"`{key}`", data(door)["keys"][key][1] in ("true", "false", "pair", "bool")
+        return Spelled(text, f"{text} is on", f"{text} is off") if switch else Spelled(text)
+
+    return spelled

@@ -1,0 +1,47 @@
+"""Keys that a door does not know: told as what the door makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from preflight.dialects.doors.door import Door
+from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG
+from preflight.loaders.document import Problem
+from preflight.source.message import Message
+from preflight.source.spelling import nearest
+from preflight.source.text import Span
+
+UNREAD = "unread-key"
+CLOSE = 0.85
+"""From here on a key is told as a slip of another one."""
+_SAID = {
+    "dropped": "{door} has no option {key} and drops it without a word{hint}",
+    "skipped": "{door} has no key {key} and skips it with a warning{hint}",
+    "refused": "{door} has no key {key}: it refuses the run{hint}",
+}
+
+
+def of_door(door: Door, faults: Iterable[Problem]) -> Iterator[Problem]:
+    """The faults of parsing as the door takes them."""
+    for fault in faults:
+        key = fault.span.text.partition("=")[0]
+        if fault.kind == UNKNOWN_FLAG:
+            if not key.startswith(door.elsewhere or ("\0",)):
+                yield unread(door, key, fault.span, fault.related)
+        elif fault.kind != STRAY_WORD or door.unread == "refused":
+            yield fault
+
+
+def unread(
+    door: Door, key: str, span: Span, related: tuple[Span, ...] = (), path: tuple[str, ...] = (), shown: str = ""
+) -> Problem:
+    """A key that the door does not know, and what becomes of it. path: where it stands in a file, shown: its name."""
+    elsewhere = key in door.known
+    near = "" if elsewhere else nearest(key, door.keys.alike(key), CLOSE) or ""
+    hint: str = Message("; did you mean {near}", near=near) if near else ""
+    if elsewhere:
+        hint = Message("; other releases have it")
+    message = Message(_SAID[door.unread], door=door.keys.label, key=shown or key, hint=hint)
+    fix = (f"write {near}", span, near.rpartition(".")[2]) if near else None
+    harmless = door.unread != "refused" or elsewhere
+    return Problem(UNREAD, message, span, related, fix, path, harmless=harmless, unknown_option=True)

@@ -1,0 +1,1 @@
+"""Declared constraints and rules of programs that start Megatron underneath, one module each."""

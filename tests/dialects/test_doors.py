@@ -1,0 +1,95 @@
+"""Runs for which another program starts Megatron: whose they are, what they say in its terms, how they are mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Cli
+
+import preflight
+from preflight import Severity
+from preflight.plugins.manager import load
+
+SIZES = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --vocab-size 32000 --seq-length 1024"
+ROLLOUTS = "--rollout-batch-size 32 --n-samples-per-prompt 8 --num-rollout 100 --global-batch-size 256"
+SLIME = f"""#!/bin/bash
+MODEL_ARGS=({SIZES})
+ray job submit --address=http://127.0.0.1:8265 -- python3 train.py \\
+   --actor-num-nodes 2 --actor-num-gpus-per-node 8 --colocate \\
+   ${{MODEL_ARGS[@]}} \\
+   {ROLLOUTS} {{more}}
+"""
+
+
+def slime(folder: Path, more: str = "") -> preflight.Report:
+    script = folder / "run.sh"
+    script.write_text(SLIME.replace("{more}", more), encoding="utf-8")
+    return preflight.check([str(script)])
+
+
+def said(report: preflight.Report) -> dict[str, str]:
+    assert not report.crashes, report.crashes[0].trace
+    return {f.rule: f.message for f in report.findings if f.severity is not Severity.NOTE}
+
+
+def test_the_actors_devices_are_the_world(tmp_path: Path) -> None:
+    report = slime(tmp_path, "--tensor-model-parallel-size 4")
+    layout = report.jobs[0].plan.layout
+    assert str(report.jobs[0].target) == "slime@0.3.1"
+    assert (layout.world.raw, layout.data.raw) == (16, 4)
+    assert said(report) == {}
+
+
+def test_what_slime_sets_itself_is_in_effect(tmp_path: Path) -> None:
+    arguments = slime(tmp_path).jobs[0].arguments
+    forced = {name: arguments.get(name).raw for name in ("bf16", "use_distributed_optimizer", "variable_seq_lengths")}
+    assert forced == dict.fromkeys(forced, True)
+    assert arguments.get("micro_batch_size").raw == 1
+    assert arguments.get("max_position_embeddings").raw == 1024
+
+
+def test_a_check_of_megatron_at_the_release_beneath_is_told_and_mended(tmp_path: Path) -> None:
+    more = "--num-experts 6 --expert-model-parallel-size 4 --moe-router-topk 2"
+    report = slime(tmp_path, more)
+    assert "experts-not-divisible" in said(report)
+
+
+def test_a_batch_that_steps_per_rollout_make_is_checked(tmp_path: Path) -> None:
+    report = slime(tmp_path, "--num-steps-per-rollout 2")
+    assert said(report)["slime/batch-of-rollout"].endswith("in 2 steps makes batches of 128")
+
+
+def test_a_fix_writes_the_doors_own_file(tmp_path: Path, real_cli: Cli) -> None:
+    slime(tmp_path, "--max-token-per-gpu 8192")
+    assert real_cli("fix", "--unsafe", str(tmp_path / "run.sh")).code == 0
+    assert (tmp_path / "run.sh").read_text(encoding="utf-8") == SLIME.replace("{more}", "--max-tokens-per-gpu 8192")
+
+
+def test_an_option_that_nobody_reads_is_told(tmp_path: Path) -> None:
+    report = slime(tmp_path, "--max-token-per-gpu 8192 --sglang-anything 1")
+    assert list(said(report)) == ["unread-key"]
+    assert said(report)["unread-key"] == (
+        "slime 0.3.1 has no option --max-token-per-gpu and drops it without a word; did you mean --max-tokens-per-gpu"
+    )
+
+
+@pytest.mark.parametrize("options", ["--rollout-batch-size 8", "--actor-num-gpus-per-node 8"])
+def test_the_name_of_the_script_alone_is_no_evidence(tmp_path: Path, options: str) -> None:
+    other = tmp_path / "other.sh"
+    other.write_text(f"torchrun train.py {SIZES}\n", encoding="utf-8")
+    own = tmp_path / "own.sh"
+    own.write_text(f"torchrun train.py {SIZES} {options}\n", encoding="utf-8")
+    targets = [job.target.framework for job in preflight.check([str(other), str(own)]).jobs]
+    assert targets == ["megatron", "slime"]
+
+
+def test_who_says_megatron_gets_megatron(tmp_path: Path) -> None:
+    slime(tmp_path)
+    report = preflight.check([str(tmp_path / "run.sh")], target="megatron@0.16.0")
+    assert report.jobs[0].target.framework == "megatron"
+
+
+def test_every_door_has_a_target_that_is_known() -> None:
+    frameworks = {target.framework for dialect in load().dialects for target in dialect.targets}
+    assert "slime" in frameworks
