@@ -102,6 +102,7 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
     layout = job.plan.layout
     if (data := known(layout.data)) is None or data[0] * model == world:
         return
+    fixes = _restate(job, data[0], world // model) if world > 0 and model > 0 and world % model == 0 else ()
     yield Finding(
         Message.plural(
             data[0] * model,
@@ -115,25 +116,25 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
         span=job.place(layout.data, layout.tensor, layout.pipeline),
         related=(*layout.tensor.related, *layout.pipeline.related, *layout.context.related),
         key=layout.data.key,
-        fix=_restate(job, data[0], world // model) if world > 0 and model > 0 and world % model == 0 else None,
+        fix=fixes[0] if fixes else None,
+        alternatives=fixes[1:],
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
 
 
-def _restate(job: Job, before: int, after: int) -> Fix | None:
-    """Data parallel that fits, with the micro-batches that keep the global batch where they come out whole."""
+def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
+    """Data parallel that fits. Where micro-batches would keep the global batch, nothing tells whether the size was a
+    slip or the job has become another: both ways are offered."""
     edits = job.plan.layout.data.becomes(after)
     if not edits:
-        return None
+        return ()
     batches = known(job.plan.batch.count)
     more = batches[0] * before if batches else 0
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
-        return Fix(
-            f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch",
-            edits + others,
-        )
-    return Fix(f"set data parallel to {after}", edits)
+        both = f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch"
+        return Fix(both, edits + others, offered=True), Fix(f"set data parallel to {after}", edits, offered=True)
+    return (Fix(f"set data parallel to {after}", edits),)
 
 
 def _largest_first(sizes: tuple[Value, ...]) -> list[Value]:

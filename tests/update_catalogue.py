@@ -1,12 +1,14 @@
-"""Brings preflight/locale/*/LC_MESSAGES/preflight.po up to date with the code, and compiles it. What is new there is
-empty: translate it, with the terms of docs/zh/glossary.md, and run this again.
+"""Brings translations/*.po up to date with the code, and compiles them for the package. What is new there is empty:
+translate it, with the terms of docs/zh/glossary.md, and run this again.
 
-python tests/update_catalogue.py
+python tests/update_catalogue.py           writes the files, lists what is not translated
+python tests/update_catalogue.py --check   writes nothing; fails where something is not translated, or gone
 """
 
 from __future__ import annotations
 
 import io
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,15 +17,20 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from templates import templates
 
-FOLDER = Path(__file__).parent.parent / "preflight" / "locale"
+ROOT = Path(__file__).parent.parent
 LANGUAGES = ("zh",)
 PLACES = 3
 """Places of a sentence that the catalogue names."""
 
 
-def path(language: str, suffix: str = "po") -> Path:
-    """The file of a language."""
-    return FOLDER / language / "LC_MESSAGES" / f"preflight.{suffix}"
+def path(language: str) -> Path:
+    """The translations of a language, as people write them."""
+    return ROOT / "translations" / f"{language}.po"
+
+
+def compiled(language: str) -> Path:
+    """The same as the package reads them."""
+    return ROOT / "preflight" / "locale" / language / "LC_MESSAGES" / "preflight.mo"
 
 
 def read(language: str) -> Catalog:
@@ -67,16 +74,21 @@ def as_mo(catalog: Catalog) -> bytes:
 
 def main() -> None:
     """Write both files of each language, and say how much is left."""
+    check = "--check" in sys.argv[1:]
+    wrong = 0
     for language in LANGUAGES:
-        old = read(language) if path(language).exists() else Catalog(locale=language)
+        old = read(language)
         new = updated(old, language)
-        path(language).parent.mkdir(parents=True, exist_ok=True)
-        path(language).write_bytes(as_po(new))
-        path(language, "mo").write_bytes(as_mo(new))
         left = [message.id for message in new if message.id and not message.string]
-        print(f"{language}: {len(new)} sentences, {len(left)} not translated")
+        gone = [message.id for message in old if message.id and message.id not in new]
+        wrong += len(left) + len(gone)
+        if not check:
+            path(language).write_bytes(as_po(new))
+            compiled(language).write_bytes(as_mo(new))
+        print(f"{language}: {len(new)} sentences, {len(left)} not translated, {len(gone)} gone")
         for template in left:
             print(f"  {template}")
+    sys.exit(1 if check and wrong else 0)
 
 
 if __name__ == "__main__":

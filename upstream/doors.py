@@ -10,9 +10,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from preflight.dialects.checkout.parser_options import OwnOption, own_options
 from preflight.dialects.megatron.option_table import table
@@ -57,8 +59,45 @@ def row(one: OwnOption) -> Row:
 
 
 Extract = Callable[[Callable[[str], str]], dict[str, Any]]
+VERL = "verl/trainer/config/_generated_ppo_megatron_trainer.yaml"
+"""The config of its trainer with Megatron, with all its parts in it."""
+_FALLBACK = re.compile(r"\$\{oc\.select:[\w.]+,\s*([^${}]*)\}")
+
+
+def verl(text: Callable[[str], str]) -> dict[str, Any]:
+    """verl's trainer config; which of its keys Megatron knows, and by which name, is written by hand in the table."""
+    trainer = _without_targets(yaml.safe_load(text(VERL)))
+    table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
+    keys = {key: [*row_[:2], _default(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
+    return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
+
+
+def _without_targets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
+    return value
+
+
+def _default(tree: Any, key: str) -> Any:
+    """A default; of one that is another key's value, what it is without that."""
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    found = _FALLBACK.fullmatch(tree) if isinstance(tree, str) else None
+    if found is not None:
+        return yaml.safe_load(found[1])
+    return None if isinstance(tree, str) and "${" in tree else tree
+
+
+def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        yield above + key
+        if isinstance(value, dict):
+            yield from _paths(value, f"{above}{key}.")
+
+
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+    "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
@@ -76,12 +115,18 @@ def write(door: str, clone: Path) -> Path:
         return extract(lambda path: git("show", f"{release}:{path}"))
 
     found |= at(tag)
-    elsewhere = {key for other in others for key in at(other)["keys"]}
-    found["other releases"] = sorted(elsewhere - found["keys"].keys())
+    elsewhere = {key for other in others for key in _known(at(other))}
+    found["other releases"] = sorted(elsewhere - {*_known(found)})
+    found.pop("all keys", None)
     out = SCHEMAS / f"{door}.json"
     lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in found.items())
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return out
+
+
+def _known(found: dict[str, Any]) -> Iterable[str]:
+    keys: Iterable[str] = found.get("all keys") or found["keys"]
+    return keys
 
 
 def _value(value: Any) -> str:

@@ -55,6 +55,11 @@ class Policy:
             return None
         return abs(edits[0].value - value.raw) if _is_number(edits[0].value) else None
 
+    def uneven(self, key: Key) -> bool:
+        """Whether the number that was typed is no power of two: a slip that says little of what was meant."""
+        value = self._value(key)
+        return value is not None and isinstance(value.raw, int) and value.raw & (value.raw - 1) != 0
+
     def _judged(self, fix: Fix, finding: Finding) -> Fix:
         if not fix.edits:
             return fix

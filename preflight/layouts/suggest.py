@@ -112,7 +112,7 @@ def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tu
 
 def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy) -> bool:
     """Whether the run may need more devices instead, the nearest layout changes something else than what the finding
-    points at, or another is as near."""
+    points at, another is as near, or a size that nobody would type has become one of several."""
     if not finding.key or not layouts:
         return False
     sizes = known(job.plan.layout.world, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.layout.context)
@@ -122,7 +122,10 @@ def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy
     if [edit.key for edit in first] != [finding.key]:
         return True
     steps = [step for layout in layouts[:2] if (step := policy.step(layout.edits, finding.key)) is not None]
-    return len(steps) == 2 and steps[0] == steps[1]
+    if len(steps) == 2 and steps[0] == steps[1]:
+        return True
+    alike = [layout.edits[0].value for layout in layouts if [edit.key for edit in layout.edits] == [finding.key]]
+    return policy.uneven(finding.key) and sum(size != 1 for size in alike) > 1
 
 
 def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:

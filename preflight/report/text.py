@@ -19,7 +19,6 @@ from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import joined, local
 
 UNKNOWN = "a value is unknown"
-PROVEN = "; only fixes that a second check proves are written"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
 
@@ -119,11 +118,12 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         yield f"{_guessed(told)}{local(': --target states it, `preflight init` proposes settings.')}"
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
-        f"{fixes[safety.value]} with `{_HOW[safety]}`" for safety in (Safety.SAFE, Safety.UNSAFE) if fixes[safety.value]
+        f"{'up to ' * (count > 1)}{count} with `{_HOW[safety]}`"  # only what a second check proves is written
+        for safety in (Safety.SAFE, Safety.UNSAFE)
+        if (count := fixes[safety.value])
     ]
     if ways:
-        many = sum(fixes.values()) - fixes[""] > 1
-        yield local(f"Fixable: {'up to ' * many}{joined(ways, '')}{PROVEN * many}.")
+        yield local(f"Fixable: {joined(ways, '')}.")
     if told.unverified and not look.unknown:
         yield skipped_checks(told.reasons)
     if look.verbose:

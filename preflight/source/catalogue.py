@@ -1,4 +1,4 @@
-"""The translations of one language, compiled from `preflight/locale/<language>/LC_MESSAGES/preflight.po`."""
+"""The translations of one language: `translations/<language>.po`, compiled by `tests/update_catalogue.py`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Catalogue:
     """Translations by template."""
 
     def __init__(self, translations: Mapping[str, str]) -> None:
-        self._translations = translations
+        self.translations = translations
         self._seen: dict[str, str | None] = {}
         self._patterns = sorted(_patterns(translations), key=lambda pattern: -sum(map(len, pattern[1][0])))
 
     def of(self, text: str) -> str:
         """The translation of a text; the text where there is none."""
-        if isinstance(text, Message) and (found := self._translations.get(text.template)) is not None:
+        if isinstance(text, Message) and (found := self.translations.get(text.template)) is not None:
             return _tidy(Message(found, **{name: self._value(value) for name, value in text.values.items()}))
         return _tidy(self._plain(text) or text)
 
@@ -62,7 +62,7 @@ class Catalogue:
         text = str(text)
         if text not in self._seen:
             self._seen[text] = None  # what is asked for meanwhile is a part of it
-            exact = self._translations.get(template_of(text))
+            exact = self.translations.get(template_of(text))
             self._seen[text] = exact if exact is not None else self._recognised(text)
         return self._seen[text]
 
@@ -79,7 +79,7 @@ class Catalogue:
         if fitting is None:
             return None
         template, values = fitting
-        return Message(self._translations[template], **{name: self._part(value) for name, value in values.items()})
+        return Message(self.translations[template], **{name: self._part(value) for name, value in values.items()})
 
     def _fitting(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
         """The templates that may have made a text, with their values."""
@@ -103,7 +103,7 @@ class Catalogue:
 
     def _part(self, text: str) -> str:
         """A part of a plain text, which may be a text of its own."""
-        return self._plain(text) or text if " " in text.strip() or text in self._translations else text
+        return self._plain(text) or text if " " in text.strip() or text in self.translations else text
 
 
 def _tidy(text: str) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 OPTION = "--lang"
 VARIABLE = "PREFLIGHT_LANG"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+SERVERS = ("gate", "gate-serve", "lsp")
+"""Commands that programs talk to: the locale of a server says nothing about who reads."""
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
 
@@ -46,8 +48,9 @@ def asked(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Asked
         named = environ[VARIABLE]
     if named is not None:
         return Asked(_known(named), named, True)
-    named = next((environ[name] for name in LOCALE if environ.get(name)), ENGLISH)
-    return Asked(_known(named), ENGLISH)
+    if argv and argv[0] in SERVERS:
+        return Asked()
+    return Asked(_known(next((environ[name] for name in LOCALE if environ.get(name)), ENGLISH)))
 
 
 def _option(argv: Sequence[str]) -> str | None:
@@ -114,7 +117,9 @@ def joined(texts: Sequence[str], word: str = "and") -> str:
     """Texts as a list: with commas, and a word before the last one where it is given."""
     if _Now.catalogue is not None:
         return "、".join(map(local, texts))
-    return f" {word} ".join(part for part in (", ".join(texts[:-1]), texts[-1]) if part) if word else ", ".join(texts)
+    if not word or len(texts) < 2:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
 
 
 def padded(text: str, width: int, right: bool = False) -> str:

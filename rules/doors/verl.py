@@ -57,7 +57,7 @@ VERL.add(
         EACH,
         message=(
             "{each} samples of a mini-batch on a rank ({ppo_mini_batch_size} prompts x {rollout_n} samples / "
-            "{data_parallel_size} ranks) do not fall into micro-batches of {micro_batch_size}"
+            "{data_parallel_size} ranks) are no multiple of the micro-batch {micro_batch_size}"
         ),
         why=LATE,
         upstream="verl/workers/engine/utils.py:125",

@@ -36,7 +36,7 @@ def test_a_ramp_of_the_batch_is_lost_on_the_way_to_0_19(tmp_path: Path, capsys: 
     words = ("--target", "megatron@0.16.0", "--to", "megatron@0.19.0")
     code, out = migrate(tmp_path, capsys, "--rampup-batch-size 8 8 1000", *words)
     assert code == 0
-    assert "run.sh:3:67: warning: --rampup-batch-size parses and does nothing in this release" in out
+    assert "run.sh:3:67: warning: --rampup-batch-size has no effect in this release" in out
     assert "    --data-parallel-sharding-strategy: no_shard becomes optim_grads_params\n" in out
 
 

@@ -75,3 +75,14 @@ def test_virtual_stages_share_what_is_recomputed():
 def test_other_modules_stay_a_stated_gap():
     found = memory("--swap-attention", "--swap-modules", "self_attention,mlp")
     assert any("offloaded" in taken for taken in found.taken)
+
+
+def test_latent_attention_with_an_indexer_has_at_least_its_own_weights():
+    latent = (
+        "--multi-latent-attention --qk-pos-emb-head-dim 64 --qk-head-dim 128 --q-lora-rank 1536 --kv-lora-rank 512 "
+        "--v-head-dim 128 --qk-layernorm"
+    ).split()
+    plain, sparse = memory(*latent), memory(*latent, "--enable-dsa-indexer")
+    weights = [next(t for t in found.stages[0].terms if t.name == "weights") for found in (plain, sparse)]
+    assert weights[0].low == weights[1].low
+    assert any("indexer" in taken for taken in sparse.taken) and sparse.stages[0].low < plain.stages[0].low

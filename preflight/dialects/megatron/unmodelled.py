@@ -46,8 +46,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("retrieval", lambda r: r.retro_add_retriever),
     ("a distillation teacher", lambda r: r.export_kd_teacher_load),
     ("another kind of attention",
-        lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress
-            or r.full_attention_interval),
+        lambda r: r.experimental_attention_variant or r.kv_compress or r.full_attention_interval),
+    ("latent attention with an indexer", lambda r: r.enable_dsa_indexer and not r.kv_compress),
     ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
     ("experts that compute nothing", lambda r: r.num_zero_experts),
     ("hyper-connections", lambda r: is_on(r, "enable_mhc_connections") or is_on(r, "enable_mhc")),
