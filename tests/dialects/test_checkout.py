@@ -87,6 +87,15 @@ def test_arithmetic_that_all_releases_have_in_common_stays_an_error(tmp_path: Pa
     assert severities(fork(tmp_path, launch("--tensor-model-parallel-size 3")))["device-count"] is Severity.ERROR
 
 
+def test_a_part_of_a_release_is_no_altered_one(tmp_path: Path) -> None:
+    """Beside package_info.py alone nothing differs: its checks hold, as the rest comes from elsewhere."""
+    write(tmp_path, {"megatron/core/package_info.py": INFO, "examples/run.sh": launch(OVERLAP)})
+    report = preflight.check(tmp_path / "examples/run.sh")
+    assert "read as megatron@0.14.0 (megatron/core/package_info.py)" in text.render(report, Look())
+    assert json.as_dict(report)["runs"][0]["standing"] == "installed"
+    assert severities(report)["megatron/param-gather-without-grad-reduce"] is Severity.ERROR
+
+
 def test_no_fix_is_safe_in_an_altered_checkout(tmp_path: Path) -> None:
     report = fork(tmp_path, launch("--nowhere-at-al 4 --global-batch-size 12 --tensor-model-parallel-size 3"))
     assert not [
