@@ -218,3 +218,10 @@ def test_the_first_generation_of_megatron_is_no_release_that_is_described(tmp_pa
     write(tmp_path, {**files, "scripts/run.sh": f"python pretrain_bert.py {sizes}\n"})
     report = preflight.check(tmp_path / "scripts/run.sh")
     assert Severity.ERROR not in severities(report).values()
+
+
+def test_a_package_without_its_code_tells_the_framework_and_leaves_the_release_a_guess(tmp_path: Path) -> None:
+    write(tmp_path, {"mindspeed_llm/__init__.py": "", "examples/run.sh": launch("--use-fused-rmsnorm")})
+    told = text.render(preflight.check(tmp_path / "examples/run.sh"), Look())
+    assert "read as mindspeed-llm@" in told and "altered" not in told
+    assert "The release is a guess" in told

@@ -29,7 +29,8 @@ class Package:
         self.release = nearest(self.framework, self.said, like) or self._by_options()
         self.proven = self.release in like.whole
         told = bool(self.said) or like.same.get(self.release, 0) > 0
-        self.partial = told and self.release in like.partial  # a fragment: the rest comes from elsewhere
+        fragment = told and self.release in like.partial  # the rest comes from elsewhere
+        self.partial = fragment or not self.release
         self.evidence = file if self.said else f"{layout.package}/"
         self._checks: OwnChecks | None = None
 
