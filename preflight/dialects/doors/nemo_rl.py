@@ -6,7 +6,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.dotted import Dotted, typed
 from preflight.dialects.doors.parents import opener
-from preflight.dialects.doors.provider import NETWORK, lose_network
+from preflight.dialects.doors.provider import NETWORK, lose_network, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
@@ -35,7 +35,7 @@ def world(run: Run) -> Value:
         count = _trained(run)
     except (NotKnown, TypeError) as error:
         return unknown(str(error))
-    return run.value("gpus_per_node").derived(count, "devices of the cluster that train")._replace(edits=None)
+    return trained(run, "gpus_per_node", count, "devices of the cluster that train")
 
 
 def _trained(run: Run) -> int:
