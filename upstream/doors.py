@@ -98,7 +98,7 @@ def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
 
 def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
     """The option of a field, and `--no_NAME` where it is a switch that is on."""
-    of, default = ast.unparse(field.annotation), _default(field.value)
+    of, default = ast.unparse(field.annotation), _field_default(field.value)
     choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else None
     word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
     whole = "Literal" in of and choices is None
@@ -111,14 +111,16 @@ def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]
     return {f"--{name}": found, **negated}
 
 
-def _default(value: ast.expr | None) -> Any:
+def _field_default(value: ast.expr | None) -> Any:
     """A literal default, or that of a dataclass field; None where it is made by code."""
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
         said = {one.arg: one.value for one in value.keywords}
         made = said.get("default_factory")
         inner = made.body if isinstance(made, ast.Lambda) else None
         return (
-            [] if made is not None and inner is None else _default(inner if inner is not None else said.get("default"))
+            []
+            if made is not None and inner is None
+            else _field_default(inner if inner is not None else said.get("default"))
         )
     try:
         return ast.literal_eval(value) if value is not None else None

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from preflight.checking.checker import Checker, merge
+from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.cli import output, session
 from preflight.cli.codes import LEVELS, OK
@@ -97,6 +97,8 @@ def _fixed(
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
+    from preflight.checking.merging import merge
+
     targets, style = (
         output.formats(out, checker.plugins),
         _look(out)._replace(fails="error" if level == "never" else level),

@@ -12,7 +12,6 @@ from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
-from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Output, Printed
 from preflight.loaders import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
@@ -117,6 +116,8 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
     A format that fails does not keep the others from being written; the first failure is raised after them.
     """
+    from preflight.cli.delivery import deliver, read_for
+
     failures: list[Exception] = []
     for render, file in targets:
         look = style if file is None else style._replace(color=False, width=0)
