@@ -33,12 +33,12 @@ class Mode(NamedTuple):
 
     fail_on: Annotated[str | None, LEVEL] = None
     exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 whatever is found.")] = False
-    show_settings: Annotated[bool, option("--show-settings", help="Print the settings that hold, and stop.")] = False
+    show_settings: Annotated[bool, option("--show-settings", help="Print the settings in effect, and exit.")] = False
     statistics: Annotated[bool, option("--statistics", help="Count findings by rule instead of listing them.")] = False
     watch: Annotated[bool, option("--watch", "-w", help="Check again whenever a file changes.")] = False
     suggest: Annotated[bool, option("--suggest", help="Search for layouts that cure what is found (slower).")] = False
     no_cache: Annotated[bool, option("--no-cache", help="Check every file anew, and remember nothing.")] = False
-    fix: Annotated[bool, option("--fix", help="Apply fixes that are proven first, and report what is left.")] = False
+    fix: Annotated[bool, option("--fix", help="Apply proven fixes, and report what is left.")] = False
     unsafe: Annotated[bool, option("--unsafe", help="With --fix: also fixes that may change what is trained.")] = False
     jobs: Annotated[int, option("--jobs", "-j", metavar="N", min=0, help=JOBS)] = 0
 

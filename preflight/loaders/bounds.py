@@ -73,7 +73,7 @@ def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
 
 def _fork() -> int:
     """os.fork without an alarm on the way: raised in what runs before and after a fork it is lost, and a lock that is
-    released there stays locked. It rings afterwards. To block the signal is not enough: another thread takes it then."""
+    released there stays locked. It rings afterwards. To block the signal is not enough: another thread may take it."""
     import signal
     import threading
 

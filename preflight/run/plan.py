@@ -44,8 +44,7 @@ class Model:
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
     window: Value = _NOT_GIVEN  # tokens before it that a query sees in windowed layers; None without windows
     window_every: Value = _NOT_GIVEN  # each so many-th layer sees all tokens; None or 0: all layers are windowed
-    linear: Value = _NOT_GIVEN  # LinearAttention; None without
-    sparse: Value = _NOT_GIVEN  # SparseAttention; None without
+    variant: Value = _NOT_GIVEN  # LinearAttention or SparseAttention; None without
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
@@ -72,8 +71,7 @@ class Model:
     beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
-    # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
-    gate_apart: Value = _NOT_GIVEN
+    gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product each keep their output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
