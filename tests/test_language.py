@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -186,3 +187,11 @@ def test_messages_are_filled_anew() -> None:
 
 def test_english_is_left_as_it_is() -> None:
     assert (local("Found nothing"), phrases("1 file, 2 runs")) == ("Found nothing", "1 file, 2 runs")
+
+
+def test_every_translation_takes_the_values_of_its_sentence() -> None:
+    for sentence, translation in chinese().items():
+        lists = set(re.findall(r"\{([\w.]+):[a-z]+\}", sentence))
+        values = {name: ("a", "b") if name in lists else 1 for name in placeholders(sentence)}
+        assert Message(translation, **values)
+        assert not re.search(r"[\u4e00-\u9fff][,;:?!]|  ", str(Message(translation, **values))), translation
