@@ -172,11 +172,13 @@ def test_plain_texts_are_recognised() -> None:
         "there is no rule {rule}{hint}": "没有规则 {rule}{hint}",
         "; did you mean {name}?": "；是否想写 {name}？",
         "{number} steps": "{number} 步",
+        "the text {value!r}": "文本 {value!r}",
     }
     told = Catalogue(words)
     assert told.of("set --a 1, set --b 2, which changes the tokens per step").startswith("设置 --a 1，设置 --b 2")
     assert told.of("there is no rule 'x'; did you mean 'y'?") == "没有规则 'x'；是否想写 'y'？"
     assert told.of("set of many steps") == "set of many steps"
+    assert told.of("the text 3e-4") == "文本 3e-4"
     assert (told.of("12,000 steps"), told.phrases("3 steps, x")) == ("12,000 步", "3 步，x")
 
 
