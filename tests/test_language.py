@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -171,11 +172,13 @@ def test_plain_texts_are_recognised() -> None:
         "there is no rule {rule}{hint}": "没有规则 {rule}{hint}",
         "; did you mean {name}?": "；是否想写 {name}？",
         "{number} steps": "{number} 步",
+        "the text {value!r}": "文本 {value!r}",
     }
     told = Catalogue(words)
     assert told.of("set --a 1, set --b 2, which changes the tokens per step").startswith("设置 --a 1，设置 --b 2")
     assert told.of("there is no rule 'x'; did you mean 'y'?") == "没有规则 'x'；是否想写 'y'？"
     assert told.of("set of many steps") == "set of many steps"
+    assert told.of("the text 3e-4") == "文本 3e-4"
     assert (told.of("12,000 steps"), told.phrases("3 steps, x")) == ("12,000 步", "3 步，x")
 
 
@@ -186,3 +189,11 @@ def test_messages_are_filled_anew() -> None:
 
 def test_english_is_left_as_it_is() -> None:
     assert (local("Found nothing"), phrases("1 file, 2 runs")) == ("Found nothing", "1 file, 2 runs")
+
+
+def test_every_translation_takes_the_values_of_its_sentence() -> None:
+    for sentence, translation in chinese().items():
+        lists = set(re.findall(r"\{([\w.]+):[a-z]+\}", sentence))
+        values = {name: ("a", "b") if name in lists else 1 for name in placeholders(sentence)}
+        assert Message(translation, **values)
+        assert not re.search(r"[\u4e00-\u9fff][,;:?!]|  ", str(Message(translation, **values))), translation

@@ -13,6 +13,7 @@ from preflight.lsp.buffers import Buffer
 from preflight.lsp.diagnostics import diagnostic
 from preflight.lsp.places import exactly, range_of, uri_of
 from preflight.source.finding import Finding, Fix, Safety
+from preflight.source.language import local
 
 ALL = types.CodeActionKind.SourceFixAll
 
@@ -51,7 +52,8 @@ def _ways(finding: Finding, buffer: Buffer) -> Iterator[types.CodeAction]:
         edit = _edit(finding, way, buffer)
         if edit is not None:
             preferred = number == 0 and way.safety is Safety.SAFE and not way.offered
-            title = way.title[:1].upper() + way.title[1:]
+            said = local(way.title)
+            title = said[:1].upper() + said[1:]
             kind = types.CodeActionKind.QuickFix
             yield types.CodeAction(title, kind=kind, diagnostics=[told], edit=edit, is_preferred=preferred)
 

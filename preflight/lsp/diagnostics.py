@@ -9,6 +9,7 @@ from preflight.lsp.buffers import Buffer
 from preflight.lsp.places import position_of, range_of, uri_of
 from preflight.lsp.rule_sections import address
 from preflight.source.finding import Finding, Severity
+from preflight.source.language import local
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -28,13 +29,13 @@ def diagnostic(finding: Finding, buffer: Buffer) -> types.Diagnostic:
     own = finding.path == buffer.source.name
     where = "" if own else f"{finding.path}:{finding.line}: "
     related = [
-        types.DiagnosticRelatedInformation(types.Location(uri, range_of(one.span)), one.label or "takes part")
+        types.DiagnosticRelatedInformation(types.Location(uri, range_of(one.span)), local(one.label or "takes part"))
         for one in finding.related
         if (uri := uri_of(one.span.source))
     ]
     return types.Diagnostic(
         range=range_of(finding.span) if own else types.Range(types.Position(0, 0), types.Position(0, 1)),
-        message=f"{where}{finding.message}",
+        message=f"{where}{local(finding.message)}",
         severity=SEVERITIES[finding.severity or Severity.NOTE],
         code=finding.rule,
         code_description=types.CodeDescription(page) if (page := address(finding.rule or "")) else None,
@@ -52,5 +53,5 @@ def _unreadable(report: Report, buffer: Buffer) -> list[types.Diagnostic]:
         at = position_of(source, start)
         place = types.Range(at, types.Position(at.line, at.character + 1))
         severity = types.DiagnosticSeverity.Error
-        found.append(types.Diagnostic(range=place, message=error.message, severity=severity, source="preflight"))
+        found.append(types.Diagnostic(range=place, message=local(error.message), severity=severity, source="preflight"))
     return found

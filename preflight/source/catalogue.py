@@ -79,7 +79,8 @@ class Catalogue:
         if fitting is None:
             return None
         template, values = fitting
-        return Message(self.translations[template], **{name: self._part(value) for name, value in values.items()})
+        texts, names = literals(self.translations[template])
+        return "".join(f"{text}{self._part(values[name])}" for text, name in zip(texts, names, strict=False)) + texts[-1]
 
     def _fitting(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
         """The templates that may have made a text, with their values."""
