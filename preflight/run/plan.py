@@ -48,8 +48,7 @@ class Model:
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
-    # multi-head latent attention; None when not latent
-    latent: Value = _NOT_GIVEN  # True / False
+    latent: Value = _NOT_GIVEN  # multi-head latent attention: True / False; the sizes None when not latent
     q_lora_rank: Value = _NOT_GIVEN
     kv_lora_rank: Value = _NOT_GIVEN
     qk_nope_dim: Value = _NOT_GIVEN
@@ -57,8 +56,7 @@ class Model:
     v_dim: Value = _NOT_GIVEN
     # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
     padded_dims: Value = _NOT_GIVEN
-    # mixture of experts; experts None or 0 when dense
-    experts: Value = _NOT_GIVEN
+    experts: Value = _NOT_GIVEN  # mixture of experts; None or 0 when dense
     top_k: Value = _NOT_GIVEN
     expert_ffn: Value = _NOT_GIVEN
     shared_ffn: Value = _NOT_GIVEN  # intermediate size of all shared experts of a layer together; 0 or None without
@@ -122,8 +120,7 @@ class Batch:
     count: Value = _NOT_GIVEN  # micro-batches per step and data-parallel rank
     total: Value = _NOT_GIVEN  # samples per step
     varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
-    # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
-    pairs: Value = _NOT_GIVEN
+    pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, a frozen reference model is kept
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
 
 

@@ -117,7 +117,7 @@ def _network(source: Source) -> Model:
     )
 
 
-NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load")
+NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", "model")
 
 
 def _names(run: Run) -> tuple[str, ...]:
