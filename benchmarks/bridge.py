@@ -38,24 +38,29 @@ FIXED = ("--bf16 --tokenizer-type NullTokenizer --train-iters 100 --lr 1e-4 --mo
 
 
 class Published(NamedTuple):
-    """A row: its name, the command, the machine, seconds of a step."""
+    """A row: its name, the command, the machine, seconds of a step, its container. options: what the recipe adds to the
+    table; None where that is not known. layout: what is the same in another container."""
 
     name: str
     argv: list[str]
     device: str
     ranks: int
     seconds: float
+    container: str
+    options: list[str] | None
+    layout: tuple[str, ...]
 
 
 def published() -> Iterator[Published]:
     """Every row of the table."""
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
-            yield _row(line.split("\t"))
+            yield _row(line.rstrip("\n").split("\t"))
 
 
 def _row(cells: list[str]) -> Published:
-    model, device, ranks, precision, *numbers, tokens, container = cells
+    (model, device, ranks, precision), numbers = cells[:4], cells[4:12]
+    tokens, container, *more = cells[12:]
     batch, micro, sequence, tensor, pipeline, context, virtual, expert = map(int, numbers)
     words = [
         "pretrain_gpt.py", *MODELS[model].split(), *FIXED.split(), "--global-batch-size", str(batch),
@@ -70,7 +75,9 @@ def _row(cells: list[str]) -> Published:
     if pipeline > 1 and model in ("llama3.1-405b", "qwen3-235b"):
         words += ["--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"]
     name = f"{model} {device}x{ranks} {precision} TP{tensor} PP{pipeline} VP{virtual} EP{expert} ({container})"
-    return Published(name, words, device, int(ranks), batch * sequence / float(tokens) / int(ranks))
+    added = [word for word in more[0].split() if word != "-"] if more and more[0] else None
+    seconds = batch * sequence / float(tokens) / int(ranks)
+    return Published(name, words, device, int(ranks), seconds, container, added, tuple(cells[:12]))
 
 
 def _experts(expert: int, routed: bool) -> list[str]:

@@ -12,12 +12,16 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
+import chinese_rules
 from console import BLOCK, ROOT
 
 FOLDER = ROOT / "docs" / "zh"
-OWN = ("README.md", "rules.md")
-"""Pages that are no translation of one English page."""
+RULES = chinese_rules.PAGE
+OWN = ("README.md", "glossary.md")
+"""Pages that are no translation."""
 PAGES = [ROOT / "README.zh.md", *sorted(path for path in FOLDER.glob("*.md") if path.name not in OWN)]
+GUIDES = [page for page in PAGES if page != RULES]
+"""The pages that are each the translation of one English page."""
 NOTICE = "> **本页落后于英文版，以英文版为准。**\n\n"
 DIGEST = re.compile(r"\n<!-- english: ([0-9a-f]{12}) -->\n$")
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
@@ -28,8 +32,12 @@ def english(page: Path) -> Path:
 
 
 def digest(page: Path) -> str:
-    """The digest of an English page, without the output of its commands, which is the same in both languages."""
-    text = BLOCK.sub(lambda match: "\n".join(re.findall(r"^\$ .*$", match[0], re.MULTILINE)), page.read_text("utf-8"))
+    """The digest of the English text of a page, without the output of commands, which is the same in both languages."""
+    if page == RULES:
+        text = chinese_rules.words()
+    else:
+        commands = re.compile(r"^\$ .*$", re.MULTILINE)
+        text = BLOCK.sub(lambda match: "\n".join(commands.findall(match[0])), english(page).read_text("utf-8"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -39,7 +47,7 @@ def recorded(page: Path) -> str | None:
 
 
 def behind(page: Path) -> bool:
-    return recorded(page) != digest(english(page))
+    return recorded(page) != digest(page)
 
 
 def says_so(page: Path) -> bool:
@@ -78,7 +86,7 @@ def mark(page: Path, current: bool) -> None:
     """Write or take away the notice of a page; with current, its digest anew as well."""
     text = page.read_text("utf-8")
     if current:
-        text = DIGEST.sub("", text) + f"\n<!-- english: {digest(english(page))} -->\n"
+        text = DIGEST.sub("", text) + f"\n<!-- english: {digest(page)} -->\n"
         page.write_text(text, encoding="utf-8")
     text = text.replace(NOTICE, "")
     if behind(page):
@@ -88,6 +96,7 @@ def mark(page: Path, current: bool) -> None:
 
 
 if __name__ == "__main__":
+    RULES.write_text(chinese_rules.refreshed(RULES.read_text("utf-8")), encoding="utf-8")
     named = {Path(word).resolve() for word in sys.argv[1:] if word != "--current"}
     for path in PAGES:
         mark(path, "--current" in sys.argv and (not named or path in named))

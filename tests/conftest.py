@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,9 @@ from harness import Ran, with_toy
 from hypothesis import HealthCheck, settings
 
 from preflight.plugins.manager import Plugins
+from preflight.source.language import ENGLISH, VARIABLE
+
+os.environ[VARIABLE] = ENGLISH  # whatever the locale of who runs the tests
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")

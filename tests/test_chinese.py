@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections import Counter
 from pathlib import Path
 
 import chinese
+import chinese_rules
 import pytest
 from console import ROOT
-
-from preflight.plugins.manager import load
-from preflight.report.page import documented, rule_text
-from preflight.report.topics import section_path
-
-RULES = (chinese.FOLDER / "rules.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^## \S+\n\n`(\S+)` · (.*?)(?=^## |\Z)", RULES, re.MULTILINE | re.DOTALL))
-SEVERITIES = {"error": "错误", "warning": "警告", "note": "提示"}
 
 
 @pytest.mark.parametrize("page", chinese.PAGES, ids=lambda page: page.name)
@@ -26,7 +17,7 @@ def test_a_page_is_up_to_date_or_says_that_it_is_behind(page: Path) -> None:
     assert chinese.behind(page) == chinese.says_so(page), "python tests/chinese.py writes it"
 
 
-@pytest.mark.parametrize("page", [page for page in chinese.PAGES if not chinese.says_so(page)], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [page for page in chinese.GUIDES if not chinese.says_so(page)], ids=lambda p: p.name)
 def test_a_page_has_the_headings_tables_and_commands_of_the_english_one(page: Path) -> None:
     assert chinese.differences(page) == []
 
@@ -41,32 +32,21 @@ def test_every_page_for_users_has_a_chinese_one_or_is_listed_as_english_only() -
         assert (chinese.FOLDER / name).exists() or f"(../{name})" in index, name
 
 
-def found_most() -> Counter[str]:
-    with (ROOT / "benchmarks" / "ecosystem.tsv").open(encoding="utf-8") as record:
-        files: Counter[str] = Counter()
-        for row in csv.DictReader(record, delimiter="\t"):
-            files[row["rule"]] += int(row["files"])
-    return files
+def test_the_fifty_rules_that_are_found_in_most_files_have_a_section() -> None:
+    assert chinese_rules.listed() == chinese_rules.most()
 
 
-def test_the_fifty_rules_that_are_found_in_most_files_have_a_section_with_their_number() -> None:
-    files = found_most()
-    most = sorted(files, key=lambda rule: (-files[rule], rule))[:50]
-    listed = re.findall(r"^\| \[`(\S+)`\]\(#\S+\) \| \S+ \| (\d+) \|", RULES, re.MULTILINE)
-    assert listed == [(rule, str(files[rule])) for rule in most]
-    assert list(SECTIONS) == most
+def test_numbers_severities_links_and_examples_of_the_rules_are_those_of_today() -> None:
+    text = chinese.RULES.read_text(encoding="utf-8")
+    assert chinese_rules.refreshed(text) == text, "python tests/chinese.py writes it"
+    assert text.count("**检查内容**：") == text.count("**后果**：") == chinese_rules.SHOWN
 
 
-@pytest.mark.parametrize("id", SECTIONS)
-def test_a_section_has_the_severity_the_link_and_the_example_of_its_rule(id: str) -> None:
-    rules = {rule.id: rule for rule in documented(load().rules(None))}
-    section = SECTIONS[id]
-    assert section.startswith(SEVERITIES[str(rules[id].severity)])
-    assert f"(../rules/{section_path(id)})" in section
-    example = re.search(r"^## Example\n(.*?)(?=^## |\Z)", rule_text(rules[id]), re.MULTILINE | re.DOTALL)
-    assert example is not None
-    shown = re.compile(r"^(?:    |> ).*$", re.MULTILINE)
-    assert shown.findall(section) == shown.findall(example[1]), "the example of the rule is another one now"
+def test_an_example_of_a_rule_that_changed_is_written_anew() -> None:
+    text = chinese.RULES.read_text(encoding="utf-8")
+    other = text.replace("model_paralel: 8", "model_paralell: 8").replace(" | 错误 | ", " | 提示 | ", 1)
+    assert other != text
+    assert chinese_rules.refreshed(other) == text
 
 
 def test_what_is_compared_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from pairs import Pair, Run, config, pairs
 
 from preflight.api import installed
 from preflight.checking.engine import Policy
+from preflight.dialects.doors.door import data
 from preflight.dialects.megatron.option_table import ASKED, table
 from preflight.dialects.megatron.option_table import UNASKED as TABLES
 from preflight.dialects.mindformers.pynative_model import NAMES
@@ -28,6 +29,7 @@ from preflight.plugins.manager import load
 
 FOLDER = Path(__file__).parent.parent / "schemas" / "examples"
 WIDTH = 100
+DOTTED_KEY = re.compile(r"[a-z_]\w*(?:\.\w+)+=")
 WORLD = {"world_size", "world", "distributed", "data_parallel_size", "expert_data_parallel_size", "num_microbatches"}
 COMES_FROM = {
     "num_microbatches": ("global_batch_size", "micro_batch_size"),
@@ -35,6 +37,7 @@ COMES_FROM = {
     "virtual_pipeline_model_parallel_size": ("num_layers",),
     "padded_vocab_size": ("vocab_size",),
     "lr_decay_steps": ("train_iters",),
+    "data_parallel_size": ("nnodes", "n_gpus_per_node", "tensor_model_parallel_size"),
 }
 """Options of a base that decide a derived value."""
 
@@ -45,8 +48,10 @@ def declared() -> Mapping[str, Constraint]:
 
 
 @cache
-def destinations() -> Mapping[str, str]:
-    """Option → destination, in any release."""
+def destinations(of: str) -> Mapping[str, str]:
+    """Option → destination, in any release; of a door's table its keys."""
+    if of.startswith("doors-"):
+        return {key: row[0] for key, row in data(of.removeprefix("doors-"))["keys"].items()}
     return {option: flag.dest for release in (*TABLES, *ASKED) for option, flag in table(*release).options.items()}
 
 
@@ -64,6 +69,8 @@ def groups(words: str) -> dict[str, list[str]]:
     for word in shlex.split(words):
         if word.startswith("--"):
             last = found[word] = []
+        elif DOTTED_KEY.match(word):
+            found[word.partition("=")[0]] = [word]
         else:
             last.append(word)
     return found
@@ -76,12 +83,14 @@ def command(pair: Pair, words: Run, rule: Constraint, environment: Mapping[str, 
     base = {
         option: values
         for option, values in groups(pair.base).items()
-        if destinations().get(option) in wanted and option not in typed
+        if destinations(pair.table).get(option) in wanted and option not in typed
     }
     read = {handle.name for handle in rule.refuse.handles() if handle.view == "environment"}
     lines = [f"export {name}={value}" for name, value in environment.items() if name in read and value is not None]
     entry = pair.row.get("entry") or ENTRIES.get(str(pair.row.get("base")))
-    texts = [*([entry] if entry else []), *(shlex.join([option, *values]) for option, values in (base | typed).items())]
+    options = (base | typed).items()
+    shown = ([*([option] if option.startswith("-") else []), *values] for option, values in options)
+    texts = [*([entry] if entry else []), *map(shlex.join, shown)]
     line = ""
     for text in texts:
         if line and len(line) + len(text) > WIDTH:
@@ -96,8 +105,13 @@ def section(pair: Pair, changes: Run, rule: Constraint) -> str:
     """The settings that count, as YAML: the same ones on both sides."""
     assert not isinstance(pair.base, str) and not isinstance(changes, str)
     changed = [*pair.found, *(name for name in pair.silent if name not in pair.found)]
+    keys = {dest: key for key, dest in destinations(pair.table).items()} if pair.table.startswith("doors-") else {}
     about = (
-        f"model.{NAMES[name[4:]][0]}" if name.startswith("net.") and name[4:] in NAMES else name
+        keys[name]
+        if name in keys
+        else f"model.{NAMES[name[4:]][0]}"
+        if name.startswith("net.") and name[4:] in NAMES
+        else name
         for name in sorted(names(rule))
     )
     whole = config(pair.base, changes)
@@ -143,7 +157,7 @@ def around(pair: Pair, rule: Constraint) -> str:
         )
     if pair.table.startswith("mindformers") and said:
         said = [f"in MindFormers {pair.row['target']}"]
-    if "devices" in pair.row or names(rule) & WORLD:
+    if "devices" in pair.row or (names(rule) & WORLD and not pair.table.startswith("doors-")):
         count = pair.row.get("devices", DEVICES.get(pair.table, 1))
         said.append(f"with {count} device{'s' if count != 1 else ''}")
     if "device" in pair.row:

@@ -10,9 +10,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from preflight.dialects.checkout.parser_options import OwnOption, own_options
 from preflight.dialects.megatron.option_table import table
@@ -36,6 +38,96 @@ def slime(text: Callable[[str], str]) -> dict[str, Any]:
     return {"takes megatron": True, "defaults": defaults, "keys": keys}
 
 
+SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first base to the last
+    "swift/ray_utils/arguments.py": ("RayArguments",),
+    "swift/arguments/base_args/model_args.py": ("ModelArguments",),
+    "swift/arguments/base_args/template_args.py": ("TemplateArguments",),
+    "swift/arguments/base_args/data_args.py": ("DataArguments",),
+    "swift/arguments/base_args/quant_args.py": ("QuantizeArguments",),
+    "swift/arguments/base_args/generation_args.py": ("GenerationArguments",),
+    "swift/arguments/base_args/base_args.py": ("BaseArguments",),
+    "swift/megatron/arguments/megatron_args.py": (
+        "MegatronTunerMixin",
+        "RLHFMegatronArgumentsMixin",
+        "MegatronArguments",
+    ),
+    "swift/megatron/argument/megatron_args.py": (  # in 3.x
+        *("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),
+    ),
+    "swift/llm/argument/base_args/base_args.py": ("BaseArguments",),
+    "swift/llm/argument/base_args/data_args.py": ("DataArguments",),
+    "swift/llm/argument/base_args/model_args.py": ("ModelArguments",),
+    "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
+    "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
+}
+RENAMED = {
+    **{
+        "max_length": "seq_length",
+        "output_dir": "save",
+        "mcore_model": "load",
+        "dataloader_num_workers": "num_workers",
+    },
+    **{"save_steps": "save_interval", "eval_steps": "eval_interval", "logging_steps": "log_interval"},
+    **{"fp8_format": "fp8", "fp4_format": "fp4", "ddp_backend": "distributed_backend"},
+    "muon_use_nesterov": "muon_nesterov",
+    "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
+}
+"""Keys of ms-swift that Megatron calls otherwise."""
+
+
+def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
+    """The fields of ms-swift's argument classes, of which transformers makes options."""
+    below = table("megatron", "0.18.0").defaults
+    keys: dict[str, Row] = {}
+    for file, classes in SWIFT.items():
+        try:
+            tree = ast.parse(text(file))
+        except subprocess.CalledProcessError:  # not in this release
+            continue
+        found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        for name in classes:
+            for field in found[name].body if name in found else ():
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    own = field.target.id
+                    same = (
+                        own if name == "MegatronArguments" and own in below else f"own_{own}" if own in below else own
+                    )
+                    keys |= _swift_options(own, RENAMED.get(own, same), field)
+    return {"takes megatron": False, "dashes": True, "keys": keys}
+
+
+def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
+    """The option of a field, and `--no_NAME` where it is a switch that is on."""
+    of, default = ast.unparse(field.annotation), _field_default(field.value)
+    choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else None
+    word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
+    whole = "Literal" in of and choices is None
+    kind = "yesno" if word == "bool" else "int" if whole else "str" if "dict" in of or "Literal" in of else word
+    nargs = "+" if "List[" in of else "?" if kind == "yesno" else None
+    found: Row = [dest, kind, default, nargs, choices]
+    while len(found) > 3 and found[-1] is None:
+        found.pop()
+    negated = {f"--no_{name}": [dest, "false", True]} if kind == "yesno" and default is True else {}
+    return {f"--{name}": found, **negated}
+
+
+def _field_default(value: ast.expr | None) -> Any:
+    """A literal default, or that of a dataclass field; None where it is made by code."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
+        said = {one.arg: one.value for one in value.keywords}
+        made = said.get("default_factory")
+        inner = made.body if isinstance(made, ast.Lambda) else None
+        return (
+            []
+            if made is not None and inner is None
+            else _field_default(inner if inner is not None else said.get("default"))
+        )
+    try:
+        return ast.literal_eval(value) if value is not None else None
+    except ValueError:
+        return None
+
+
 def _resets(tree: ast.Module) -> Iterator[tuple[str, Any]]:
     """The options whose default `reset_arg` changes."""
     for call in ast.walk(tree):
@@ -49,29 +141,95 @@ def row(one: OwnOption) -> Row:
     """An option as a row of the table: its destination, kind, default, number of values, choices, other spellings."""
     kind = one.kind or ("json" if isinstance(one.default, str) and one.default.startswith("{") else "str")
     default = False if kind == "true" else True if kind == "false" else one.default
-    found: Row = [one.dest, kind, default, one.nargs, one.choices, one.also or None]
+    also = (f"--no-{one.option[2:]}",) if kind == "pair" else one.also
+    found: Row = [one.dest, kind, default, one.nargs, one.choices, also or None]
     while found and found[-1] is None and len(found) > 3:
         found.pop()
     return found
 
 
-DOORS: dict[str, tuple[str, Callable[[Callable[[str], str]], dict[str, Any]]]] = {"slime": ("v0.3.1", slime)}
-"""Door → the tag that is read, and what reads it."""
+Extract = Callable[[Callable[[str], str]], dict[str, Any]]
+VERL = "verl/trainer/config/_generated_ppo_megatron_trainer.yaml"
+"""The config of its trainer with Megatron, with all its parts in it."""
+_FALLBACK = re.compile(r"\$\{oc\.select:[\w.]+,\s*([^${}]*)\}")
+
+
+def verl(text: Callable[[str], str]) -> dict[str, Any]:
+    """verl's trainer config; which of its keys Megatron knows, and by which name, is written by hand in the table."""
+    trainer = _without_targets(yaml.safe_load(text(VERL)))
+    table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
+    keys = {key: [*row_[:2], _value_at(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
+    return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
+
+
+NEMO = "examples/configs/grpo_math_1B.yaml"
+"""NeMo RL's largest base config."""
+
+
+def nemo_rl(text: Callable[[str], str]) -> dict[str, Any]:
+    """NeMo RL's keys have no defaults but those of a config's parents; which Megatron knows is written by hand."""
+    table = json.loads((SCHEMAS / "nemo-rl.json").read_text(encoding="utf-8"))
+    known = sorted(_paths(yaml.safe_load(text(NEMO))))
+    return {"inside": table["inside"], "keys": table["keys"], "all keys": known}
+
+
+def _without_targets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
+    return value
+
+
+def _value_at(tree: Any, key: str) -> Any:
+    """A default; of one that is another key's value, what it is without that."""
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    found = _FALLBACK.fullmatch(tree) if isinstance(tree, str) else None
+    if found is not None:
+        return yaml.safe_load(found[1])
+    return None if isinstance(tree, str) and "${" in tree else tree
+
+
+def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        yield above + key
+        if isinstance(value, dict):
+            yield from _paths(value, f"{above}{key}.")
+
+
+DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
+    "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+    "nemo-rl": ("v0.7.0", nemo_rl, ()),
+    "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
+    "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
+}
+"""Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
 
 def write(door: str, clone: Path) -> Path:
     """Write the table of a door anew."""
-    tag, extract = DOORS[door]
+    tag, extract, others = DOORS[door]
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(clone), *words], capture_output=True, text=True, check=True).stdout
 
-    found = {"release": tag.lstrip("v"), "commit": git("rev-parse", f"{tag}^{{commit}}")[:7]}
-    found |= extract(lambda path: git("show", f"{tag}:{path}"))
+    found: dict[str, Any] = {"release": tag.lstrip("v"), "commit": git("rev-parse", f"{tag}^{{commit}}")[:7]}
+
+    def at(release: str) -> dict[str, Any]:
+        return extract(lambda path: git("show", f"{release}:{path}"))
+
+    found |= at(tag)
+    elsewhere = {key for other in others for key in _known(at(other))}
+    found["other releases"] = sorted(elsewhere - {*_known(found)})
+    found.pop("all keys", None)
     out = SCHEMAS / f"{door}.json"
     lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in found.items())
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return out
+
+
+def _known(found: dict[str, Any]) -> Iterable[str]:
+    keys: Iterable[str] = found.get("all keys") or found["keys"]
+    return keys
 
 
 def _value(value: Any) -> str:

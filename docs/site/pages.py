@@ -13,8 +13,9 @@ PAGES = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CH
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?!https?:|#)(?!docs/)[^)]*\)")
 """A link to a file that is no page: its text stays."""
 WIDE = "[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"
-LINE_END = re.compile(f"(?<={WIDE})\n *(?={WIDE})")
-"""The end of a line between two Chinese characters, which a browser shows as a blank."""
+STOP = "[\u3001-\u3011\uff01-\uff5e]"
+LINE_END = re.compile(f"(?<={WIDE})\n *(?={WIDE})|(?<={STOP})\n *(?=[\\w`\\[])(?!\\d+\\. )")
+"""The end of a line between two Chinese characters, or after a stop, which a browser shows as a blank."""
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -75,14 +75,18 @@ def _leave(code: int) -> None:
 def run(argv: list[str]) -> int:
     """Run a command line and give the exit code; whatever goes wrong is one line."""
     from preflight.cli.guard import guarded
+    from preflight.source.language import asked, speaking
 
-    return guarded(lambda: _run(argv))
+    with speaking(asked(argv)):
+        return guarded(lambda: _run(argv))
 
 
 def _run(argv: list[str]) -> int:
     from preflight.cli import command_line
     from preflight.cli.words import apart
+    from preflight.source import language
 
+    language.refuse_unknown()
     words = apart(argv)
     call = command_line.read(words)
     if call is not None:

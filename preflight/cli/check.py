@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from preflight.checking.checker import Checker, merge
+from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.cli import output, session
 from preflight.cli.codes import LEVELS, OK
@@ -19,6 +19,7 @@ from preflight.report.style import Look
 from preflight.report.text import shown
 from preflight.report.totals import added
 from preflight.run.settings import Settings
+from preflight.source.language import local
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
@@ -96,6 +97,8 @@ def _fixed(
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
+    from preflight.checking.merging import merge
+
     targets, style = (
         output.formats(out, checker.plugins),
         _look(out)._replace(fails="error" if level == "never" else level),
@@ -136,7 +139,8 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
         if stale:
             number = sum(stale.values())
             entries = "1 entry" if number == 1 else f"{number} entries"
-            print(f"preflight: not needed any more: {entries} of {scope.baseline}; write it anew", file=sys.stderr)
+            text = local(f"not needed any more: {entries} of {scope.baseline}; write it anew")
+            print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.checking.changes import Changes
 

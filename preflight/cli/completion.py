@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from preflight.cli.codes import LEVELS
 from preflight.plugins import manager as plugins
 from preflight.report.page import documented
+from preflight.source.language import LANGUAGES
 
 
 def begun(words: Iterable[str], incomplete: str) -> list[str]:
@@ -46,3 +47,8 @@ def formats(incomplete: str) -> list[str]:
 def levels(incomplete: str) -> list[str]:
     """What `--fail-on` takes."""
     return begun(LEVELS, incomplete)
+
+
+def languages(incomplete: str) -> list[str]:
+    """Languages of messages."""
+    return begun(LANGUAGES, incomplete)

@@ -10,6 +10,7 @@ from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.report.page import documented, rule_page
+from preflight.report.topics import section_url
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
@@ -27,4 +28,6 @@ def explain(rule: RuleId) -> int:
     if rule not in known:
         raise InputError(f"there is no rule {rule!r}{did_you_mean(rule, known)}")
     say(rule_page(known[rule]))
+    if page := section_url(rule):
+        say(f"On the web: {page}\n")
     return OK

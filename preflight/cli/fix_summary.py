@@ -9,6 +9,7 @@ from preflight.fix.fixer import Outcome, State
 from preflight.report.escapes import counted, plain
 from preflight.report.style import Look
 from preflight.source.finding import Severity
+from preflight.source.language import joined, local
 
 _WAYS: dict[State, str] = {
     "needs --unsafe": "with --unsafe",
@@ -29,9 +30,10 @@ def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> I
     if style.quiet:
         return
     if done:
-        yield f"{len(done)} would be fixed." if would else f"{len(done)} fixed."
+        number = len(done)
+        yield local(f"{number} would be fixed." if would else f"{number} fixed.")
     elif not left:
-        yield "Nothing to fix."
+        yield local("Nothing to fix.")
     if left:
         yield _left(left)
 
@@ -39,17 +41,19 @@ def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> I
 def _left(left: Sequence[Outcome]) -> str:
     """How much is left, and what can be done about it."""
     severities = Counter(outcome.finding.severity for outcome in left)
-    much = ", ".join(counted(severities[severity], str(severity)) for severity in Severity if severities[severity])
+    much = joined([counted(severities[severity], str(severity)) for severity in Severity if severities[severity]], "")
     states = Counter(outcome.state for outcome in left)
-    ways = ", ".join(f"{states[state]} {words}" for state, words in _WAYS.items() if states[state])
-    elsewhere = dict.fromkeys(f" {plain(outcome.detail)}." for outcome in left if outcome.state == "needs --follow")
-    return f"Left: {much} ({ways}); `preflight check` lists them.{''.join(elsewhere)}"
+    ways = joined([f"{states[state]} {words}" for state, words in _WAYS.items() if states[state]], "")
+    following = [outcome for outcome in left if outcome.state == "needs --follow"]
+    elsewhere = dict.fromkeys(f" {plain(local(outcome.detail))}." for outcome in following)
+    return local(f"Left: {much} ({ways}); `preflight check` lists them.") + "".join(elsewhere)
 
 
 def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
     finding = outcome.finding
     at = outcome.place or finding.span.source.position(finding.span.start)
     place = style.paint(plain(f"{finding.path}:{at.line}:{at.column}"), "bold")
-    state = style.paint("would be fixed" if would else "fixed", "green")
-    detail = f" ({plain(outcome.detail)})" if outcome.detail else ""
-    return f"{place}: {state}: {plain(finding.message)} {style.paint(f'[{plain(finding.rule)}]', 'cyan')}{detail}"
+    state = style.paint(local("would be fixed" if would else "fixed"), "green")
+    detail = f" ({plain(local(outcome.detail))})" if outcome.detail else ""
+    rule = style.paint(f"[{plain(finding.rule)}]", "cyan")
+    return f"{place}: {state}: {plain(local(finding.message))} {rule}{detail}"

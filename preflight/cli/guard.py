@@ -11,6 +11,7 @@ from preflight.cli.stream import Gone
 from preflight.plugins.manager import PluginError
 from preflight.report.escapes import plain
 from preflight.source.extras import missing
+from preflight.source.language import local
 from preflight.source.text import InputError
 
 
@@ -19,7 +20,7 @@ def guarded(call: Callable[[], int]) -> int:
     try:
         return call()
     except InputError as error:
-        return tell(str(error), USAGE)
+        return tell(placed(error), USAGE)
     except PluginError as error:
         return tell(str(error), FAILED)
     except KeyboardInterrupt:
@@ -35,8 +36,13 @@ def guarded(call: Callable[[], int]) -> int:
 
 def tell(message: str, code: int) -> int:
     """Print a line to stderr, and give the code."""
-    print(f"preflight: {plain(message)}", file=sys.stderr)
+    print(f"preflight: {plain(local(message))}", file=sys.stderr)
     return code
+
+
+def placed(error: InputError) -> str:
+    """What went wrong with its place, in the language of this call."""
+    return f"{str(error)[: -len(error.message)]}{local(error.message)}" if error.message else str(error)
 
 
 def _failed(error: Exception) -> int:

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from preflight.checking.checker import Checker, merge
+from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK, USAGE
@@ -17,7 +18,7 @@ from preflight.cli.options import Inputs, JobFacts, Printed, Rules, listed
 from preflight.fix.apply import apply as apply_fix
 from preflight.fix.boundary import Boundary
 from preflight.layouts import Limits, Result
-from preflight.layouts.grid import COLUMNS
+from preflight.layouts.grid import COLUMNS, RECOMPUTE
 from preflight.layouts.sweep import NO_CONFIG, every_run
 from preflight.report.dump import dumped
 from preflight.report.escapes import plain
@@ -113,6 +114,7 @@ SHORT = {
     "context_parallel": "context", "expert_parallel": "expert", "micro_batch_num": "micro_batches",
 }  # fmt: skip
 """The usual short names of sizes, and MindFormers' own."""
+USUAL = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "sp", "mbs", "recompute")
 
 
 def sizes_of(given: list[str] | None) -> dict[str, int]:
@@ -123,7 +125,10 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
         name = name.strip().replace("-", "_")
         name = SHORT.get(name.lower(), name)
         if name not in COLUMNS:
-            raise InputError(f"there is no size {name!r}{did_you_mean(name, (*COLUMNS, *SHORT))}")
+            known = did_you_mean(name, (*COLUMNS, *SHORT)) or f"; sizes are {', '.join(USUAL)}"
+            raise InputError(f"there is no size {name!r}{known}")
+        if name == "recompute" and number.strip() in RECOMPUTE:
+            number = str(RECOMPUTE.index(number.strip()))
         if not number.strip().isdigit():
             raise InputError(f"{item!r} needs a whole number, as in tensor=8")
         found[name] = int(number)

@@ -23,6 +23,7 @@ from preflight.report.style import Look
 from preflight.report.totals import Entry, Told
 from preflight.run.settings import Settings
 from preflight.source import cache
+from preflight.source.language import spoken
 
 VARIABLE = "PREFLIGHT_NO_CACHE"
 FOLDER = "told"
@@ -46,7 +47,7 @@ class Memo:
         others = not checker.plugins.own_only or settings.measured is not None or checker.suggest
         if others or os.environ.get(VARIABLE) or not cache.folder():
             return None
-        said = (_said(settings), checker.facts, checker.choice, look, lenient, os.getcwd())
+        said = (_said(settings), checker.facts, checker.choice, look, lenient, os.getcwd(), spoken().language)
         return cls(f"{__version__}\n{kept_rules.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:

@@ -126,6 +126,8 @@ Color = Annotated[
 ]
 File = Annotated[str | None, option("--output-file", "-o", metavar="FILE", help="Write the report here.")]
 Quiet = Annotated[bool, option("--quiet", "-q", help="Findings only, no summary.")]
+LANG = "Language of messages; by default that of the locale for text, English for formats that programs read."
+Lang = Annotated[str | None, option("--lang", metavar="en|zh", help=LANG, completion="languages")]
 FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
 
 
@@ -141,6 +143,7 @@ class Output(NamedTuple):
     verbose: Annotated[bool, option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
     show_unknown: Annotated[bool, option("--show-unknown", help="List the checks that were skipped.")] = False
     no_group: Annotated[bool, option("--no-group", help="Print repeated warnings and notes one by one.")] = False
+    lang: Lang = None
 
 
 class Printed(NamedTuple):
@@ -151,6 +154,7 @@ class Printed(NamedTuple):
     ] = "text"
     output_file: File = None
     color: Color = "auto"
+    lang: Lang = None
 
 
 class Outcome(NamedTuple):
@@ -158,6 +162,7 @@ class Outcome(NamedTuple):
 
     color: Color = "auto"
     quiet: Quiet = False
+    lang: Lang = None
 
 
 class Scope(NamedTuple):

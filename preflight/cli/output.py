@@ -12,7 +12,6 @@ from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
-from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Output, Printed
 from preflight.loaders import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
@@ -20,6 +19,7 @@ from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.source.extras import missing
 from preflight.source.finding import Severity
+from preflight.source.language import local
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
@@ -78,7 +78,8 @@ def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]
         if name not in known:
             hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
             raise InputError(f"there is no output format {name!r}{hint}")
-        found.append((_load(name, known[name]), Path(file) if file else None))
+        render = _load(name, known[name])
+        found.append((render if name == "text" else in_language(render), Path(file) if file else None))
     if output.output_file:
         first = next((i for i, (_, file) in enumerate(found) if file is None), None)
         if first is None:
@@ -99,11 +100,27 @@ def _load(name: str, target: str) -> Render:
     return render
 
 
+def in_language(render: Render) -> Render:
+    """A format that programs read: English, with the messages in another language where the call says one itself."""
+
+    def rendered(report: Report, look: Look) -> str:
+        from preflight.checking.translated import translated
+        from preflight.source.language import Asked, speaking, spoken
+
+        shown = translated(report) if spoken().explicit else report
+        with speaking(Asked()):
+            return render(shown, look)
+
+    return rendered
+
+
 def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look) -> None:
     """Write a report in every format that was asked for; what could not be read or crashed goes to stderr.
 
     A format that fails does not keep the others from being written; the first failure is raised after them.
     """
+    from preflight.cli.delivery import deliver, read_for
+
     failures: list[Exception] = []
     for render, file in targets:
         look = style if file is None else style._replace(color=False, width=0)
@@ -118,20 +135,21 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
 def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     """Say why nothing was done, and give the exit code. skipped: what was looked at."""
-    why = "no YAML file or shell script was found"
+    why = local("no YAML file or shell script was found")
     if len(skipped) > 1:
-        why = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''} are no training configs that preflight knows"
+        names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
+        why = local(f"{names} are no training configs that preflight knows")
     elif skipped == (COMMAND,):
-        why = "the command starts no training that preflight knows, nor does a script that it names"
+        why = local("the command starts no training that preflight knows, nor does a script that it names")
     elif skipped and _has_options(skipped[0]):
-        why = (
+        why = local(
             f"{skipped[0]} has options of a training but starts none; name the script that reads it, "
             "or the command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
         )
     elif skipped:
-        why = f"{skipped[0]} is no training config that preflight knows"
-        why += "" if checker.facts.target else "; where it is one, say whose with --target"
-    print(plain(f"preflight: nothing was {done}: {why}"), file=sys.stderr)
+        why = local(f"{skipped[0]} is no training config that preflight knows")
+        why += "" if checker.facts.target else local("; where it is one, say whose with --target")
+    print(plain(f"preflight: {local(f'nothing was {done}')}: {why}"), file=sys.stderr)
     return USAGE
 
 
@@ -148,9 +166,9 @@ def _has_options(name: str) -> bool:
 
 def problems(report: Report) -> tuple[str, ...]:
     """What could not be read or crashed, in lines."""
-    lines = [f"preflight: {plain(str(problem))}" for problem in report.errors]
+    lines = [f"preflight: {plain(str(problem._replace(message=local(problem.message))))}" for problem in report.errors]
     for crash in report.crashes:
-        lines.append(f"preflight: {plain(crash_line(crash))}")
+        lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
     return tuple(lines)

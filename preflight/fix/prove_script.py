@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from preflight.loaders.document import Document, Word
 from preflight.source.finding import Edit
+from preflight.source.pattern import lazy_pattern
 from preflight.source.refusal import NotProven
 
 Flags = dict[str, tuple[object, ...]]
+_SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*(?:\.[\w.]+)+)=")
+"""A setting without dashes, as section.key=value."""
 
 
 def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[Document]) -> None:
@@ -59,13 +62,15 @@ def _texts(words: Sequence[Word]) -> tuple[object, ...]:
 
 
 def flags(words: Sequence[Word]) -> Flags:
-    """Each flag with the words after it; words before the first flag stand under ""."""
+    """Each flag with the words after it; words before the first flag stand under "", but for key=value by its key."""
     found: dict[str, list[object]] = {"": []}
     flag = ""
     for text in _texts(words):
         if isinstance(text, str) and text.startswith("--"):
             flag, equals, value = text.partition("=")
             found[flag] = [value] if equals else []
+        elif isinstance(text, str) and (setting := _SETTING.match(text)):
+            found[setting[1]] = [text]
         else:
             found[flag].append(text)
     return {name: tuple(values) for name, values in found.items()}

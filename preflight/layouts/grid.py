@@ -187,26 +187,29 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
         if micro > 16 or not space.allowed("micro", micro):
             continue
         count = space.batch // data // micro
+        if not space.allowed("micro_batches", count):
+            continue
         if space.stated and pipeline > 1 and count < pipeline and space.batch:
             out["there are fewer micro-batches than pipeline stages"] += 1
             continue
         for virtual in _virtual(space, pipeline, layers, count):
             for sequence_parallel in _sequence_parallel(space, tensor):
-                for recompute in range(
-                    COUNTED
-                    + int(
-                        space.split == "any"
-                        and virtual == 1
-                        and space.near is None
-                        and space.allowed("recompute", COUNTED)
-                    )
-                ):
+                for recompute in _recomputations(space, virtual):
                     yield virtual, sequence_parallel, micro, count, recompute
+
+
+def _recomputations(space: Space, virtual: int) -> Iterator[int]:
+    """None, selective, full; in as many layers as memory asks for, where the framework counts them by stage."""
+    yield from (code for code in range(COUNTED) if space.allowed("recompute", code))
+    if space.split == "any" and virtual == 1 and space.near is None and space.allowed("recompute", COUNTED - 1):
+        yield COUNTED
 
 
 def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
     """With tensor parallel it costs nothing; a change as small as possible leaves it as it is."""
-    return (0, 1) if tensor > 1 and space.near is not None and not space.near.sequence_parallel else (int(tensor > 1),)
+    both = (space.near is not None and not space.near.sequence_parallel) or space.fixed.get("sequence_parallel") == 0
+    found = (0, 1) if tensor > 1 and both else (int(tensor > 1),)
+    return tuple(one for one in found if tensor == 1 or space.allowed("sequence_parallel", one))
 
 
 def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:

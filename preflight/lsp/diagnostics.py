@@ -7,6 +7,7 @@ from lsprotocol import types
 from preflight.checking.engine import Report
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.places import position_of, range_of, uri_of
+from preflight.lsp.rule_sections import address
 from preflight.source.finding import Finding, Severity
 
 SEVERITIES = {
@@ -36,6 +37,7 @@ def diagnostic(finding: Finding, buffer: Buffer) -> types.Diagnostic:
         message=f"{where}{finding.message}",
         severity=SEVERITIES[finding.severity or Severity.NOTE],
         code=finding.rule,
+        code_description=types.CodeDescription(page) if (page := address(finding.rule or "")) else None,
         source="preflight",
         related_information=related or None,
     )

@@ -197,7 +197,7 @@ def layer(
     for module in () if whole else s.modules:
         if not ((module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed)):
             gone.update(_MODULES.get(module, ()))
-    if s.adapters:
+    if s.adapters or s.beside:
         gone.update(name for name, linears in _INPUTS.items() if not linears.intersection(s.adapters))
     return {name: size for name, size in parts.items() if name not in gone}
 

@@ -22,6 +22,9 @@ def with_published(plan: Plan) -> Plan:
         return plan
     note = f"{model.name} is the model that a path names"
     found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
+    plain = {"experts": None, "latent": False, "gated": True}  # what every published model of the table is, or has
+    missing = [n for n in plain if n not in model.sizes and getattr(plan.model, n).because.removeprefix("not given")]
+    found |= {f"model.{name}": assumed(plain[name], note) for name in missing}
     layers, stages = model.sizes["layers"], plan.layout.pipeline.raw
     if "layers" in open_ and isinstance(stages, int) and stages > 0 and not layers % stages:
         found["layout.stages"] = assumed(((layers // stages,) * stages,), note)

@@ -23,11 +23,19 @@ NOT_MODELLED = "what is not modelled"
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
     found = _estimated(plan, cluster)
-    if found.stages or plan.supposed is None or (supposed := plan.supposed()) is None:
+    if (found.stages and not _undivided(plan, found)) or plan.supposed is None or (supposed := plan.supposed()) is None:
         return found
     other = _estimated(supposed.plan, cluster)
+    if found.stages and (not other.stages or len(other.taken) >= len(found.taken)):
+        return found
     assumed = (*supposed.reasons, *other.assumed)
     return replace(other, assumed=assumed, verdict=_no_bound(other.verdict), supposed=True)
+
+
+def _undivided(plan: Plan, found: MemoryEstimate) -> bool:
+    """Whether the devices are known, and yet not how many share what is shared: the layout does not divide them."""
+    shared = (plan.layout.data, plan.optimizer.expert_shards)
+    return found.verdict != "does-not-fit" and plan.layout.world.known and not all(value.known for value in shared)
 
 
 def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:

@@ -88,6 +88,8 @@ class Shape:
     parts: str  # of a hybrid model: a letter a decoder layer; "" where every layer has attention and an MLP
     mamba: Mamba | None
     mtp: int
+    # beside a decoder that is frozen: frozen and trained parameters, bytes that they keep for a token
+    beside: tuple[float, float, float] | None
     adapter_rank: int
     adapters: tuple[str, ...]  # linears with a low-rank adapter; only adapters are trained then
     gate_apart: bool  # activation of the gate and product are kept apart

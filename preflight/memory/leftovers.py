@@ -63,7 +63,7 @@ def placeholders(s: Shape, rank: int) -> float:
     which is kept for good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts
     since 2.10; Megatron-LM d98e8a6 tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no
     argument tells."""
-    if s.kernels not in CUDA or not s.gradient_fusion or s.adapters:
+    if s.kernels not in CUDA or not s.gradient_fusion or s.adapters or s.beside:
         return 0.0
     each = 2 if s.fp8_parameters else s.parameter_bytes
     return float(each * sum(rows * columns for rows, columns in linears(s, rank)))

@@ -52,5 +52,5 @@ def head_input(s: Shape) -> float:
 def logits_gradient(s: Shape) -> float:
     """The other moment: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t,
     unless accumulated in place) and its input gathered."""
-    weight = 0.0 if s.gradient_fusion else 2 * s.vocab * s.hidden / s.tensor
+    weight = 0.0 if s.gradient_fusion or s.beside else 2 * s.vocab * s.hidden / s.tensor
     return 2 * logits(s) + weight + 2 * s.tokens * s.hidden

@@ -17,6 +17,7 @@ class Parameters(NamedTuple):
     embedding: float
     output: float
     adapter: float = 0.0
+    frozen: bool = False  # adapters, or what stands beside the decoder, are all that is trained
 
     @property
     def total(self) -> float:
@@ -30,7 +31,7 @@ class Parameters(NamedTuple):
     @property
     def trained(self) -> Parameters:
         """What gets gradients and optimizer states: the adapters alone where there are any."""
-        return Parameters(0.0, 0.0, 0.0, 0.0, self.adapter) if self.adapter else self
+        return Parameters(0.0, 0.0, 0.0, 0.0, self.adapter) if self.adapter or self.frozen else self
 
 
 def attention(s: Shape) -> float:
@@ -165,6 +166,9 @@ def stage(s: Shape, rank: int) -> Parameters:
         dense, expert = dense + s.hidden * s.norm + more[0], expert + more[1]
         if s.mtp and not first:
             embedding += table
+    if s.beside is not None:
+        still, trained, _ = s.beside if first else (0.0, 0.0, 0.0)
+        return Parameters(dense + still, expert, embedding, output, trained, True)
     return Parameters(dense, expert, embedding, output, adapters(s) * sum(row[rank] for row in s.stages))
 
 

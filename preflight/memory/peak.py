@@ -154,6 +154,8 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     mask = float(s.micro * s.sequence**2) if s.loader_mask else 0.0
     if rank == 0 and s.hidden_dropout:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
+    if rank == 0 and s.beside is not None:
+        terms.append(_term("projection of images", s.beside[2] * s.micro * s.sequence, "2 input + 4 middle, a token"))
     if whole := gathered(s, rank):
         terms.append(_term("gathered weights", whole, "two layers' weights, tables, and a layer's gradient, whole"))
     last = rank == s.last_rank

@@ -15,6 +15,7 @@ from preflight.report.run_facts import facts
 from preflight.report.style import Look
 from preflight.run.value import Value
 from preflight.source.finding import Finding
+from preflight.source.language import columns, local, padded, phrases
 
 COLORS = {"error": "red", "warning": "yellow"}
 SHOWN = 12
@@ -40,13 +41,13 @@ def comparison_text(found: Comparison, look: Look) -> str:
     lines += _findings_text("new", found.new, look)
     lines += _findings_text("cured", found.cured, look)
     if found.same:
-        lines.append("  nothing changes for the run")
+        lines.append(f"  {local('nothing changes for the run')}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _title(found: Comparison) -> str:
     if not found.before or not found.after:
-        return f"{found.after or found.before}: {'new' if found.after else 'gone'}"
+        return f"{found.after or found.before}: {local('new' if found.after else 'gone')}"
     return found.after if found.before == found.after else f"{found.before} -> {found.after}"
 
 
@@ -54,18 +55,21 @@ def _run_text(run: RunChange, *, several: bool) -> Iterator[str]:
     if several:
         yield f"  {_name(run)}"
     rows = changed_facts(run)
-    width = max((len(name) for name, _, _ in rows), default=0)
+    width = max((columns(local(name)) for name, _, _ in rows), default=0)
     for name, before, after in rows:
-        yield from (plain(f"  {line}") for line in _fact(f"{name:<{width}}", before, after, run))
+        states = phrases(before), phrases(after)
+        yield from (plain(f"  {line}") for line in _fact(padded(local(name), width), *states, run))
     typed, follow = _split(run.differences)
     for one in typed:
-        what = f"  ({one.decides})" if one.decides else ""
+        what = f"  ({local(one.decides)})" if one.decides else ""
         yield plain(f"  {_place(one)}{one.name}: {_value(one.before)} -> {_value(one.after)}{what}")
     if follow:
-        yield f"  and {counted(len(follow), 'derived value')}:"
+        values = counted(len(follow), "derived value")
+        yield f"  {local(f'and {values}:')}"
         yield from (plain(f"    {one.name}: {_value(one.before)} -> {_value(one.after)}") for one in follow[:SHOWN])
         if len(follow) > SHOWN:
-            yield f"    and {len(follow) - SHOWN} more"
+            left = len(follow) - SHOWN
+            yield f"    {local(f'and {left} more')}"
 
 
 def _fact(name: str, before: str, after: str, run: RunChange) -> Iterator[str]:
@@ -73,10 +77,10 @@ def _fact(name: str, before: str, after: str, run: RunChange) -> Iterator[str]:
     if not run.before or not run.after:
         yield f"{name}  {after or before}"
     elif len(before) + len(after) <= SHORT:
-        yield f"{name}  {before or ABSENT} -> {after or ABSENT}"
+        yield f"{name}  {before or local(ABSENT)} -> {after or local(ABSENT)}"
     else:
-        yield f"{name}  {before or ABSENT}"
-        yield f"{' ' * len(name)}  -> {after or ABSENT}"
+        yield f"{name}  {before or local(ABSENT)}"
+        yield f"{' ' * columns(name)}  -> {after or local(ABSENT)}"
 
 
 def _name(run: RunChange) -> str:
@@ -107,9 +111,9 @@ def _value(value: Value) -> str:
 
 def _findings_text(what: str, findings: Iterable[Finding], look: Look) -> Iterator[str]:
     for finding in findings:
-        severity = look.paint(str(finding.severity), COLORS.get(str(finding.severity), ""))
+        severity = look.paint(local(str(finding.severity)), COLORS.get(str(finding.severity), ""))
         place = plain(f"{finding.path}:{finding.line}:{finding.column}")
-        yield f"  {what}: {place}: {severity}: {plain(f'{finding.message} [{finding.rule}]')}"
+        yield f"  {local(what)}: {place}: {severity}: {plain(f'{local(finding.message)} [{finding.rule}]')}"
 
 
 def comparisons_markdown(found: Iterable[Comparison]) -> str:

@@ -10,12 +10,16 @@ def home() -> str | None:
     return _url("homepage", "repository")
 
 
-def address() -> str | None:
-    """Where the pages of docs/ are on the web; None where the distribution does not say."""
-    if (pages := _url("documentation")) is not None:
-        return pages.rstrip("/")
+def page_url(page: str, section: str) -> str | None:
+    """A section of a page of docs/ on the web; None where the distribution does not say where they are.
+
+    The documentation is a site, whose pages are folders; a repository shows the files themselves.
+    """
+    if (site := _url("documentation")) is not None:
+        folder = page.removesuffix("README.md").removesuffix(".md").rstrip("/")
+        return f"{site.rstrip('/')}/{folder}/#{section}"
     place = _url("repository", "source", "homepage")
-    return f"{place.rstrip('/').removesuffix('.git')}/blob/main/docs" if place else None
+    return f"{place.rstrip('/').removesuffix('.git')}/blob/main/docs/{page}#{section}" if place else None
 
 
 def _url(*labels: str) -> str | None:

@@ -9,6 +9,7 @@ from unicodedata import east_asian_width
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.source.finding import Finding, Severity
+from preflight.source.language import local
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
@@ -106,7 +107,7 @@ def _underline(cells: Sequence[str], mark: Mark, cut: int, start: int, end: int,
     first, last = max(column, start), max(min(stop, end), max(column, start) + 1)
     before = _width(cells[start:first]) + (1 if start + cut else 0)
     text = mark.sign * max(1, _width(cells[first:last]))
-    return " " * before + look.paint(text + (f" {plain(mark.label)}" if mark.label else ""), mark.color)
+    return " " * before + look.paint(text + (f" {plain(local(mark.label))}" if mark.label else ""), mark.color)
 
 
 def _width(cells: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from preflight.layouts import Found, Result
 from preflight.report.escapes import plain
+from preflight.source.language import columns, local, padded
 from preflight.source.record import NamedTuple
 
 GIB = 2**30
@@ -17,6 +18,7 @@ NO_DEVICE = (
     "no device is named (--device): times are those of 312 TFLOP/s a device, "
     "and memory is compared with nothing but a limit of the config"
 )
+ALL_REFUSED = "where a rule refuses every layout, something else is wrong: preflight check shows what"
 MANYFOLD = 10
 """From so many times as much on, a change is a multiple, not a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
@@ -33,18 +35,19 @@ class Shown(NamedTuple):
 def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
     """A table: the layout as it stands, then others, best first, each with what it changes."""
     if result.unknown:
-        return plain(f"{path}: no layouts: {result.unknown}") + "\n"
-    lines = [f"{plain(path)}: {result.considered} layouts considered, {len(result.layouts)} shown"]
+        return plain(f"{path}: {local(f'no layouts: {result.unknown}')}") + "\n"
+    shown_layouts = len(result.layouts)
+    lines = [f"{plain(path)}: {local(f'{result.considered} layouts considered, {shown_layouts} shown')}"]
     if result.layouts:
         lines += _table([["#", *HEADS, *FIGURES, *([PLAIN] if result.fp8 else [])], *_rows(result)])
-        lines += _notes(result, shown)
-    reasons = [f"{count:>8}  {why}" for why, count in result.rejected.most_common() if count]
+        lines += map(local, _notes(result, shown))
+    reasons = [f"{count:>8}  {local(why)}" for why, count in result.rejected.most_common() if count]
     if reasons and (shown.explain or not result.layouts):
-        lines += ["left out:", *reasons]
+        lines += [local("left out:"), *reasons]
         if not result.layouts and any(why.startswith("rule ") for why in result.rejected):
-            lines.append("where a rule refuses every layout, something else is wrong: preflight check shows what")
+            lines.append(local(ALL_REFUSED))
     elif not result.layouts:
-        lines.append("no layout of these devices is left to look at; do --keep and --max leave any?")
+        lines.append(local("no layout of these devices is left to look at; do --keep and --max leave any?"))
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
@@ -60,8 +63,8 @@ def _rows(result: Result) -> Iterator[list[str]]:
 def _notes(result: Result, shown: Shown) -> Iterator[str]:
     """What the table means."""
     if result.current is not None and result.rank:
-        yield f"now: number {result.rank} of {max(result.fitting, result.rank)} candidates that fit, by estimated time"
-    yield "percentages, multiples and signed numbers: the change against now" if result.current is not None else ""
+        yield _placed(result.current, result.rank, result.fitting)
+    yield "percentages and signed numbers: the change against now" if result.current is not None else ""
     yield "times are estimates, usually within 20 %, with experts 35 % (docs/step-time.md)"
     for number, found in enumerate(result.layouts, 1):
         if rows := _uneven(found):
@@ -74,6 +77,14 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield from _explained(result)
     if not result.device:
         yield NO_DEVICE
+
+
+def _placed(now: Found, rank: int, fitting: int) -> str:
+    """The place of the layout as it stands among the others."""
+    if now.headroom < 0:
+        short = f"now does not fit: {-now.headroom / GIB:.1f} GiB are missing; "
+        return f"{short}by time it would be number {rank} beside {fitting} candidates that fit"
+    return f"now: number {rank} of {max(fitting, rank)} candidates that fit, by estimated time"
 
 
 def _caveats(result: Result) -> Iterator[str]:
@@ -99,8 +110,9 @@ def _explained(result: Result) -> Iterator[str]:
             "bubble": found.bubble * _busy(found) - now.bubble * _busy(now),
             "exchange": found.communication - now.communication,
         }
-        told = ", ".join(f"{name} {seconds:+.2g} s" for name, seconds in parts.items())
-        yield f"{number}: {told}"
+        least = 0.0005 * now.seconds
+        told = [f"{name} {seconds:+.2g} s" for name, seconds in parts.items() if abs(seconds) > least]
+        yield f"{number}: {', '.join(told) or 'takes as long as now'}"
 
 
 def _busy(found: Found) -> float:
@@ -145,11 +157,15 @@ def _figures(found: Found, now: Found | None, fp8: bool) -> list[str]:
         _changed(f"{found.seconds:.3g}", found.seconds, now.seconds if now else None),
         f"{found.mfu:.0%}",
         f"{found.bubble:.0%}" + (f" {100 * (found.bubble - now.bubble):+.0f}" if now is not None else ""),
-        _changed(f"{found.communication:.2g}", found.communication, now.communication if now else None),
+        f"{found.communication:.2g}" + (_signed(found.communication - now.communication) if now else ""),
         ("?" if math.isnan(need) else f"{need:.1f}") + (f" {need - before.required / GIB:+.1f}" if before else ""),
         f"{found.headroom / GIB:.1f}" if math.isfinite(found.headroom) else "?",
     ]
     return [*cells, *([f"{found.plain or found.seconds:.3g}"] if fp8 else [])]
+
+
+def _signed(seconds: float) -> str:
+    return f" {seconds:+.2f}" if abs(seconds) >= 0.1 or not seconds else f" {seconds:+.2g}"
 
 
 def _changed(text: str, value: float, before: float | None) -> str:
@@ -161,8 +177,9 @@ def _changed(text: str, value: float, before: float | None) -> str:
 
 
 def _table(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    rows = [[local(cell) for cell in row] if row is rows[0] else row for row in rows]
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(padded(cell, width, right=True) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def layouts_dict(path: str, result: Result, run: int = 1) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
-from preflight.memory.advice import savings
+from preflight.memory.advice import Saving, savings
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.run.cluster import GIB, Device
+from preflight.source.language import columns, local, padded
 from preflight.source.record import replace
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
@@ -24,17 +25,17 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
     """The answer, what it stands on, the table, the bars, what would save most. others: devices to compare with."""
     estimate = job.memory
     lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
-    lines += [f"  {look.paint(answer(job), COLORS[estimate.verdict])}"]
+    lines += [f"  {look.paint(local(answer(job)), COLORS[estimate.verdict])}"]
     for device in others:
         other = replace(job, cluster=replace(job.cluster, device=device))
-        lines.append(f"  {look.paint(answer(other), COLORS[other.memory.verdict])}")
+        lines.append(f"  {look.paint(local(answer(other)), COLORS[other.memory.verdict])}")
     if estimate.stages:
-        lines += [f"    not known: {plain(said)}" for said in estimate.taken]
-    lines += [f"    assumed: {plain(said)}" for said in dict.fromkeys(estimate.assumed)]
+        lines += [f"    {plain(local(f'not known: {said}'))}" for said in estimate.taken]
+    lines += [f"    {plain(local(f'assumed: {said}'))}" for said in dict.fromkeys(estimate.assumed)]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
-        lines.append("    (--world-size says how many devices there are)")
+        lines.append(f"    {local('(--world-size says how many devices there are)')}")
     if any("not known" in said for said in (*estimate.unknown, *estimate.taken)):
-        lines.append("    (--set NAME=VALUE says what an argument or a variable of a script is)")
+        lines.append(f"    {local('(--set NAME=VALUE says what an argument or a variable of a script is)')}")
     if estimate.stages:
         lines += _table(estimate, look)
     lines += [f"  {line}".rstrip() for line in _savings(job)]
@@ -70,26 +71,30 @@ def _savings(job: Job) -> list[str]:
     found = savings(job.plan, job.cluster) if job.memory.stages else []
     if not found:
         return []
-    width = max(len(saving.change) for saving in found)
-    rows = (f"  {one.change:<{width}}  {_short(one.saved):>6} less: {_short(one.required)}" for one in found)
-    return ["", "what would shrink it, in GiB, one change at a time", *rows]
+    width = max(columns(local(saving.change)) for saving in found)
+    rows = (f"  {padded(local(one.change), width)}  {_saved(one)}" for one in found)
+    return ["", local("what would shrink it, in GiB, one change at a time"), *rows]
+
+
+def _saved(one: Saving) -> str:
+    return f"{_short(one.saved):>6} {local('less')}: {_short(one.required)}"
 
 
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
     stages = _columns(estimate)
     names = list(dict.fromkeys(term.name for stage in stages for term in stage.terms if term.high))
-    rows: list[Row] = [("GiB per rank", [f"stage {stage.index}" for stage in stages])]
-    rows += [(name, [_term(stage, name) for stage in stages]) for name in names]
+    rows: list[Row] = [(local("GiB per rank"), [local(f"stage {stage.index}") for stage in stages])]
+    rows += [(local(name), [_term(stage, name) for stage in stages]) for name in names]
     for title, attribute in (("steady", "steady"), ("peak", "allocated_peak"), ("required", "required")):
-        rows.append((title, [_gib(getattr(stage, attribute)) for stage in stages]))
+        rows.append((local(title), [_gib(getattr(stage, attribute)) for stage in stages]))
     lines = [line for part in _beside(rows, look.width) for line in _block(part, len(names))]
     return [*lines, "", *_bars(estimate, look)]
 
 
 def _beside(rows: list[Row], width: int) -> Iterator[list[Row]]:
     """The table in parts that have as many stages beside each other as the width holds."""
-    name = max(len(name) for name, _ in rows) + 2
-    cell = max(len(cell) for _, cells in rows for cell in cells) + 2
+    name = max(columns(name) for name, _ in rows) + 2
+    cell = max(columns(cell) for _, cells in rows for cell in cells) + 2
     count = len(rows[0][1])
     most = max((width - name) // cell, 1) if width else count
     parts = -(-count // most)
@@ -99,10 +104,11 @@ def _beside(rows: list[Row], width: int) -> Iterator[list[Row]]:
 
 
 def _block(rows: list[Row], terms: int) -> list[str]:
-    first = max(len(name) for name, _ in rows)
-    widths = [max(len(row[1][i]) for row in rows) for i in range(len(rows[0][1]))]
+    first = max(columns(name) for name, _ in rows)
+    widths = [max(columns(row[1][i]) for row in rows) for i in range(len(rows[0][1]))]
     lines = [
-        f"  {name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        f"  {padded(name, first)}  "
+        + "  ".join(padded(cell, width, right=True) for cell, width in zip(cells, widths, strict=True))
         for name, cells in rows
     ]
     lines.insert(terms + 1, "")
@@ -135,7 +141,8 @@ def _bars(estimate: MemoryEstimate, look: Look) -> list[str]:
             else look.paint(parts[:end], color) + "|" + look.paint(parts[end:], color)
         )
         budget = f" of {_gib(estimate.budget)}" if estimate.budget else ""
-        lines.append(f"  stage {stage.index:<3} {bar} {_gib(stage.low)}–{_gib(stage.required)}{budget} GiB")
+        name = padded(local(f"stage {stage.index}"), 9)
+        lines.append(f"  {name} {bar} {_gib(stage.low)}–{_gib(stage.required)}{budget} GiB")
     return lines
 
 

@@ -11,6 +11,7 @@ from preflight.report.style import Look
 from preflight.report.utilisation import lines as utilisation
 from preflight.run.cluster import GIB
 from preflight.run.value import Value
+from preflight.source.language import cut, local, padded, phrases
 
 UNKNOWN = "?"
 LABEL = 13
@@ -41,12 +42,11 @@ def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
     ]
     head = look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")
     shown = [_line(label, text, look) for label, text in rows if text]
-    return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {ALL}", "dim")))
+    return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
 
 
 def _line(label: str, text: str, look: Look) -> str:
-    line = plain(f"  {label:<{LABEL}}{text}")
-    return f"{line[: look.width - 1]}…" if look.width and len(line) > look.width else line
+    return cut(plain(f"  {padded(local(label), LABEL)}{phrases(text)}"), look.width)
 
 
 def _model(job: Job) -> str:

@@ -11,8 +11,10 @@ from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.report.utilisation import lines, step_dict
 from preflight.run.value import Value
+from preflight.source.language import columns, local, padded, phrases
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
+LABEL = 12
 NOT_DEGREES = (None, 0, 1)
 
 
@@ -20,24 +22,29 @@ def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The plan as a short head and a table of every value with its origin."""
     head = [
         look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"),
-        *(plain(f"  {line}") for line in (*_head(job), *lines(job, step))),
+        *(plain(f"  {_labelled(line)}") for line in (*_head(job), *lines(job, step))),
     ]
     values = job.plan.values()
     known = {name: value for name, value in values.items() if value.known and value.raw is not None}
-    rows = [(name, plain(_shown(value.raw)), str(value.origin), plain(_where(value))) for name, value in known.items()]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-    table = [
-        f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {look.paint(row[3], 'dim')}".rstrip()
-        for row in rows
+    rows = [
+        (name, plain(_shown(value.raw)), local(str(value.origin)), plain(_where(value)))
+        for name, value in known.items()
     ]
+    widths = [max((columns(row[i]) for row in rows), default=0) for i in range(3)]
+    table = [f"  {'  '.join(map(padded, row[:3], widths))}  {look.paint(row[3], 'dim')}".rstrip() for row in rows]
     reasons = {value.because for value in values.values() if not value.known} - {"", "not given"}
     unsure = [
-        plain(f"  {name}: {value.because}")
+        plain(f"  {name}: {local(value.because)}")
         for name, value in values.items()
         if not value.known and value.because in reasons
     ]
-    parts = [*head, "", *table, *(["", "  not known", *unsure] if unsure else [])]
+    parts = [*head, "", *table, *(["", f"  {local('not known')}", *unsure] if unsure else [])]
     return "".join(f"{part}\n" for part in parts)
+
+
+def _labelled(line: str) -> str:
+    """A line of the head: a label, then phrases."""
+    return f"{padded(local(line[:LABEL].strip()), LABEL)}{phrases(line[LABEL:])}"
 
 
 def _head(job: Job) -> Iterator[str]:

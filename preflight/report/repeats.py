@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from preflight.report.escapes import plain
 from preflight.report.totals import Entry
+from preflight.source.language import local
 
 SHOWN = 3
 """So many alike are printed one by one; of more, the first is, and the others are counted."""
@@ -34,7 +35,8 @@ def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Entries that read the same, as of a file that several launches read, printed once, with how many there are."""
     many = Counter(entry.text for entry in entries)
     for text, entry in {entry.text: entry for entry in entries}.items():
-        more = f"  and {many[text] - 1} more at the same place, of other runs (--no-group shows them)\n"
+        others = many[text] - 1
+        more = f"  {local(f'and {others} more at the same place, of other runs (--no-group shows them)')}\n"
         yield entry if many[text] == 1 else entry._replace(text=f"{text}{more}")
 
 
@@ -51,7 +53,8 @@ def _others(others: Sequence[Entry]) -> str:
     files = len({entry.path for entry in others})
     where = f" in {files} files" if files > 1 else ""
     listed = "".join(f"\n    {place}" for place in named)
-    return f"  and {len(others)} more like this{where} (--no-group shows them):{listed}\n"
+    number = len(others)
+    return f"  {local(f'and {number} more like this{where} (--no-group shows them):')}{listed}\n"
 
 
 def _one_line(entry: Entry) -> Entry:

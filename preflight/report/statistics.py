@@ -9,6 +9,7 @@ from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS
 from preflight.report.style import Look
 from preflight.source.finding import Safety
+from preflight.source.language import local, padded
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -17,8 +18,10 @@ def render(report: Report, look: Look = Look()) -> str:
     fixable = Counter(f.rule for f in report.findings if f.fix is not None and f.fix.safety is not Safety.SHOW)
     lines = []
     for (severity, rule), times in sorted(found.items(), key=lambda item: (-item[1], -item[0][0].rank, item[0][1])):
-        fix = f" ({fixable[rule]} with a fix)" if fixable[rule] else ""
-        lines.append(f"{times:>5}  {look.paint(f'{severity:<7}', COLORS[severity])}  {plain(rule)}{fix}")
+        fix = local(f" ({fixable[rule]} with a fix)") if fixable[rule] else ""
+        name = padded(local(str(severity)), 7)
+        lines.append(f"{times:>5}  {look.paint(name, COLORS[severity])}  {plain(rule)}{fix}")
     if not look.quiet:
-        lines.append(f"{len(report.findings):>5}  in {counted(len(report.checked), 'file')}")
+        files = counted(len(report.checked), "file")
+        lines.append(f"{len(report.findings):>5}  {local(f'in {files}')}")
     return "".join(f"{line}\n" for line in lines)

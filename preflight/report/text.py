@@ -16,6 +16,7 @@ from preflight.report.skipped import skipped_checks
 from preflight.report.style import Look
 from preflight.report.totals import Entry, Told
 from preflight.source.finding import Finding, Fix, Safety, Severity
+from preflight.source.language import joined, local
 
 UNKNOWN = "a value is unknown"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
@@ -30,7 +31,7 @@ def tell(report: Report, look: Look) -> Told:
     """What there is to print about a report."""
     return Told(
         entries=tuple(_entry(finding, look) for finding in report.findings),
-        unverified=tuple(plain(f"{u.path}: skipped: {u.because or UNKNOWN} [{u.rule}]") for u in report.unknown),
+        unverified=tuple(_unverified(u.path, u.because or UNKNOWN, u.rule) for u in report.unknown),
         reasons=tuple(plain(u.because or UNKNOWN) for u in report.unknown),
         targets=tuple(_read_as(job) for job in report.jobs),
         details=tuple(_details(report)) if look.verbose else (),
@@ -41,6 +42,10 @@ def tell(report: Report, look: Look) -> Told:
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
     )
+
+
+def _unverified(path: str, because: str, rule: str) -> str:
+    return plain(f"{path}: {local('skipped')}: {local(because)} [{rule}]")
 
 
 def shown(told: Told, look: Look) -> str:
@@ -66,18 +71,19 @@ def _entry(finding: Finding, look: Look) -> Entry:
 def one(finding: Finding, look: Look) -> Iterator[str]:
     """One finding; its first line is the concise form."""
     assert finding.severity is not None
-    severity = look.paint(str(finding.severity), COLORS[finding.severity])
+    severity = look.paint(local(str(finding.severity)), COLORS[finding.severity])
     place = look.paint(plain(f"{finding.path}:{finding.line}:{finding.column}"), "bold")
     rule = look.link(plain(finding.rule), _page(finding.rule, look))
-    yield f"{place}: {severity}: {plain(finding.message)} {look.paint(f'[{rule}]', 'cyan')}"
+    yield f"{place}: {severity}: {plain(local(finding.message))} {look.paint(f'[{rule}]', 'cyan')}"
     yield from excerpt(finding, look)
     indent = " " * max(len(str(line)) for line in (finding.line, *(related.span.line for related in finding.related)))
     for head, fix in (("fix", finding.fix), *(("or", other) for other in finding.alternatives)):
         if fix is not None:
             yield f"{indent} {look.paint('=', 'dim')} {_fix(head, fix, finding, look)}"
     if finding.upstream and ":" in finding.upstream:
-        yield f"{indent} {look.paint('=', 'dim')} {look.paint('upstream', 'dim')}: {plain(finding.upstream)}"
-    yield f"{indent} {look.paint('=', 'dim')} {look.paint('more', 'dim')}: preflight explain {plain(finding.rule)}"
+        yield f"{indent} {look.paint('=', 'dim')} {look.paint(local('upstream'), 'dim')}: {plain(finding.upstream)}"
+    more = look.paint(local("more"), "dim")
+    yield f"{indent} {look.paint('=', 'dim')} {more}: preflight explain {plain(finding.rule)}"
 
 
 def _page(rule: str, look: Look) -> str | None:
@@ -90,11 +96,11 @@ def _page(rule: str, look: Look) -> str | None:
 
 
 def _fix(head: str, fix: Fix, finding: Finding, look: Look) -> str:
-    how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else _HOW[fix.safety]
+    how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else local(_HOW[fix.safety])
     if finding.severity is Severity.NOTE and not fix.offered and fix.safety is not Safety.SHOW:
         how += f" --select {plain(finding.rule)}"  # notes are fixed where their rule is named
-    cost = f": {plain(fix.cost)}" if fix.cost else ""
-    return f"{look.paint(head, 'green')}: {plain(fix.title)}{cost} ({how})"
+    cost = f": {plain(local(fix.cost))}" if fix.cost else ""
+    return f"{look.paint(local(head), 'green')}: {plain(local(fix.title))}{cost} ({how})"
 
 
 def summary(told: Told, look: Look) -> Iterator[str]:
@@ -106,14 +112,12 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     targets = Counter(told.targets)
     read_as = ", ".join(name if len(targets) == 1 else f"{name} ({n})" for name, n in sorted(targets.items()))
     said = [counted(found[severity], str(severity)) for severity in Severity if found[severity]]
-    text = " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+    text = joined(said)
     color = COLORS[told.worst or Severity.NOTE] if found else "green"
-    yield (
-        f"{look.paint(f'Found {text}' if said else 'Found nothing', color)} in "
-        f"{files}{f', read as {read_as}' if read_as else ''}."
-    )
+    much = local(f" in {files}, read as {read_as}." if read_as else f" in {files}.")
+    yield f"{look.paint(local(f'Found {text}' if said else 'Found nothing'), color)}{much}"
     if told.bounded:
-        yield f"{_guessed(told)}: --target states it, `preflight init` proposes settings."
+        yield f"{_guessed(told)}{local(': --target states it, `preflight init` proposes settings.')}"
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
         f"{'up to ' * (count > 1)}{count} with `{_HOW[safety]}`"  # only what a second check proves is written
@@ -121,38 +125,39 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         if (count := fixes[safety.value])
     ]
     if ways:
-        yield f"Fixable: {', '.join(ways)}."
+        yield local(f"Fixable: {joined(ways, '')}.")
     if told.unverified and not look.unknown:
         yield skipped_checks(told.reasons)
     if look.verbose:
         yield from told.details
         if told.suppressed:
-            yield f"Suppressed: {counted(told.suppressed, 'finding')}."
+            yield local(f"Suppressed: {counted(told.suppressed, 'finding')}.")
         if told.skipped:
-            yield f"Skipped: {counted(len(told.skipped), 'file')} that preflight does not know as training configs."
+            skipped = counted(len(told.skipped), "file")
+            yield local(f"Skipped: {skipped} that preflight does not know as training configs.")
 
 
 def _guessed(told: Told) -> str:
     every = told.bounded >= len(told.targets)
-    some = "" if every else f" for {counted(told.bounded, 'run')}"
-    return f"The release is a guess{some}"
+    runs = counted(told.bounded, "run")
+    return local("The release is a guess" if every else f"The release is a guess for {runs}")
 
 
 def _read_as(job: Job) -> str:
     if job.asked is not None:
-        return f"{job.target}, because {job.asked.version} is not supported"
+        return local(f"{job.target}, because {job.asked.version} is not supported")
     evidence = job.arguments.certainty.evidence
-    altered = ", altered" if job.arguments.certainty.has is not None else ""
-    return plain(f"{job.target} ({evidence}{altered})") if evidence else f"{job.target}"
+    altered = f", {local('altered')}" if job.arguments.certainty.has is not None else ""
+    return plain(f"{job.target} ({local(evidence)}{altered})") if evidence else f"{job.target}"
 
 
 def _details(report: Report) -> Iterator[str]:
     for job in report.jobs:
         devices = job.cluster.count
         many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
-        yield plain(f"{job.documents[0].source.name}: read as {_read_as(job)}, {many}")
+        yield plain(f"{job.documents[0].source.name}: {local(f'read as {_read_as(job)}')}, {local(many)}")
         for switch in job.arguments.switches:
             yield plain(
-                f"  {switch.name}: {switch.before} becomes {switch.after} ({switch.cause}; "
+                f"  {local(f'{switch.name}: {switch.before} becomes {switch.after}')} ({local(switch.cause)}; "
                 f"{switched_at(switch, job.versions)})"
             )

@@ -13,7 +13,8 @@ from urllib.parse import quote
 import preflight
 from preflight.lint.kept_rules import stamp
 from preflight.lint.rule import Rule, collect
-from preflight.report.distribution import address
+from preflight.report.distribution import page_url
+from preflight.report.unused_suppression import unused_suppression
 from preflight.source import cache as kept_file
 from preflight.source.record import NamedTuple
 
@@ -98,5 +99,6 @@ def section_path(id: str) -> str:
 
 def section_url(id: str) -> str | None:
     """The section on the web of a rule of preflight's own; None where the distribution does not name its pages."""
-    pages = address()
-    return f"{pages}/rules/{quote(section_path(id), safe='/#')}" if pages and id in _paths() else None
+    if page_url("", "") is None or (id not in _paths() and id != unused_suppression.id):
+        return None
+    return page_url(f"rules/{quote(page_path(id), safe='/')}", quote(anchor(id)))

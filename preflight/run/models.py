@@ -26,7 +26,8 @@ class Published(NamedTuple):
 
 
 _FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}
-_WORDS = ("name", "aliases", "source")
+_WORDS = ("name", "aliases", "source", "checked")
+_SIZE = re.compile(r"(\d+)(?:\.(\d+))?b")
 
 
 @cache
@@ -49,7 +50,16 @@ def published(paths: Iterable[str]) -> Published | None:
 
 def _named(path: str) -> list[Published]:
     parts = path[-LONGEST:].rstrip("/").split("/")[-2:]
-    return [model for part in parts if (model := _of(_bare(part))) is not None]
+    return [model for part in parts if (model := _of(_bare(part))) is not None and _sized(model, part.lower())]
+
+
+def _sized(model: Published, part: str) -> bool:
+    """Whether the size in a model's name stands alone in a part of a path: Qwen2-57B is no Qwen2.5-7B."""
+    size = _SIZE.search(model.name.lower())
+    if size is None:
+        return True
+    whole, fraction = size.groups()
+    return re.search(rf"(?<!\d){whole}{f'[^a-z0-9]?{fraction}' if fraction else ''}b", part) is not None
 
 
 def _of(part: str) -> Published | None:

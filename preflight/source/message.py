@@ -18,8 +18,8 @@ class Message(str):
     """A template with its values filled in, which is itself the text: it compares, sorts and prints as one.
 
     `{name}` is the value, `{name!r}` as Python writes it, `{name:.1f}` formatted; of a tuple `{name}` lists the items,
-    and `{name:and}` joins them by that word. `{{` is a brace. A value may be a Message, a part with a template of its
-    own.
+    and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a Message, a
+    part with a template of its own.
     """
 
     __slots__ = ("template", "values")
@@ -54,7 +54,7 @@ def _shown(place: re.Match[str], values: Mapping[str, object]) -> str:
     if as_python:
         return repr(value)
     if type(value) is tuple:
-        return (f" {form} " if form else ", ").join(map(str, value))
+        return (f" {form} " if form and form.isascii() else form or ", ").join(map(str, value))
     return format(value, form) if form else str(value)
 
 
@@ -71,3 +71,19 @@ def values_of(text: str) -> Mapping[str, object]:
 def placeholders(template: str) -> frozenset[str]:
     """The names of the values that a template needs."""
     return frozenset(place[1] for place in _place().finditer(template) if place[1])
+
+
+def literals(template: str) -> tuple[list[str], list[str]]:
+    """The texts of a template around its placeholders, one more than there are, and the names of these in order."""
+    texts, names = [""], list[str]()
+    at = 0
+    for place in _place().finditer(template):
+        texts[-1] += template[at : place.start()]
+        at = place.end()
+        if place[1]:
+            names.append(place[1])
+            texts.append("")
+        else:
+            texts[-1] += place[0][0]
+    texts[-1] += template[at:]
+    return texts, names

@@ -6,6 +6,7 @@ from preflight.run.plan import Plan
 from preflight.run.value import derived, known
 from preflight.source.record import replace
 
+ANOTHER_KIND = "another kind of attention"
 USUAL_VOCABULARY = 64_000
 SAME_TIME = frozenset(
     ("ALiBi", "FP4", "CUDA graphs", "a virtual optimizer", "a compressed or low-precision optimizer", "this optimizer")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.memory.shape import Missing, Shape, shape
+from preflight.run.attention import LinearAttention
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple
-from preflight.steptime.assumptions import SAME_TIME, completed
+from preflight.steptime.assumptions import ANOTHER_KIND, SAME_TIME, completed
 from preflight.steptime.machine import FP4, Machine, machine
 from preflight.steptime.operations import model_operations
 from preflight.steptime.recompute import full_layers, operators_again
@@ -42,10 +43,13 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
         return StepTimeEstimate(unknown=("the device, or its speed, is not known; name one with --device",))
     if plan.inference.enabled.raw is True:
         return StepTimeEstimate(unknown=("this run does not train",))
-    if beyond := [feature for feature in plan.unmodelled if feature not in SAME_TIME]:
+    counted = _counted(plan)
+    if beyond := [feature for feature in plan.unmodelled if feature not in SAME_TIME | counted.keys()]:
         return StepTimeEstimate(unknown=tuple(f"not modelled: {feature}" for feature in beyond))
-    if plan.model.parts.raw:
+    if plan.model.parts.known and plan.model.parts.raw:
         return StepTimeEstimate(unknown=("not modelled: a hybrid model",))
+    if plan.model.beside.known and plan.model.beside.raw:
+        return StepTimeEstimate(unknown=("not modelled: encoders beside the language model",))
     full, assumed = completed(plan)
     try:
         s = shape(full, cluster.device.architecture)
@@ -56,7 +60,16 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     except (ArithmeticError, ValueError, TypeError, IndexError):
         return StepTimeEstimate(unknown=("a size of the run is not usable",))
     doubted = tuple(f"left out: {feature} may be on" for feature in plan.doubted if feature not in SAME_TIME)
-    return _told(found, assumed + doubted)
+    return _told(found, (*assumed, *counted.values(), *doubted))
+
+
+def _counted(plan: Plan) -> dict[str, str]:
+    """Features that the memory model does not know and this one counts, and what is to be said of that."""
+    kind = plan.model.variant.raw if plan.model.variant.known else None
+    if kind is not None:
+        name = "linear" if isinstance(kind, LinearAttention) else "sparse"
+        return {ANOTHER_KIND: f"{name} attention by its operations and bytes: no measured run was at hand"}
+    return {}
 
 
 def timed(s: Shape, t: Traits, m: Machine) -> Timed:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from preflight.memory.shape import Shape
 from preflight.steptime.arithmetic import Number, chosen, greater
+from preflight.steptime.attention_kinds import delta_rule, indexer, linear_projections
 from preflight.steptime.collectives import Group, exchanged, gathered
 from preflight.steptime.experts import routed_mlp
 from preflight.steptime.machine import Machine
@@ -15,6 +16,7 @@ from preflight.steptime.traits import Traits
 
 Parts = Mapping[str, Both]
 MATRIX, ATTENTION, MOVES = "matrix products", "attention", "memory-bound operators"
+LINEAR, INDEXER = "linear attention", "indexer of sparse attention"
 EXPERTS, DISPATCH = "products of experts", "routing tokens"
 TENSOR, CONTEXT, EXPERT = "tensor-parallel exchange", "context-parallel exchange", "expert-parallel exchange"
 
@@ -33,6 +35,13 @@ def layer(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
         TENSOR: _tensor_exchange(s, t, w, m, tokens, routed),
         CONTEXT: _context_exchange(s, w, m, tokens),
     }
+    if t.linear is not None:
+        share, ours = t.linear.share, linear_projections(s, t, w, m, tokens, t.linear)
+        parts[MATRIX] = (parts[MATRIX] * (1 - share)).plus(ours * share)
+        parts[ATTENTION] = parts[ATTENTION] * (1 - share)
+        parts[LINEAR] = delta_rule(w, m, tokens, t.linear) * share
+    if t.sparse is not None:
+        parts[INDEXER] = indexer(s, w, m, tokens, t.sparse)
     if not routed:
         mlp = _mlp(s, t, w, m, tokens, s.ffn)
         return {**parts, MATRIX: parts[MATRIX].plus(mlp), MOVES: parts[MOVES].plus(_gate(s, w, m, tokens, s.ffn))}
@@ -80,7 +89,7 @@ def _attention(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number) -> Bo
     width = s.head_dim if s.latent is None else s.latent.nope + s.latent.rope
     value = s.head_dim if s.latent is None else s.latent.v
     fused = fused_attention(m, pairs, width, value)
-    if s.attention != "unfused":
+    if s.attention != "unfused" and (t.sparse is None or t.sparse.fused):
         return fused
     square = tokens * s.sequence * s.heads / w.tensor
     whole = fused_attention(m, square, width, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from preflight.memory.shape import TORCH_NPU, Shape
+from preflight.run.attention import LinearAttention, SparseAttention
 from preflight.run.plan import Plan
 from preflight.run.value import Value
 from preflight.source.record import NamedTuple
@@ -12,8 +13,8 @@ from preflight.source.record import NamedTuple
 
 class Traits(NamedTuple):
     """recipe: of FP8 or FP4 products, "" for 16 bits. window: tokens that a query sees in windowed layers, whole: the
-    share of layers that see all. hides_*: what is overlapped with computation. eager: the host starts each kernel of an
-    Ascend device, where MindSpore runs a compiled graph."""
+    share of layers that see all. hides_*: what is overlapped with computation. one_graph: the iteration
+    is one CUDA graph. eager: the host starts each kernel of an Ascend device, where MindSpore runs a compiled graph."""
 
     recipe: str = ""
     window: int = 0
@@ -25,10 +26,16 @@ class Traits(NamedTuple):
     hides_experts: bool = False
     hides_stages: bool = False
     graphs: bool = False
+    one_graph: bool = False
+    linear: LinearAttention | None = None
+    sparse: SparseAttention | None = None
     eager: bool = False
 
     def seen(self, sequence: float) -> float:
-        """Keys that a query sees, on average over layers: half of the sequence, or its window."""
+        """Keys that a query sees, on average over layers: half of the sequence, its window, or those that are
+        chosen."""
+        if self.sparse is not None:
+            return self.sparse.seen(sequence)
         half = sequence / 2
         return self.whole * half + (1 - self.whole) * min(self.window, half)
 
@@ -38,13 +45,16 @@ def traits(plan: Plan, s: Shape) -> Traits:
     layout, model = plan.layout, plan.model
     hidden = frozenset(_known(layout.overlaps) or ())
     every = _known(model.window_every) or 1
-    window = _known(model.window) or 0
+    window, variant = _known(model.window) or 0, _known(model.variant)
     return Traits(
         recipe=_known(plan.precision.fp4) or s.fp8_recipe,
         window=window,
         whole=(1 / every if every > 1 else 0.0) if window else 1.0,
         **{f"hides_{name}": name in hidden for name in OVERLAPS},
         graphs="graphs" in hidden,
+        one_graph="whole graph" in hidden,
+        linear=variant if isinstance(variant, LinearAttention) else None,
+        sparse=variant if isinstance(variant, SparseAttention) else None,
         eager=s.kernels == TORCH_NPU,
     )
 

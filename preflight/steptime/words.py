@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from preflight.steptime.layer import ATTENTION, CONTEXT, DISPATCH, EXPERT, EXPERTS, MATRIX, MOVES, TENSOR
+from preflight.steptime.layer import (
+    ATTENTION,
+    CONTEXT,
+    DISPATCH,
+    EXPERT,
+    EXPERTS,
+    INDEXER,
+    LINEAR,
+    MATRIX,
+    MOVES,
+    TENSOR,
+)
 from preflight.steptime.stage import AGAIN, GAPS, HEAD, TABLE
 
 NEIGHBOURS = "pipeline exchange"
 FORMULAS = {
     MATRIX: "3 · 2MKN / sustained rate + operands / memory bandwidth",
     ATTENTION: "3.5 · 4 · s²/2 · a·d / attention rate",
+    LINEAR: "3.5 · 2 · (3·k·v + 64·(3k + 2v)) · heads / attention rate + bytes / memory bandwidth",
+    INDEXER: "3 · 2 · s/2 · heads · d / rate + scores through memory, projections",
     MOVES: "bytes of norms, sums, rotations, gates, casts / memory bandwidth",
     EXPERTS: "as matrix products, over the tokens of one expert",
     DISPATCH: "14 · k · tokens · h · 2 B / memory bandwidth, router",

@@ -3,7 +3,7 @@
 from preflight.dialects.doors.door import names
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.source.finding import Safety
 
 SLIME = ConstraintSet("slime")
@@ -35,7 +35,7 @@ SLIME.add(
         all_of(a.use_dynamic_batch_size, a.max_tokens_per_gpu.is_none),
         message="--use-dynamic-batch-size needs --max-tokens-per-gpu",
         why=DIES,
-        upstream=f"{OPTIONS}:1808",
+        upstream=f"{OPTIONS}:1809",
         at=(a.use_dynamic_batch_size,),
         fixes=(drop(a.use_dynamic_batch_size),),
     ),
@@ -66,7 +66,7 @@ SLIME.add(
         ),
         message="layers of the first or the last stage are given, and there is one stage only",
         why=DIES,
-        upstream="slime/backends/megatron_utils/arguments.py:89",
+        upstream="slime/backends/megatron_utils/arguments.py:87",
         at=(a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         after=("megatron/uneven-pipeline",),
         fixes=(
@@ -76,5 +76,61 @@ SLIME.add(
                 safety=Safety.SAFE,
             ),
         ),
+    ),
+    refuse(
+        "two-kl-terms",
+        all_of(a.kl_coef != 0, a.kl_loss_coef != 0),
+        message="--kl-coef {kl_coef} and --kl-loss-coef {kl_loss_coef} are both set; only one of them can be",
+        why=DIES,
+        upstream=f"{OPTIONS}:1787",
+        at=(a.kl_loss_coef, a.kl_coef),
+    ),
+    refuse(
+        "advantages-not-normalized",
+        all_of(
+            a.advantage_estimator.is_in("reinforce_plus_plus", "reinforce_plus_plus_baseline"), ~a.normalize_advantages
+        ),
+        message="--advantage-estimator {advantage_estimator} needs --normalize-advantages",
+        why=DIES,
+        upstream=f"{OPTIONS}:1790",
+        at=(a.advantage_estimator,),
+        fixes=(put(a.normalize_advantages),),
+    ),
+    conflicts(
+        "rollout-log-probs-with-importance-sampling",
+        a.use_rollout_logprobs,
+        a.use_tis,
+        message="--use-rollout-logprobs cannot stand beside --use-tis",
+        why=DIES,
+        upstream=f"{OPTIONS}:1796",
+        at=(a.use_tis, a.use_rollout_logprobs),
+    ),
+    requires(
+        "balance-by-flops-batch",
+        a.balance_by_flops,
+        a.use_dynamic_batch_size,
+        message="--balance-by-flops needs --use-dynamic-batch-size",
+        why=DIES,
+        upstream=f"{OPTIONS}:1814",
+        at=(a.balance_by_flops,),
+        fixes=(drop(a.balance_by_flops),),
+    ),
+    refuse(
+        "prediction-layers-not-there",
+        all_of(a.enable_mtp_training, any_of(a.mtp_num_layers.is_none, a.mtp_num_layers == 0)),
+        message="--enable-mtp-training needs --mtp-num-layers",
+        why=DIES,
+        upstream=f"{OPTIONS}:1944",
+        at=(a.enable_mtp_training,),
+        fixes=(drop(a.enable_mtp_training),),
+    ),
+    refuse(
+        "evaluation-without-data",
+        all_of(a.eval_interval.given, a.eval_config.is_none, a.eval_prompt_data.is_none),
+        message="--eval-interval is given without --eval-prompt-data or --eval-config",
+        why=DIES,
+        upstream=f"{OPTIONS}:1782",
+        at=(a.eval_interval,),
+        fixes=(drop(a.eval_interval, safety=Safety.SAFE),),
     ),
 )

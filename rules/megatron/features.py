@@ -13,11 +13,7 @@ CONFIGURED = "the model configuration is refused at start-up"
 MEGATRON.add(
     refuse(
         "mtp-positions",
-        all_of(
-            MTP,
-            ~POSITIONS.written.is_in("rope", "none"),
-            ~all_of(a.use_rotary_position_embeddings, POSITIONS == "rope", MTP.is_none),
-        ),
+        all_of(MTP, ~a.mtp_position_embedding_type.is_in("rope", "none")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
         why="the prediction layers get no learned positions; " + REFUSED,
         at=(POSITIONS, MTP),

@@ -29,8 +29,8 @@ _DEVICE = re.compile(r"[^_]*_\s*([+-]?\d+)\s*(?:_.*)?", re.ASCII | re.DOTALL)
 
 @rule(severity=Severity.ERROR, id="mindformers/affinity-devices", frameworks=("mindformers",), reads=(_NAME,))
 def check(job: Job) -> Iterator[Finding]:
-    given = job.arguments.given(_NAME)
-    if given is None or not isinstance(given.raw, dict):
+    given = job.arguments.get(_NAME)
+    if not isinstance(given.raw, dict):
         return
     devices = job.cluster.count
     for name in given.raw:

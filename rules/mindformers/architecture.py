@@ -56,8 +56,8 @@ _NETWORKS = {
 )
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
-    value = a.given(_NAME)
-    if a.get("kind").raw != "mcore" or value is None or not value.known or not matches(job.target.version, ">=1.6"):
+    value = a.get(_NAME)
+    if a.get("kind").raw != "mcore" or not value.known or not matches(job.target.version, ">=1.6"):
         return
     listed = isinstance(value.raw, list)
     name = value.raw[0] if listed and value.raw else value.raw

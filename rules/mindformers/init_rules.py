@@ -40,8 +40,8 @@ def check(job: Job) -> Iterator[Finding]:
     a, pynative = job.arguments, "pynative" in job.versions
     if not pynative and (a.get("kind").raw != "mcore" or a.get("training").raw is not True):
         return
-    value = a.given(_PYNATIVE if pynative else _GRAPH)
-    if value is None or not value.known or not value.raw:
+    value = a.get(_PYNATIVE if pynative else _GRAPH)
+    if not value.known or not value.raw:
         return
     if not isinstance(value.raw, list):
         yield _finding(job, value, Message("param_init_std_rules must be a list of mappings"), 2751)

@@ -43,14 +43,14 @@ def check(job: Job) -> Iterator[Finding]:
     if not applies(job) or (found := layers(job.arguments, job.plan)) is None:
         return
     mine = [item for item in items(job) if item.setting == SETTING]
-    reached = [(item, _paths(item, found)) for item in mine]
-    if any(paths is None for _, paths in reached):
+    reached = [(item, paths) for item in mine if (paths := _paths(item, found)) is not None]
+    if len(reached) < len(mine):
         return
-    everything = frozenset(path for _, paths in reached for path in paths or ())
+    everything = frozenset(path for _, paths in reached for path in paths)
     for item, paths in reached:
         for path, needed in BESIDE.items():
             whole = needed.rpartition(".")[0]
-            if item.default or path not in (paths or ()) or {needed, whole, "feed_forward"} & everything:
+            if item.default or path not in paths or {needed, whole, "feed_forward"} & everything:
                 continue
             pattern = needed.replace(".", "\\.")
             template = (

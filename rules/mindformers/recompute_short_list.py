@@ -23,16 +23,16 @@ MindFormers v1.5.0, mindformers/models/utils.py:447, LayerSetting._alloc_recompu
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.dialects.mindformers.recompute import FULL, FULL_NAME, SECTION, applies, section, stages, swap_on
+from preflight.dialects.mindformers.recompute import FULL, FULL_NAME, SECTION, applies, stages, swap_on, whole_layers
 
 
 @rule(severity=Severity.WARNING, id="recompute-short-list", frameworks=("mindformers",), reads=(FULL_NAME,))
 def check(job: Job) -> Iterator[Finding]:
-    here, layout = section(job), stages(job)
-    if here is None or layout is None or swap_on(job) is not False or not applies(job):
+    node, layout = whole_layers(job), stages(job)
+    if node is None or layout is None or swap_on(job) is not False or not applies(job):
         return
-    node, many = here.get(FULL), len(layout[0])
-    if node is None or not 1 < len(node.items) < many:
+    many = len(layout[0])
+    if not 1 < len(node.items) < many:
         return
     if all(isinstance(item.value, int) for item in node.items):
         message = Message(

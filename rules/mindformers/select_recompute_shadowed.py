@@ -21,21 +21,19 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Related, Severity, rule
 from preflight.dialects.mindformers.recompute import (
     EXCLUDING,
-    FULL,
     FULL_NAME,
     Item,
     active_layers,
     applies,
     items,
-    section,
     wanted_layers,
+    whole_layers,
 )
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=(FULL_NAME,))
 def check(job: Job) -> Iterator[Finding]:
-    here = section(job)
-    if here is None or not applies(job) or (full := here.get(FULL)) is None:
+    if not applies(job) or (full := whole_layers(job)) is None:
         return
     shadowed: dict[str, list[Item]] = {}
     for item in items(job):

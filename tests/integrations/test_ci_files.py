@@ -6,9 +6,15 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from email.message import Message
 from pathlib import Path
 
 import pytest
+
+from preflight.plugins.manager import load
+from preflight.report import distribution
+from preflight.report.page import documented
+from preflight.report.topics import section_url
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.integration
@@ -28,6 +34,7 @@ def valid(schema: str, *paths: Path) -> subprocess.CompletedProcess[str]:
         ("vendor.github-actions", ".github/actions/diff/action.yml"),
         ("vendor.github-workflows", ".github/workflows/ci.yml"),
         ("vendor.github-workflows", ".github/workflows/release.yml"),
+        ("vendor.github-workflows", ".github/workflows/docs.yml"),
         ("vendor.github-workflows", "docs/ci/github-workflow.yml"),
         ("vendor.github-workflows", "docs/ci/github-diff.yml"),
         ("vendor.gitlab-ci", "docs/ci/preflight.gitlab-ci.yml"),
@@ -67,10 +74,21 @@ def test_the_image_is_built_as_it_should_be() -> None:
     linted("hadolint", "Dockerfile")
 
 
-def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path) -> None:
+def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert 'id="device-count"' in (tmp_path / "site" / "rules" / "device-count" / "index.html").read_text()
+    told = Message()
+    told["Project-URL"] = "Documentation, https://site"
+    monkeypatch.setattr(distribution, "metadata", lambda name: told)
+    built = {page: page.read_text(encoding="utf-8") for page in (tmp_path / "site" / "rules").rglob("index.html")}
+    for rule in documented(load().rules(None)):
+        folder, _, anchor = (section_url(rule.id) or "").removeprefix("https://site/").partition("#")
+        assert f' id="{anchor}"' in built[tmp_path / "site" / folder / "index.html"], rule.id
+    links = [sys.executable, "docs/site/links.py", str(tmp_path / "site")]
+    looked = subprocess.run(links, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert looked.returncode == 0, looked.stderr
+    guide = (tmp_path / "site" / "zh" / "quick-start" / "index.html").read_text(encoding="utf-8")
+    assert 'id="检查"' in guide and "快速入门" in guide

@@ -180,7 +180,7 @@ def test_padded_heads_replace_the_projection_and_are_cut_to_size():
             True,
         ),
         ("--use-torch-fsdp2", "megatron@0.20.0", False),
-        ("--swap-attention --use-flash-attn", "mindspeed-llm", False),
+        ("--swap-attention --swap-modules mlp --use-flash-attn", "mindspeed-llm", False),
         ("--quant-grads", "mindspeed-llm", False),
         ("--o2-optimizer", "mindspeed-llm", True),
     ],

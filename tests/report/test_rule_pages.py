@@ -6,14 +6,20 @@ import re
 from collections import Counter
 from email.message import Message
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import write_examples
 
+import preflight
+from preflight.cli.explain import explain
 from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of
 from preflight.lint.sentences import Spelled, refusal
+from preflight.lsp import rule_sections
+from preflight.lsp.diagnostics import diagnostic
 from preflight.plugins.manager import load
-from preflight.report import distribution
+from preflight.report import distribution, html, sarif
 from preflight.report.page import documented, pages, rule_page
 from preflight.report.topics import anchor, page_path, section_path, section_url, topics
 
@@ -108,5 +114,29 @@ def test_links_to_sections_lead_to_where_the_distribution_says_the_pages_are(mon
         == "https://git.example.com/preflight/blob/main/docs/rules/mindspeed/tp-2d.md#tp-2d-coc"
     )
     said["Project-URL"] = "Documentation, https://preflight.example.com/docs/"
-    assert section_url("device-count") == "https://preflight.example.com/docs/rules/device-count.md#device-count"
+    assert section_url("device-count") == "https://preflight.example.com/docs/rules/device-count/#device-count"
     assert section_url("acme-no-seed") is None
+
+
+def test_explain_reports_and_editors_name_the_same_section(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said = Message()
+    said["Project-URL"] = "Documentation, https://preflight.example.com"
+    monkeypatch.setattr(distribution, "metadata", lambda name: said)
+    rule_sections.address.cache_clear()
+    (tmp_path / "run.yaml").write_text(
+        "use_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 2, model_parallel: 8}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    report = preflight.check("run.yaml", world_size=32)
+    place = section_url("device-count")
+    assert place and [finding.rule for finding in report.findings] == ["device-count"]
+    explain("device-count")
+    assert f"On the web: {place}\n" in capsys.readouterr().out
+    assert place in html.render(report) and f'"helpUri": "{place}"' in sarif.render(report)
+    buffer = SimpleNamespace(source=SimpleNamespace(name="run.yaml"))
+    described = diagnostic(report.findings[0], buffer).code_description  # type: ignore[arg-type]
+    assert described is not None and described.href == place
+    rule_sections.address.cache_clear()

@@ -40,6 +40,9 @@ IDIOMS: dict[str, str] = {
         "torchrun t.py $I $J $K $L $M $N\n"
     ),
     "arithmetic with bases": "S=08\ntorchrun t.py $((10#$S + 1)) $((16#ff)) $((-7 % 3)) $[3 + 4] $((1 ? 2 : 1 / 0))\n",
+    "seq": "torchrun t.py --n 1 $(seq 2 2 6) --k $(seq 3)\n",
+    "printf into a variable": 'printf -v A "[%s]" "1, 2"\ntorchrun t.py --n "$A"\n',
+    "a sign behind a variable": 'N=1\nM=2\nA=(--f [0]*$N+[1]*$M)\ntorchrun t.py "${A[@]}"\n',
     "echo": 'A=$(echo "x  y" z)\ntorchrun t.py --n "$A" $(echo 1 2)\n',
     "defaults": 'A=${A:-8}\nE=""\ntorchrun t.py $A ${B:-x y} ${E:-d} "${E-e}" ${C:="c"} $C ${A:+set}\n',
     "nested defaults": 'X=${ONE:-${TWO:-three}}\ntorchrun t.py $X ${Y:-"a b"} "${Z:-q}"\n',

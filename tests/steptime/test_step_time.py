@@ -110,6 +110,53 @@ def test_experts_pay_for_exchange_and_more_beyond_the_fast_domain():
     assert exchange("gb200", 32) < 0.5 * exchange("h100", 32)  # 72 devices share the fast links
 
 
+LONG = ("--seq-length", "65536", "--max-position-embeddings", "65536")
+LATENT = (
+    "--multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 "
+    "--v-head-dim 128"
+).split()
+INDEXER = "--experimental-attention-variant dsa --dsa-indexer-n-heads 64 --dsa-indexer-head-dim 128 --dsa-indexer-topk"
+
+
+def term(found: StepTimeEstimate, name: str) -> float:
+    return next((one.seconds for one in found.terms if one.name == name), 0.0)
+
+
+def test_linear_attention_grows_with_the_sequence_and_takes_the_place_of_attention():
+    delta = ("--experimental-attention-variant", "gated_delta_net", "--linear-attention-freq", "4")
+    plain, short, long = step(*LONG), step(*delta), step(*LONG, *delta)
+    assert term(long, "attention") == pytest.approx(term(plain, "attention") / 4)
+    assert term(long, "linear attention") == pytest.approx(8 * term(short, "linear attention"), rel=0.01)
+    assert long.seconds < 0.7 * plain.seconds
+    assert "linear attention" in long.assumed[0] and long.high / long.seconds > plain.high / plain.seconds
+
+
+def test_sparse_attention_sees_the_chosen_keys_and_pays_for_the_choice():
+    plain = step(*LONG, *LATENT)
+    fused, written_out = (
+        step(*LONG, *LATENT, *INDEXER.split(), "2048", "--dsa-kernel-backend", backend) for backend in ("cudnn", "none")
+    )
+    share = (2048 - 2048**2 / (2 * 65536)) / (65536 / 2)
+    assert term(fused, "attention") == pytest.approx(share * term(plain, "attention"), rel=0.01)
+    assert term(fused, "indexer of sparse attention") > term(fused, "attention")
+    assert fused.seconds < plain.seconds < written_out.seconds
+    half = step(
+        *LONG, *LATENT, *INDEXER.split(), "2048", "--dsa-kernel-backend", "cudnn", "--dsa-indexer-topk-freq", "2"
+    )
+    name = "indexer of sparse attention"
+    assert term(half, name) == pytest.approx(term(fused, name) / 2)
+
+
+def test_a_recorded_graph_spares_the_host_and_one_of_the_iteration_spares_its_waits():
+    more = (*EXPERTS.split(), "--expert-model-parallel-size", "8")
+    parts = ("--cuda-graph-impl", "transformer_engine", "--cuda-graph-modules", "attn", "moe_router")
+    gaps = [
+        term(step(*more, *graph), "gaps between kernels")
+        for graph in ((), parts, ("--cuda-graph-impl", "full_iteration"))
+    ]
+    assert gaps[0] > 2 * gaps[1] > 10 * gaps[2] > 0
+
+
 def test_gradients_of_experts_count():
     dense, routed = step(batch=16), step(*EXPERTS.split(), "--expert-model-parallel-size", "1", batch=16)
     reduction = [next(t.seconds for t in one.terms if t.name == "gradient reduction") for one in (dense, routed)]

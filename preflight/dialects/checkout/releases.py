@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha1
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,11 @@ from typing import Any
 from preflight.dialects.checkout.files import Files
 from preflight.run.versions import numbers
 from preflight.source.record import NamedTuple
+
+try:  # hashlib loads OpenSSL first, which takes longer than to read a config
+    from _sha1 import sha1  # type: ignore[import-not-found]
+except ImportError:
+    from hashlib import sha1
 
 DIGITS = 12
 
@@ -63,7 +67,7 @@ def likeness(framework: str, files: Files) -> Likeness:
 def object_of(text: str) -> str:
     """The first digits of the name that git gives a text."""
     data = text.encode("utf-8")
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS]
+    return str(sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS])
 
 
 def nearest(framework: str, said: str, like: Likeness) -> str:

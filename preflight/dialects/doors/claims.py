@@ -8,6 +8,7 @@ from importlib import import_module
 from preflight.dialects import Reading, Surroundings
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 
@@ -36,10 +37,23 @@ class DoorDialect(NamedTuple):
         return found
 
 
+_TRAINERS = lazy_pattern(
+    r"verl\.(?:trainer|experimental)\.[\w.]*main\w*|verl/(?:trainer|experimental)/[\w/]*main\w*\.py"
+)
+_MEGATRON = lazy_pattern(
+    r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
+)
+
+
 def options(document: Document) -> frozenset[str]:
     """The options of a launch as they are typed."""
     words = document.launch.words if document.launch is not None else ()
     return frozenset((word.text or "").partition("=")[0] for word in words)
+
+
+def entry_text(document: Document) -> str:
+    """The script or module that a launch starts, as it is typed."""
+    return document.launch.entry.text or "" if document.launch is not None else ""
 
 
 def entry(document: Document) -> str:
@@ -54,5 +68,40 @@ def is_slime(document: Document) -> bool:
     )
 
 
-DOORS = (DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),)
+def is_ms_swift(document: Document) -> bool:
+    """`megatron pt|sft|rlhf`, or a flat file with a micro-batch and what else only its trainer asks for."""
+    if document.launch is not None:
+        return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf")
+    own = ("tuner_type", "dataset", "output_dir")
+    flat = document.tree is not None and document.tree.get("micro_batch_size") is not None
+    return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
+
+
+def is_verl(document: Document) -> bool:
+    """verl's trainers with Megatron as their engine, or with the config that chooses it."""
+    words = document.launch.words if document.launch is not None else ()
+    chosen = any(_MEGATRON.fullmatch(word.text or "") for word in words)
+    return chosen and _TRAINERS.fullmatch(entry_text(document)) is not None
+
+
+def is_nemo_rl(document: Document) -> bool:
+    """A config with the policy's Megatron, or one whose parent by its name has that."""
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    engine = tree.get("policy", "megatron_cfg")
+    if engine is not None and engine.kind == "mapping":
+        enabled = engine.get("enabled")
+        return enabled is None or enabled.value is not False
+    parents = tree.get("defaults")
+    names = [str(one.value) for one in (parents.items or (parents,))] if parents is not None else []
+    return any(name.endswith(".yaml") and "megatron" in name for name in names)
+
+
+DOORS = (
+    DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
+    DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
+    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
+)
 """Every door that is read."""

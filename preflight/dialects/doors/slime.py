@@ -30,7 +30,7 @@ def world(run: Run) -> Value:
 @derives("global_batch_size")
 def batch(run: Run) -> None:
     """Steps per rollout say the batch: rollout batch x samples per prompt // steps."""
-    if run.num_steps_per_rollout is not None and run.global_batch_size is None:
+    if run.global_batch_size is None and run.num_steps_per_rollout is not None:
         samples = run.rollout_batch_size * run.n_samples_per_prompt
         note = f"{samples} samples / {run.num_steps_per_rollout} steps per rollout"
         run.derive("global_batch_size", samples // run.num_steps_per_rollout, note, of="num_steps_per_rollout")
@@ -44,6 +44,15 @@ def forced(run: Run) -> None:
     if run.seq_length is None:
         run.derive("seq_length", 4096, "slime's placeholder")
     run.derive("max_position_embeddings", run.seq_length, "the sequence length")
+
+
+@derives("tokenizer_model", "tokenizer_type")
+def tokenizer(run: Run) -> None:
+    """The Hugging Face checkpoint has the tokenizer."""
+    if not run.tokenizer_model and run.hf_checkpoint:
+        if not run.tokenizer_type:
+            run.derive("tokenizer_type", "HuggingFaceTokenizer", "slime's default")
+        run.derive("tokenizer_model", run.hf_checkpoint, "the Hugging Face checkpoint", of="hf_checkpoint")
 
 
 @derives("train_iters")
@@ -69,7 +78,7 @@ SLIME = Door(
     "0.3.1",
     core="0.16.0",
     world=world,
-    before=(batch, forced, length),
+    before=(batch, forced, tokenizer, length),
     after=(after,),
     unread="dropped",
     apart=APART,
@@ -78,5 +87,8 @@ SLIME = Door(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of train.py or train_async.py."""
-    return reading(SLIME, document, surroundings, typed(SLIME, document, surroundings))
+    """A launch of train.py or train_async.py; with --debug-rollout-only none of Megatron's checks are made."""
+    found = typed(SLIME, document, surroundings)
+    only = found.parsed.written.get("debug_rollout_only")
+    door = SLIME._replace(apart=("megatron/",)) if only is not None and only.raw is not False else SLIME
+    return reading(door, document, surroundings, found)

@@ -44,6 +44,7 @@ DERIVED = frozenset(
         "activation_func",  # "gelu", "silu", "squared_relu", "quick_gelu", "openai_gelu", "fast_gelu"
         "moe_layer_pattern",  # tuple of bool per layer; None when dense
         "padded_vocab_size",
+        "mtp_position_embedding_type",  # the positions that the check of multi-token prediction sees
         "cpu_offloading",
         "variable_seq_lengths",
         # switches that upstream keeps as attributes

@@ -25,6 +25,7 @@ RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET
 OTHER_FAMILIES = frozenset(["bert", "t5", "mimo", "multimodal-llava", "nemo", "ray"])
 """Folders of functional tests whose entry scripts have options of their own."""
 
+_MODULE = lazy_pattern(r"examples(\.\w+)+")
 _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
 
 
@@ -114,9 +115,14 @@ def entry_path(document: Document) -> str:
         return ""
     word = document.launch.entry
     if word.text is not None:
-        return word.text
+        return script(word.text)
     last = word.pieces[-1].text if word.pieces else None
     return last.partition("/")[2] if last is not None and last.startswith("/") else ""
+
+
+def script(entry: str) -> str:
+    """The path of an entry script; Megatron's examples are started as modules, too (-m examples.mimo.pretrain_mimo)."""
+    return entry.replace(".", "/") + ".py" if _MODULE.fullmatch(entry) and not entry.endswith(".py") else entry
 
 
 def _unquoted(word: Word) -> Word:

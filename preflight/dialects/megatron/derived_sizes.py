@@ -136,6 +136,14 @@ def sequence(run: Run) -> None:
         run.derive("seq_length", run.encoder_seq_length, of="encoder_seq_length")
 
 
+@derives("mtp_position_embedding_type")
+def prediction_positions(run: Run) -> None:
+    """The positions that the check of multi-token prediction sees: since 0.17 those that are typed, before that with
+    --use-rotary-position-embeddings (core_v0.16.0 arguments.py:990, :1232; core_v0.17.0 :732, :1276)."""
+    rotary = run.use_rotary_position_embeddings and run.is_core("<0.17")
+    run.derive("mtp_position_embedding_type", "rope" if rotary else run.position_embedding_type)
+
+
 @derives("gated_linear_unit", "activation_func")
 def activation(run: Run) -> None:
     """The MLP's activation, and whether a second projection gates it."""
@@ -166,5 +174,6 @@ STEPS = (
     vocabulary,
     encoder_sequence,
     sequence,
+    prediction_positions,
     activation,
 )

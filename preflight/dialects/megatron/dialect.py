@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.identify import Identity
@@ -82,7 +82,7 @@ class MegatronDialect:
             names=lambda: table.defaults,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
-        planned = replace(plan(run, target, writer), supposed=lambda: source.supposed(writer))
+        planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
         return Reading((document, *((ranks,) if ranks else ())), target, _writable(arguments), planned, cluster)
 
     def read_yaml(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from preflight.dialects.megatron.command_words import MODEL_ARGS
+from preflight.dialects.megatron.command_words import MODEL_ARGS, script
 from preflight.dialects.megatron.targets import ENTRIES, FRAMEWORKS
 from preflight.loaders.document import Document, Launch, Node
 from preflight.run.request import Request
@@ -71,7 +71,7 @@ def is_underscored(launch: Launch) -> bool:
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
     """Judge a launch by the name of its entry script and by options that tell."""
-    name = (UNKNOWN_ENTRY if entry is None else entry).rpartition("/")[2]
+    name = (UNKNOWN_ENTRY if entry is None else script(entry)).rpartition("/")[2]
     if OTHER_PARSERS.search(name):
         return False
     if name in ENTRIES:

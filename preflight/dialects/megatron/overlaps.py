@@ -10,7 +10,7 @@ SWITCHES = {
     "parameters": ("overlap_param_gather",),
     "experts": ("overlap_moe_expert_parallel_comm", "moe_alltoall_overlap_comm", "moe_fb_overlap"),
     "stages": ("overlap_p2p_comm",),
-    "graphs": ("enable_cuda_graph", "external_cuda_graph"),
+    "graphs": ("enable_cuda_graph", "external_cuda_graph", "cuda_graph_impl"),
 }
 
 
@@ -18,7 +18,15 @@ def overlaps(run: Run) -> tuple[str, ...]:
     """What is hidden. The exchange that goes with a weight's gradient always is (d98e8a6
     megatron/core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication)."""
     found = [name for name, switches in SWITCHES.items() if any(_is_on(run, switch) for switch in switches)]
-    return ("backward", *found)
+    return ("backward", *found, *(("whole graph",) if _is_one_graph(run) else ()))
+
+
+def _is_one_graph(run: Run) -> bool:
+    """Whether a whole iteration is one CUDA graph: kernels start without the host (d98e8a6
+    megatron/core/full_cuda_graph.py)."""
+    impl, scope = (run.value(name).raw for name in ("cuda_graph_impl", "cuda_graph_scope"))
+    wide = scope if isinstance(scope, (tuple, list)) else [scope]
+    return impl == "full_iteration" or (impl == "local" and "full_iteration" in map(str, wide))
 
 
 def _is_on(run: Run, name: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.hybrid_pattern import parse_hybrid
+from preflight.dialects.megatron import encoders
+from preflight.dialects.megatron.attention_variants import variant
+from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
 from preflight.dialects.megatron.overlaps import window, window_every
@@ -55,6 +57,7 @@ def model(source: Source) -> Model:
         _network(source),
         window=compute(window, "window_size"),
         window_every=compute(window_every, "window_attn_skip_freq"),
+        variant=compute(variant),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),
@@ -64,28 +67,12 @@ def model(source: Source) -> Model:
         dispatcher=take("moe_token_dispatcher_type"),
         grouped_gemm=take("moe_grouped_gemm"),
         parts=compute(hybrid_parts, "hybrid_layer_pattern"),
-        mamba=compute(_mamba),
+        mamba=compute(mamba),
         mtp=take("mtp_num_layers"),
+        beside=compute(encoders.beside),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
     )
-
-
-def hybrid_parts(run: Run) -> str | None:
-    """The decoder layers of a hybrid model where each is Mamba, attention, an MLP or experts; "" where others are
-    among them, or prediction depths have layers of their own."""
-    pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
-    if pattern is None or "mindspeed" in run.versions:
-        return "" if pattern is not None or FAMILIES.get(run.entry) == "hybrid" else None
-    found = parse_hybrid(pattern)
-    letters = "".join(found.segments)
-    return letters if letters and not set(letters) - set("M*-E") and not found.depths else ""
-
-
-def _mamba(run: Run) -> tuple[int, int, int, int]:
-    """Heads, their size, the state's and groups (megatron/core/ssm/mamba_mixer.py: twice the hidden size in heads)."""
-    heads = run.mamba_num_heads or 2 * run.hidden_size // run.mamba_head_dim
-    return heads, run.mamba_head_dim, run.mamba_state_dim, run.mamba_num_groups
 
 
 def _network(source: Source) -> Model:
@@ -103,7 +90,7 @@ def _network(source: Source) -> Model:
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
-        sequence=take("seq_length"),
+        sequence=take(encoders.samples(source.run) if encoders.frozen(source.run) else "seq_length"),
         positions=compute(
             lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
             "max_position_embeddings",
@@ -130,7 +117,7 @@ def _network(source: Source) -> Model:
     )
 
 
-NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load")
+NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", "model")
 
 
 def _names(run: Run) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.dialects.megatron import swapped_attention
 from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.plan_source import Source
@@ -16,15 +17,19 @@ def recompute(source: Source) -> Recompute:
     """What is recomputed in the backward pass."""
     take, compute = source.take, source.compute
     return Recompute(
-        mode=compute(lambda r: r.recompute_granularity or "none", "recompute_granularity"),
+        mode=compute(
+            lambda r: "none" if swapped_attention.modules(r) else r.recompute_granularity or "none",
+            "recompute_granularity",
+        ),
         method=take("recompute_method"),
         layers=take("recompute_num_layers"),
         shared=compute(_shared, "enable_recompute_layers_per_pp_rank"),
         modules=compute(_modules, "recompute_modules"),
         full_layers=default(None),
-        operators=compute(_operators, "recompute_norm"),
+        operators=compute(lambda r: _operators(r) + swapped_attention.outputs(r), "recompute_norm"),
+        repeated=compute(swapped_attention.repeated),
         doubtful=compute(_doubtful),
-        offload=compute(lambda r: any(is_on(r, name) for name in OFFLOADS)),
+        offload=compute(_offloads),
     )
 
 
@@ -40,6 +45,11 @@ OFFLOADS = (
     *("compress_activation", "loss_chunk_size", "recompute_module_list"),
 )
 """Options by which activations leave the device, or are made again, in ways that no formula counts."""
+
+
+def _offloads(run: Run) -> bool:
+    names = [name for name in OFFLOADS if is_on(run, name)]
+    return bool(names) and not (names == ["swap_attention"] and swapped_attention.modules(run))
 
 
 _ATTENDED = ("attention output", "attention output, padded")
@@ -61,7 +71,8 @@ run had almost all of it."""
 
 def _doubtful(run: Run) -> tuple[str, ...]:
     """Outputs of which it is not known how much is kept."""
-    return tuple(dict.fromkeys(name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names))
+    found = [name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names]
+    return tuple(dict.fromkeys((*found, *(swapped_attention.MAYBE if swapped_attention.modules(run) else ()))))
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import plan_model, plan_training, vocabulary
+from preflight.dialects.megatron import encoders, plan_model, plan_training, vocabulary
 from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
@@ -47,7 +47,10 @@ def _varying(run: Run) -> bool:
     (data_samplers.py:70); until 2.2 it was told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an
     older release may be meant, or what MindSpore makes of it."""
     return bool(
-        run.no_pad_to_seq_lengths or run.variable_seq_lengths or ("mindspeed-llm" in run.versions and _asked(run))
+        run.no_pad_to_seq_lengths
+        or run.variable_seq_lengths
+        or encoders.frozen(run)
+        or ("mindspeed-llm" in run.versions and _asked(run))
     )
 
 

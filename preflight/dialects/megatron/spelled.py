@@ -26,6 +26,7 @@ _WORDS = {
     "lr_warmup_steps": "the length of the learning-rate warm-up",
     "lr_wsd_decay_steps": "the length of the WSD decay",
     "moe_layer_pattern": "the pattern of expert layers",
+    "mtp_position_embedding_type": "the position embedding that the check of multi-token prediction sees",
     "params_dtype": "the type of the parameters",
     "hybrid_num_segments": "the number of segments of the hybrid layer pattern",
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.dialects.megatron import encoders, swapped_attention
+from preflight.dialects.megatron.hybrid_parts import hybrid_parts
 from preflight.dialects.megatron.namespace import NotKnown, Run
-from preflight.dialects.megatron.plan_model import FAMILIES, hybrid_parts
+from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
 
 
@@ -34,7 +36,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("an encoder alone", lambda r: FAMILIES.get(r.entry) == "bert"),
     ("an encoder and a decoder", lambda r: FAMILIES.get(r.entry) == "t5"),
     ("a model of several encoders", lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
-    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r)),
+    ("a frozen language model beside encoders", lambda r: _is_foreign(r) and _freezes(r) and not encoders.frozen(r)),
     ("an entry script with options of its own", lambda r: _is_foreign(r) and not _freezes(r)),
     ("inference", lambda r: r.entry == "inference"),
     ("reinforcement learning", lambda r: r.entry == "rl" or r.perform_rl_step),
@@ -44,8 +46,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("retrieval", lambda r: r.retro_add_retriever),
     ("a distillation teacher", lambda r: r.export_kd_teacher_load),
     ("another kind of attention",
-        lambda r: r.experimental_attention_variant or r.enable_dsa_indexer or r.kv_compress
-            or r.full_attention_interval),
+        lambda r: r.experimental_attention_variant or r.kv_compress or r.full_attention_interval),
+    ("latent attention with an indexer", lambda r: r.enable_dsa_indexer and not r.kv_compress),
     ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
     ("experts that compute nothing", lambda r: r.num_zero_experts),
     ("hyper-connections", lambda r: is_on(r, "enable_mhc_connections") or is_on(r, "enable_mhc")),
@@ -55,7 +57,8 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("FP4", lambda r: r.fp4),
     ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
     ("offloaded activations",
-        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading", "swap_attention"))),
+        lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
+            or (is_on(r, "swap_attention") and not swapped_attention.modules(r))),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
     ("a compressed or low-precision optimizer",
         lambda r: any(is_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),

@@ -67,6 +67,12 @@ def section(run: Run) -> Node | None:
     )
 
 
+def whole_layers(run: Run) -> Node | None:
+    """What says which layers are recomputed whole."""
+    here = section(run)
+    return None if here is None else here.get(FULL)
+
+
 def applies(run: Run) -> bool:
     """Whether this is a training run in graph mode; only there recompute_config is used."""
     mode = run.arguments.given("run_mode")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from preflight.loaders.document import Piece
 from preflight.loaders.shell import conditions
 from preflight.loaders.shell.parameters import glob
+from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.walker_interface import Follows
 from preflight.source.pattern import lazy_pattern
@@ -21,6 +23,11 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
             value = follower.status(tree, test, testing=True)
         if value is False:
             continue
+        if value and (guarded := _guarded(tree, tests, body)):
+            for name in guarded:
+                unknown = Piece(None, tree.span(node), exact=False, because=f"${name}")
+                follower.state.put(name, Variable(((unknown,),), False, tree.span(node)))
+            continue
         possible.append(body)
         if value:
             break
@@ -32,6 +39,13 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
         follower.block(tree, possible[0])
     else:
         follower.either(tree, possible, because, conditions.asked_for(texts))
+
+
+def _guarded(tree: Tree, tests: list[Node], body: list[Node]) -> frozenset[str]:
+    """The variables without which a script ends with a failure: whoever starts it sets them."""
+    last = tree.text(body[-1]).split() if body else []
+    ends = last[:1] == ["exit"] and last[1:] != ["0"]
+    return conditions.asked_for(" ".join(tree.text(test) for test in tests)) if ends else frozenset()
 
 
 def follow_case(follower: Follows, tree: Tree, node: Node) -> None:

@@ -18,6 +18,7 @@ from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launche
 from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested, string_at
 from preflight.loaders.shell.parameter_values import Exhausted
 from preflight.loaders.shell.positional import set_options, shift
+from preflight.loaders.shell.printf_command import SETS, print_to_variable
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
@@ -27,12 +28,8 @@ from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import InputError, Source, Span
 
 MAX_CALLS = 12
-_QUIET = frozenset(
-    (
-        "echo printf mkdir cd rm ls cat cp mv ln tee sleep date pwd which chmod ulimit module pip grep sed awk "
-        "touch tail head kill wait"
-    ).split()
-)
+_QUIET = {"echo", "printf", "mkdir", "cd", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
+_QUIET |= {"chmod", "ulimit", "module", "pip", "grep", "sed", "awk", "touch", "tail", "head", "kill", "wait"}
 _SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
@@ -89,10 +86,13 @@ class Commands:
         if document is not None and (plain in _SHELLS or plain in _WRITERS):
             self._script_text(tree, document, plain)
             return
-        if plain in _QUIET:
+        if plain == "printf" and SETS.search(tree.text(node)):
+            print_to_variable(self.expander, tree, node)
             return
         if plain in _READS:
             read(self.expander, tree, node, document)
+            return
+        if plain in _QUIET:
             return
         own: dict[str, Variable | None] = {}
         for words in [*in_each(self.state, tree.text(node), lambda: words_of(self.expander, tree, node))] or [

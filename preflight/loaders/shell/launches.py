@@ -13,11 +13,14 @@ from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.uncertain_words import Settled, settle
 from preflight.loaders.shell.word_splitting import Field, word
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
 MAX_LAUNCHES, MAX_LINES, MAX_BROKEN = 64, 60, 1000
 Follow = Callable[[Taken, list[Word]], bool]
+_SETS = lazy_pattern(r"[+~]{0,2}[A-Za-z_]\w*(?:[.@/][\w.@/-]+)?=")
+"""A setting without dashes, as key=value."""
 
 
 class Found(NamedTuple):
@@ -109,7 +112,7 @@ class Launches:
 
     def _is_given(self, words: Sequence[Word]) -> bool:
         """Whether every option of a launch comes from outside: the script has none of its own."""
-        options = any((w.text or "").startswith("--") for w in words)
+        options = any((w.text or "").startswith("--") or _SETS.match(w.text or "") for w in words)
         return not options and not any(v.holds_options for v in self.state.variables.values())
 
     def continues(self, place: Span, words: list[Field], front: Front, follow: Follow) -> bool:

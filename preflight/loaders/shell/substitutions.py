@@ -7,10 +7,14 @@ from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.heredocs import heredoc
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, text_of
+from preflight.source.pattern import lazy_pattern
 
 _NO_WORDS = frozenset(
     ["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"]
 )
+_WHOLE = lazy_pattern(r"-?\d{1,9}")
+MOST_LINES = 1000
+"""Of `seq`: more is no list of options."""
 
 
 def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
@@ -41,11 +45,23 @@ def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
         return None
     if texts[0] == "echo" and not str(texts[1:2]).startswith("['-"):
         return " ".join(str(text) for text in texts[1:])
+    if texts[0] == "seq":
+        return _seq([str(text) for text in texts[1:]])
     if texts[0] == "expr":
         from preflight.loaders.shell.expr_command import expr
 
         return expr([str(text) for text in texts[1:]])
     return None
+
+
+def _seq(texts: list[str]) -> str | None:
+    """The lines of `seq [FIRST [STEP]] LAST` in whole numbers."""
+    if not 1 <= len(texts) <= 3 or not all(_WHOLE.fullmatch(text) for text in texts):
+        return None
+    numbers = [int(text) for text in texts]
+    first, step = numbers[0] if len(numbers) > 1 else 1, numbers[1] if len(numbers) > 2 else 1
+    lines = range(first, numbers[-1] + (1 if step > 0 else -1), step) if step else ()
+    return "\n".join(map(str, lines)) if 0 < len(lines) <= MOST_LINES else None
 
 
 def _cat(expander: Expander, tree: Tree, node: Node) -> str | None:

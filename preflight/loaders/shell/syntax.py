@@ -20,8 +20,8 @@ Node = Any
 _CHUNK = 2048
 _SECONDS = 0.8
 _FOREIGN = lazy_pattern(r"[^\x00-\x7f]")
-_INNER = lazy_pattern(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
-_PLAIN = lazy_pattern(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/-])")
+_INNER = lazy_pattern(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/+*-])")
+_PLAIN = lazy_pattern(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/+*-])")
 """A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is
 shown a plain letter; the expansion reads the real text. Arithmetic is left alone."""
 

@@ -1,0 +1,136 @@
+"""Doors whose keys are dotted paths of a composed config: YAML files with their parents, overrides of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from preflight.dialects import Surroundings
+from preflight.dialects.doors.door import Door, data
+from preflight.dialects.doors.reading import Typed
+from preflight.dialects.megatron.command_words import Spelled, spell_environment
+from preflight.dialects.megatron.option_table import Flag
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.loaders.composition.edits import added, replaced, spelled
+from preflight.loaders.composition.overrides import Override
+from preflight.loaders.composition.values import Composed, Found
+from preflight.loaders.document import Document, Setting, Unknown
+from preflight.run.arguments import REMOVE
+from preflight.run.value import Origin, Value
+from preflight.source.finding import Edit, Key
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source
+
+
+class Dotted(NamedTuple):
+    """A composed config. documents: what it was read from, the one that is checked first; own: the door's defaults."""
+
+    config: Composed
+    documents: tuple[Document, ...]
+    overrides: tuple[Override, ...] = ()
+    own: Source | None = None
+
+    @property
+    def command(self) -> Document | None:
+        """The launch with the overrides."""
+        return self.documents[0] if self.documents[0].launch is not None else None
+
+
+def typed(door: Door, dotted: Dotted, surroundings: Surroundings) -> Typed:
+    """What somebody typed of it, by Megatron's names."""
+    parsed, writer = Parsed(), DottedWriter(door, dotted)
+    for key, flag in (*door.keys.options.items(), *_inside(door, dotted)):
+        found = dotted.config.at(*key.split("."))
+        if found.node is not None and found.node.span.source is not dotted.own:
+            writer.keys.setdefault(flag.dest, key)
+            parsed.written[flag.dest] = _value(found, flag, dotted, writer)
+        elif isinstance(found.value, Unknown):
+            parsed.written[flag.dest] = Value(found.value, Origin.UNKNOWN, note=found.value.because)
+    environment = spell_environment(surroundings.request.environment)
+    spelling = Spelled((), lambda option: (option,), environment, _entry(dotted))
+    return Typed(parsed, spelling, writer, dotted.documents)
+
+
+def _entry(dotted: Dotted) -> str:
+    command = dotted.command
+    return (command.launch.entry.text or "") if command is not None and command.launch is not None else ""
+
+
+def _inside(door: Door, dotted: Dotted) -> Iterator[tuple[str, Flag]]:
+    """Keys that stand for fields of Megatron's own dataclasses: below some key each has the name that it has there."""
+    core = {flag.dest: flag for flag in door.keys.core.options.values()}
+    for prefix, renamed in data(door.name).get("inside", {}).items():
+        section = dotted.config.at(*prefix.split(".")).node
+        for entry in section.entries if section is not None else ():
+            name = str(entry.key.value)
+            flag = core.get(renamed.get(name, name) or "")
+            if flag is not None and not entry.shadowed and not flag.option.startswith("--no-"):
+                kind = "bool" if flag.kind in ("true", "false") else flag.kind
+                yield f"{prefix}.{name}", flag._replace(option=f"{prefix}.{name}", kind=kind)
+
+
+def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Value:
+    """A value with the place where somebody typed it."""
+    assert found.node is not None
+    raw = _converted(found, flag)
+    key_span = found.key.span if found.key is not None else found.node.span
+    override = dotted.command is not None and found.node.span.source is dotted.command.source
+    key: Key = (".".join(map(str, found.path)),) if override else found.path
+    setting = Setting(key, raw, found.node.span, key_span, found.uses, found.exact, run=dotted.documents[0].run)
+    if isinstance(raw, Unknown):
+        return Value(raw, Origin.UNKNOWN, setting, raw.because)
+    dest = flag.dest
+    return Value(raw, Origin.WRITTEN, setting, edits=lambda new: writer.at(found.path, new) or writer.put(dest, new))
+
+
+def _converted(found: Found, flag: Flag) -> object:
+    """A value of the kind that the key has; unknown where it is of another."""
+    assert found.node is not None
+    raw = found.value if found.node.kind == "scalar" or isinstance(found.value, Unknown) else found.node.plain()
+    if isinstance(raw, Unknown) or raw is None:
+        return raw
+    kinds: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (list,)}
+    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else (str, int, float, list))
+    if not isinstance(raw, wanted) or (isinstance(raw, bool) and flag.kind != "bool"):
+        return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
+    return str(raw) if flag.kind == "str" and flag.nargs is None else raw
+
+
+class DottedWriter:
+    """Makes the edits that write an argument: at its override, in the file where it stands, or as another override."""
+
+    def __init__(self, door: Door, dotted: Dotted) -> None:
+        self.dotted = dotted
+        self.keys = {flag.dest: option for option, flag in reversed(door.keys.options.items()) if "." in option}
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]:
+        """The edits that give an argument a value; none where there is no key for it."""
+        key = self.keys.get(name)
+        if key is None or value is REMOVE:
+            return ()
+        return self.at(tuple(key.split(".")), value) or self._added(key, value)
+
+    def at(self, path: Key, value: object) -> tuple[Edit, ...]:
+        """The edits at a key that is typed somewhere; none where it is not."""
+        if value is REMOVE:
+            return ()
+        dotted, key = self.dotted, ".".join(map(str, path))
+        last = next((one for one in reversed(dotted.overrides) if one.key == key and one.action != "delete"), None)
+        if last is not None and dotted.command is not None:
+            return replaced(dotted.command, last, spelled(value))
+        found = dotted.config.at(*path)
+        node = found.node
+        if node is None or node.span.source is dotted.own or found.path != path:
+            return ()
+        document = next((one for one in dotted.documents if one.source is node.span.source), None)
+        here = document.tree.get(*path) if document is not None and document.tree is not None else None
+        return (Edit("set", path, value, node.span),) if here is not None and here.span == node.span else ()
+
+    def _added(self, key: str, value: object) -> tuple[Edit, ...]:
+        dotted = self.dotted
+        if dotted.command is not None:
+            return added(dotted.command, dotted.overrides, key, spelled(value))
+        return (Edit("set", tuple(key.split(".")), value),) if len(dotted.documents) == 1 else ()
+
+    def export(self, name: str, value: object) -> tuple[Edit, ...]:
+        """Variables of the environment are set for each worker elsewhere."""
+        return ()

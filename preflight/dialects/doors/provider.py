@@ -1,0 +1,30 @@
+"""Doors that build the network with Megatron-Bridge: what nobody types is the model's, and not Megatron's default."""
+
+from __future__ import annotations
+
+from preflight.dialects.doors.door import Keys
+from preflight.dialects.megatron.namespace import Run
+
+NETWORK = "the model's config.json or Megatron-Bridge says it"
+OFF = frozenset(
+    [
+        *(
+            "step_batch_size_schedule",
+            "rampup_batch_size",
+            "decrease_batch_size_if_needed",
+            "train_samples",
+            "skip_train",
+        ),
+        *("gtp_weight_remat_size", "expert_gtp_weight_remat_size", "layerwise_disaggregated_training"),
+        *("eval_global_batch_size", "eval_micro_batch_size", "lr_decay_samples", "lr_warmup_samples"),
+    ]
+)
+"""What only Megatron's own trainer has: it is off."""
+
+
+def lose_network(run: Run, keys: Keys) -> None:
+    """Arguments that are neither typed nor the door's own are not known."""
+    own = {flag.dest for flag in keys.options.values()}
+    for name in run.table.defaults:
+        if name not in own and name not in OFF and name not in run.written and name not in run.effective:
+            run.lose(name, NETWORK)

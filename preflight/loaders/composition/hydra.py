@@ -1,0 +1,181 @@
+"""A Hydra config with the configs of its defaults list, as `hydra.main` composes it, over nodes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from preflight.loaders.composition.defaults_list import SELF, Default, defaults_of
+from preflight.loaders.composition.merging import mapping, merge, put, without
+from preflight.loaders.composition.overrides import Override
+from preflight.loaders.composition.parts import has_interpolation
+from preflight.loaders.composition.yaml_values import omegaconf_values
+from preflight.loaders.document import Document, Node
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+
+MAX_CONFIGS = 200
+"""Configs that one is composed of: verl's trainer has 30."""
+MAX_LEVELS = 20
+Opened = Callable[[str], Document | None]
+"""Opens a config by its path among the folders that are searched ("model/7b"), None where it is not found."""
+_HEADER = lazy_pattern(r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#\s*@package:?[ \t]+(\S+)", re.MULTILINE)
+_CHOICE = lazy_pattern(r"\$\{([^${}:]+)\}")
+
+
+class Hydra(NamedTuple):
+    """A composed config: its documents, the primary first; configs that were not read; overrides that chose none."""
+
+    tree: Node
+    documents: tuple[Document, ...]
+    missing: tuple[str, ...]
+    overrides: tuple[Override, ...]
+
+
+class _Part(NamedTuple):
+    """A config of the list in its order; package: below which keys it comes."""
+
+    document: Document
+    package: str
+
+
+def composed(name: str, opened: Opened, overrides: Iterable[Override] = ()) -> Hydra | None:
+    """A config by its name, with overrides that choose configs; None where it is not found."""
+    composer = _Composer(opened, tuple(overrides))
+    primary = composer.open(name)
+    if primary is None or primary.tree is None:
+        return None
+    parts = tuple(composer.parts(Default("", name), primary, 0))
+    tree = mapping((), primary.tree.span)
+    for part in parts:
+        tree = merge(tree, _placed(part))
+    others = {id(part.document): part.document for part in parts if part.document is not primary}
+    return Hydra(tree, (primary, *others.values()), tuple(composer.missing), tuple(composer.left()))
+
+
+def _placed(part: _Part) -> Node:
+    """The values of a config below the keys of its package."""
+    assert part.document.tree is not None
+    own = without(omegaconf_values(part.document.tree), "defaults")
+    if not part.package:
+        return own
+    key = Node("scalar", part.package, own.span)
+    return put(mapping((), own.span), tuple(part.package.split(".")), key, own)
+
+
+class _Composer:
+    def __init__(self, opened: Opened, overrides: tuple[Override, ...]) -> None:
+        self._open, self._overrides = opened, overrides
+        self._opened: dict[str, Document | None] = {}
+        self._chosen = {o.key: o for o in overrides if _chooses(o)}
+        self._deleted = {o.key: o for o in overrides if o.action == "delete" and o.node is None}
+        self._used: set[int] = set()
+        self._inner: dict[str, str | tuple[str, ...] | None] = {}
+        self._choices: dict[str, str] = {}
+        self.missing: list[str] = []
+
+    def open(self, path: str) -> Document | None:
+        """A config; each is opened once."""
+        path = posixpath.normpath(path)
+        if path not in self._opened:
+            allowed = len(self._opened) < MAX_CONFIGS and not path.startswith(("../", "/"))
+            found = self._open(path) if allowed else None
+            usable = found is not None and found.tree is not None and found.tree.kind == "mapping"
+            self._opened[path] = found if usable else None
+        return self._opened[path]
+
+    def left(self) -> Iterator[Override]:
+        """Overrides that set values."""
+        return (override for override in self._overrides if id(override) not in self._used)
+
+    def parts(self, default: Default, document: Document, level: int) -> Iterator[_Part]:
+        """A config and those of its list, in the order in which they are merged."""
+        assert document.tree is not None
+        header = _HEADER.match(document.source.text[:4000])
+        said = None if header is None else "_global_" if header[1] == "_global_" else f"_global_.{header[1]}"
+        package = default.package_of(said)
+        listed = defaults_of(document.tree)
+        if not listed and not (level == 0 and self._appended):
+            yield _Part(document, package)
+            return
+        folder = default.group_path
+        entries = [entry._replace(folder=folder, parent=package) for entry in listed or ()]
+        if not any(entry.is_self for entry in entries):
+            entries.append(Default("", SELF))
+        if level == 0:
+            entries += [entry._replace(folder=folder, parent=package) for entry in self._appended]
+        for entry in entries:
+            if entry.override:
+                self._inner.setdefault(entry.override_key, entry.option)
+        made = {index: self._child(entry, level) for index, entry in self._ordered(entries)}
+        for index in sorted(made):
+            entry = entries[index]
+            yield from (_Part(document, package),) if entry.is_self else made[index]
+
+    @property
+    def _appended(self) -> tuple[Default, ...]:
+        """Groups that +group=option adds: those of which there is such a config."""
+        found = []
+        for override in self._overrides:
+            value = override.node.value if override.node is not None and override.node.kind == "scalar" else None
+            group, at, package = override.key.partition("@")
+            named = override.action == "add" and isinstance(value, str) and "." not in group
+            if named and self.open(f"{group}/{value}") is not None:
+                self._used.add(id(override))
+                found.append(Default(group, str(value), package if at else None))
+        return tuple(found)
+
+    def _ordered(self, entries: list[Default]) -> Iterator[tuple[int, Default]]:
+        """What is chosen by an interpolation comes last: it stands for a choice of another."""
+        kept = [(index, entry) for index, entry in enumerate(entries) if not entry.override]
+        later = [pair for pair in kept if has_interpolation(self._option(pair[1]))]
+        yield from (pair for pair in kept if not has_interpolation(self._option(pair[1])))
+        yield from later
+
+    def _option(self, entry: Default) -> str | tuple[str, ...] | None:
+        """What is chosen for an entry: on the command line, in a config above, or in its own list."""
+        if not entry.group:
+            return entry.option
+        key = entry.override_key
+        if (override := self._chosen.get(key)) is not None:
+            self._used.add(id(override))
+            assert override.node is not None
+            items = override.node.items
+            return tuple(str(item.value) for item in items) if items else str(override.node.value)
+        return self._inner.get(key, entry.option)
+
+    def _child(self, entry: Default, level: int) -> tuple[_Part, ...]:
+        if entry.is_self:
+            return ()
+        option = self._option(entry)
+        if isinstance(option, tuple):
+            each = (Default("", f"{entry.group}/{one}", entry.package, entry.optional) for one in option)
+            placed = (one._replace(folder=entry.folder, parent=entry.parent) for one in each)
+            return tuple(part for one in placed for part in self._config(one, level))
+        if has_interpolation(option):
+            option = _CHOICE.sub(lambda match: self._choices.get(match[1], match[0]), str(option))
+        if entry.group and option is not None:
+            self._choices.setdefault(entry.override_key, option)
+        return self._config(entry._replace(option=option), level)
+
+    def _config(self, entry: Default, level: int) -> tuple[_Part, ...]:
+        if entry.group and (deleted := self._deleted.get(entry.override_key)) is not None:
+            self._used.add(id(deleted))
+            return ()
+        if entry.option is None:
+            return ()
+        found = self.open(entry.config_path) if level < MAX_LEVELS else None
+        if found is None:
+            if not entry.optional:
+                self.missing.append(entry.config_path)
+            return ()
+        return tuple(self.parts(entry, found, level + 1))
+
+
+def _chooses(override: Override) -> bool:
+    """Whether an override may choose a config: its key has no dot, and its value is a name or a list of them."""
+    node = override.node
+    if override.action != "set" or node is None or node.kind == "mapping":
+        return False
+    return node.kind == "sequence" or isinstance(node.value, str)

@@ -1,0 +1,230 @@
+"""The values of a composed config: interpolations followed to where somebody typed what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+from preflight.loaders.composition import resolvers
+from preflight.loaders.composition.grammar import template
+from preflight.loaders.composition.merging import MISSING
+from preflight.loaders.composition.parts import (
+    Call,
+    Literal,
+    Malformed,
+    Many,
+    Pairs,
+    Part,
+    Reference,
+    Text,
+    has_interpolation,
+)
+from preflight.loaders.document import Entry, Node, Unknown
+from preflight.source.record import NamedTuple
+from preflight.source.text import Span
+
+MAX_STEPS = 20_000
+"""Interpolations that are followed for one config."""
+MAX_CHAIN = 40
+MAX_TEXT = 20_000
+"""Characters of a text that interpolations make."""
+Path = tuple[str | int, ...]
+
+
+class Found(NamedTuple):
+    """A value. node: what somebody typed, its path in `path`; uses: the interpolations that led there.
+
+    value: a scalar, or Unknown; of a mapping or list nothing but None. exact: the text of the node is this value.
+    key: the node of its key, None in a list. absent: there is no such key, and nothing that is not known hides it.
+    """
+
+    value: object
+    node: Node | None
+    path: Path = ()
+    uses: tuple[Span, ...] = ()
+    exact: bool = False
+    key: Node | None = None
+    absent: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value that is known."""
+        return not self.absent and not isinstance(self.value, Unknown)
+
+
+class Composed:
+    """A composed config. open: why keys may be missing here that the run has ("" where none are)."""
+
+    def __init__(
+        self,
+        root: Node,
+        open: str = "",
+        own: Mapping[str, Callable[..., object]] | None = None,
+    ) -> None:
+        self.root, self.open = root, open
+        self._resolvers = {**resolvers.ARITHMETIC, **(own or {})}
+        self._steps = count()
+        self._active: set[Path] = set()
+
+    def at(self, *path: str | int) -> Found:
+        """The value at a path."""
+        found = Found(None, self.root, (), absent=False)
+        for part in path:
+            if found.node is None or found.node.kind == "scalar":
+                return self._none(found)
+            entry = _entry(found.node, part)
+            inner = found.node.get(part) if entry is None else entry.value
+            if inner is None:
+                return self._none(Found(None, found.node, found.path, found.uses))
+            key = entry.key if entry is not None else None
+            found = self._value(Found(None, inner, (*found.path, part), found.uses, True, key))
+        return found
+
+    def _none(self, found: Found) -> Found:
+        if isinstance(found.value, Unknown):
+            return found
+        value = Unknown(self.open) if self.open else None
+        return Found(value, None, found.path, found.uses, absent=not self.open)
+
+    def _value(self, found: Found) -> Found:
+        """What a node stands for."""
+        node = found.node
+        assert node is not None
+        if node.kind != "scalar":
+            return found
+        if node.value == MISSING:
+            return found._replace(value=Unknown("??? is not given"), exact=False)
+        if not has_interpolation(node.value):
+            return found._replace(value=node.value)
+        if found.path in self._active:
+            return found._replace(value=Unknown("an interpolation of itself"), exact=False)
+        if len(self._active) >= MAX_CHAIN or next(self._steps) >= MAX_STEPS:
+            return found._replace(value=Unknown("an interpolation without end"), exact=False)
+        self._active.add(found.path)
+        try:
+            return self._evaluated(template(str(node.value)), found)
+        except Malformed as error:
+            return found._replace(value=Unknown(f"{node.value!s:.40}: {error}"), exact=False)
+        finally:
+            self._active.discard(found.path)
+
+    def _evaluated(self, part: Part, at: Found) -> Found:
+        """at: the value that has the interpolation."""
+        inner = at._replace(exact=False)
+        if isinstance(part, Reference):
+            target = self._target(part, at)
+            uses = at.uses if at.node is None else (*target.uses, at.node.span, *at.uses)
+            if target.absent:
+                return inner._replace(value=Unknown(f"{at.node.value if at.node else ''!s:.60} is not given"))
+            return target._replace(uses=uses[:MAX_CHAIN])
+        if isinstance(part, Call):
+            return self._called(part, at)
+        return inner._replace(value=self._plain(part, at))
+
+    def _target(self, part: Reference, at: Found) -> Found:
+        keys: list[str | int] = []
+        for key in part.keys:
+            value = self._plain(key, at)
+            if isinstance(value, Unknown):
+                return Found(value, None, absent=False)
+            keys.append(str(value))
+        base = at.path[: len(at.path) - part.up] if part.up else ()
+        if part.up > len(at.path):
+            return Found(None, None, absent=True)
+        return self.at(*self._indices((*base, *keys)))
+
+    def _indices(self, path: Path) -> Path:
+        """A path with numbers where it goes into a list."""
+        node: Node | None = self.root
+        made: list[str | int] = []
+        for part in path:
+            inside = node is not None and node.kind == "sequence" and str(part).isdigit()
+            made.append(int(part) if inside else part)
+            node = node.get(made[-1]) if node is not None else None
+        return tuple(made)
+
+    def _called(self, part: Call, at: Found) -> Found:
+        inner = at._replace(exact=False)
+        if part.name == "oc.select":
+            return self._selected(part, at)
+        resolver = self._resolvers.get(part.name)
+        if resolver is None:
+            return inner._replace(value=Unknown(f"${{{part.name}:…}}"))
+        arguments = [self._plain(argument, at) for argument in part.arguments]
+        unknown = next((argument for argument in arguments if isinstance(argument, Unknown)), None)
+        if unknown is not None:
+            return inner._replace(value=unknown)
+        try:
+            return inner._replace(value=resolver(*arguments))
+        except (TypeError, ValueError, ArithmeticError):
+            return inner._replace(value=Unknown(f"${{{part.name}:…}} cannot be computed"))
+
+    def _selected(self, part: Call, at: Found) -> Found:
+        """oc.select: another value, or what stands behind the comma where it is not given."""
+        name = self._plain(part.arguments[0], at) if part.arguments else None
+        if not isinstance(name, str) or len(part.arguments) > 2:
+            return at._replace(value=Unknown("${oc.select:…}"), exact=False)
+        stripped = name.lstrip(".")
+        keys = tuple(Literal(key) for key in stripped.replace("[", ".").replace("]", "").split(".") if key)
+        target = self._target(Reference(len(name) - len(stripped), keys), at)
+        missing = target.node is not None and target.node.kind == "scalar" and target.node.value == MISSING
+        if target.absent or missing:
+            if len(part.arguments) == 1:
+                return at._replace(value=None, exact=False)
+            return self._evaluated(part.arguments[1], at) if _leads(part.arguments[1]) else self._default(part, at)
+        assert at.node is not None
+        return target._replace(uses=(*target.uses, at.node.span, *at.uses)[:MAX_CHAIN])
+
+    def _default(self, part: Call, at: Found) -> Found:
+        default = part.arguments[1]
+        if isinstance(default, Many | Pairs) and at.node is not None:
+            node = as_node(default, at.node)
+            return at._replace(value=None, node=node, exact=False)
+        return at._replace(value=self._plain(default, at), exact=False)
+
+    def _plain(self, part: Part, at: Found) -> object:
+        """A part as plain data, or Unknown."""
+        if isinstance(part, Literal):
+            return part.value
+        if isinstance(part, Text):
+            return self._text(part, at)
+        if isinstance(part, Reference | Call):
+            found = self._evaluated(part, at)
+            if isinstance(found.value, Unknown) or found.node is None or found.node.kind == "scalar":
+                return found.value
+            return found.value if found.value is not None else found.node.plain()
+        assert at.node is not None
+        return as_node(part, at.node).plain()
+
+    def _text(self, part: Text, at: Found) -> object:
+        made = ""
+        for piece in part.parts:
+            value = self._plain(piece, at)
+            if isinstance(value, Unknown):
+                return value
+            made += str(value)
+            if len(made) > MAX_TEXT:
+                return Unknown("a text that is too long")
+        return made
+
+
+def _leads(part: Part) -> bool:
+    return isinstance(part, Reference | Call)
+
+
+def _entry(node: Node, part: str | int) -> Entry | None:
+    if node.kind != "mapping":
+        return None
+    return next((entry for entry in reversed(node.entries) if entry.key.value == part and not entry.shadowed), None)
+
+
+def as_node(part: Part, typed: Node) -> Node:
+    """A value that stands in one text as nodes at the place of that text; interpolations in it stay unknown."""
+    if isinstance(part, Literal):
+        return typed._replace(kind="scalar", value=part.value)
+    if isinstance(part, Many):
+        return typed._replace(kind="sequence", value=tuple(as_node(item, typed) for item in part.items))
+    if isinstance(part, Pairs):
+        pairs = tuple(Entry(as_node(key, typed), as_node(value, typed)) for key, value in part.pairs)
+        return typed._replace(kind="mapping", value=pairs)
+    return typed._replace(kind="scalar", value=Unknown("an interpolation in a list"))

@@ -1,0 +1,147 @@
+"""The translations of one language: `translations/<language>.po`, compiled by `tests/update_catalogue.py`."""
+
+from __future__ import annotations
+
+import gettext
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from preflight.source.message import Message, literals, template_of
+from preflight.source.pattern import lazy_pattern
+
+FOLDER = Path(__file__).parent.parent / "locale"
+LEAST = 2
+"""Letters that a template must have beside its placeholders to be recognised in a plain text."""
+SURE = 12
+"""With so many letters it is a sentence, which nothing else looks like."""
+_BETWEEN = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]) +(?=[\u3000-\u9fff\uff00-\uffef])")
+_DIGITS = lazy_pattern(r"\d[\d.,]*( [TBM])?")
+_WORDS = lazy_pattern("[a-z]{2,} [a-z]{2,}")
+LISTS = {"; ": "；", ", ": "，"}
+"""What stands between texts that are put one after another."""
+NUMBER = "number"
+"""The placeholder that stands for digits only."""
+JOINTS = ("; ", ": ", " (", ", ")
+"""Where a text goes on in another one, as in "there is no rule 'x'; did you mean 'y'?"."""
+
+
+class Catalogue:
+    """Translations by template."""
+
+    def __init__(self, translations: Mapping[str, str]) -> None:
+        self.translations = translations
+        self._seen: dict[str, str | None] = {}
+        self._patterns = sorted(_patterns(translations), key=lambda pattern: -sum(map(len, pattern[1][0])))
+
+    def of(self, text: str) -> str:
+        """The translation of a text; the text where there is none."""
+        if isinstance(text, Message) and (found := self.translations.get(text.template)) is not None:
+            return _tidy(Message(found, **{name: self._value(value) for name, value in text.values.items()}))
+        return _tidy(self._plain(text) or text)
+
+    def phrases(self, text: str) -> str:
+        """The translation of a line, as a whole or phrase by phrase."""
+        found = self._plain(text)
+        if found is None:
+            parts = text.split(", ")
+            told = [self._plain(part) or part for part in parts]
+            found = (", " if told == parts else "，").join(told)
+        return _tidy(found)
+
+    def _value(self, value: object) -> object:
+        """A value of a message, translated where it is a sentence itself or has several words."""
+        if isinstance(value, tuple):
+            return tuple(map(self._value, value))
+        if isinstance(value, Message) or (isinstance(value, str) and " " in value.strip()):
+            return self.of(value)
+        return value
+
+    def _plain(self, text: str) -> str | None:
+        """The translation of a plain text, None where it has none."""
+        text = str(text)
+        if text not in self._seen:
+            self._seen[text] = None  # what is asked for meanwhile is a part of it
+            exact = self.translations.get(template_of(text))
+            self._seen[text] = exact if exact is not None else self._recognised(text)
+        return self._seen[text]
+
+    def _recognised(self, text: str) -> str | None:
+        """The translation by the template that fits a text best: the one with most words of its own. A list of texts
+        that a template takes for one is translated one by one."""
+        every = list(self._fitting(text))
+        fitting = next((one for one in every if all(map(self._clean, one[1].values()))), next(iter(every), None))
+        for sign, local_sign in LISTS.items():
+            if sign in text and (fitting is None or not any(sign in part for part in literals(fitting[0])[0])):
+                parts = [self._plain(part) for part in text.split(sign)]
+                if all(part is not None for part in parts):
+                    return local_sign.join(filter(None, parts))
+        if fitting is None:
+            return None
+        template, values = fitting
+        return Message(self.translations[template], **{name: self._part(value) for name, value in values.items()})
+
+    def _fitting(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
+        """The templates that may have made a text, with their values."""
+        for template, (parts, names), longest in self._patterns:
+            if longest in text and (values := _values(text, parts)) is not None:
+                few = sum(char.isalpha() for part in parts for char in part) < SURE
+                filled = dict(zip(names, values, strict=True))
+                if all(self._may_be(name, value, few) for name, value in filled.items()):
+                    yield template, filled
+
+    def _may_be(self, name: str, value: str, few: bool) -> bool:
+        """Whether something may be the value of a placeholder. few: the template has few words of its own, so that
+        words must be a text that is known."""
+        if (name == NUMBER and not _DIGITS.fullmatch(value)) or value.count("(") != value.count(")"):
+            return False
+        return not few or self._clean(value)
+
+    def _clean(self, value: str) -> bool:
+        """Whether a value is a name, a number or a text that is known, or is translated already."""
+        return not value.isascii() or _WORDS.search(value) is None or self._plain(value) is not None
+
+    def _part(self, text: str) -> str:
+        """A part of a plain text, which may be a text of its own."""
+        return self._plain(text) or text if " " in text.strip() or text in self.translations else text
+
+
+def _tidy(text: str) -> str:
+    """Without blanks between two Chinese characters, which a value in place of a name leaves."""
+    return _BETWEEN.sub("", text) if not text.isascii() else text
+
+
+def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list[str], list[str]], str]]:
+    """Each template that can be recognised: its texts and the names between them, and the longest text."""
+    for template in translations:
+        parts, names = literals(template)
+        if names and sum(char.isalpha() for part in parts for char in part) >= LEAST and len(names) == len(set(names)):
+            yield template, (parts, names), max(parts, key=len)
+
+
+def _values(text: str, parts: list[str]) -> list[str] | None:
+    """What stands between the parts of a template in a text; None where it is not made by that template."""
+    first, last = parts[0], parts[-1]
+    if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
+        return None
+    at, end, values = len(first), len(text) - len(last), []
+    for number, part in enumerate(parts[1:-1]):
+        found = _joint(text, at, end) if part == "" else text.find(part, at, end)
+        if found < 0 or (found == at and number == 0 and part):
+            return None
+        values.append(text[at:found])
+        at = found + len(part)
+    return [*values, text[at:end]]
+
+
+def _joint(text: str, start: int, end: int) -> int:
+    """Where the second of two values begins that have nothing between them."""
+    return min((at for joint in JOINTS if (at := text.find(joint, start, end)) >= 0), default=end)
+
+
+@cache
+def catalogue(language: str) -> Catalogue:
+    """The catalogue of a language."""
+    with open(FOLDER / language / "LC_MESSAGES" / "preflight.mo", "rb") as stream:
+        found: dict[str, str] = vars(gettext.GNUTranslations(stream))["_catalog"]
+    return Catalogue({template: text for template, text in found.items() if template and text})

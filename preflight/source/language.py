@@ -1,0 +1,148 @@
+"""The language that people read. English is what the code says and costs nothing; another one has a catalogue.
+
+Texts are translated where they are printed: `local(text)`. A Message is looked up by its template and filled in anew; a
+plain text, such as a title that was put together, is recognised by the templates of the catalogue.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from preflight.source.record import NamedTuple
+
+if TYPE_CHECKING:
+    from preflight.source.catalogue import Catalogue
+
+OPTION = "--lang"
+VARIABLE = "PREFLIGHT_LANG"
+LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+SERVERS = ("gate", "gate-serve", "lsp")
+"""Commands that programs talk to: the locale of a server says nothing about who reads."""
+ENGLISH = "en"
+LANGUAGES = (ENGLISH, "zh")
+
+
+class Asked(NamedTuple):
+    """The language of a call. named: as it was written. explicit: an option or a variable of preflight's own says it,
+    so that what programs read follows it too."""
+
+    language: str = ENGLISH
+    named: str = ENGLISH
+    explicit: bool = False
+
+
+class _Now:
+    """What holds at present: one call of the command line speaks one language."""
+
+    asked: Asked = Asked()
+    catalogue: Catalogue | None = None
+
+
+def asked(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Asked:
+    """The language that a call asks for: by option, by variable, by locale; English where it names another one."""
+    named = _option(argv)
+    if named is None and environ.get(VARIABLE):
+        named = environ[VARIABLE]
+    if named is not None:
+        return Asked(_known(named), named, True)
+    if argv and argv[0] in SERVERS:
+        return Asked()
+    return Asked(_known(next((environ[name] for name in LOCALE if environ.get(name)), ENGLISH)))
+
+
+def _option(argv: Sequence[str]) -> str | None:
+    for at, word in enumerate(argv):
+        if word == "--":
+            return None
+        if word == OPTION:
+            return argv[at + 1] if at + 1 < len(argv) else None
+        if word.startswith(f"{OPTION}="):
+            return word[len(OPTION) + 1 :]
+    return None
+
+
+def _known(named: str) -> str:
+    """ "zh" of zh, zh-CN and zh_CN.UTF-8; English of what has no catalogue."""
+    short = named.replace("-", "_").partition(".")[0].partition("_")[0].lower()
+    return short if short in LANGUAGES else ENGLISH
+
+
+def refuse_unknown() -> None:
+    """Raise InputError where a call asks for a language that has no catalogue."""
+    named = _Now.asked.named
+    if _known(named) == ENGLISH and not named.lower().startswith((ENGLISH, "c", "posix")):
+        from preflight.source.text import InputError
+
+        raise InputError(f"{OPTION} is one of {', '.join(LANGUAGES)}, not {named!r}")
+
+
+@contextmanager
+def speaking(wanted: Asked) -> Iterator[None]:
+    """What is printed meanwhile is in a language."""
+    before = _Now.asked, _Now.catalogue
+    _Now.asked, _Now.catalogue = wanted, _catalogue(wanted.language)
+    try:
+        yield
+    finally:
+        _Now.asked, _Now.catalogue = before
+
+
+def _catalogue(language: str) -> Catalogue | None:
+    if language == ENGLISH:
+        return None
+    from preflight.source.catalogue import catalogue
+
+    return catalogue(language)
+
+
+def spoken() -> Asked:
+    """The language of this call."""
+    return _Now.asked
+
+
+def local(text: str) -> str:
+    """A text in the language of this call; English where it has no translation."""
+    return text if _Now.catalogue is None else _Now.catalogue.of(text)
+
+
+def phrases(text: str) -> str:
+    """A line of short phrases with commas between them, each in the language of this call."""
+    return text if _Now.catalogue is None else _Now.catalogue.phrases(text)
+
+
+def joined(texts: Sequence[str], word: str = "and") -> str:
+    """Texts as a list: with commas, and a word before the last one where it is given."""
+    if _Now.catalogue is not None:
+        return "、".join(map(local, texts))
+    if not word or len(texts) < 2:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
+
+
+def padded(text: str, width: int, right: bool = False) -> str:
+    """A text with blanks behind it, or in front of it, up to so many columns of a terminal, in which Chinese takes two
+    for a character."""
+    blanks = " " * (width - columns(text))
+    return blanks + text if right else text + blanks
+
+
+def columns(text: str) -> int:
+    """The columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def cut(text: str, width: int) -> str:
+    """As much of a text as so many columns hold, with a mark where some is left out; all of it for 0."""
+    if not width or columns(text) <= width:
+        return text
+    end, used = 0, 1
+    while (used := used + columns(text[end])) <= width:
+        end += 1
+    return f"{text[:end]}…"

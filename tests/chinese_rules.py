@@ -1,0 +1,100 @@
+"""docs/zh/rules.md: numbers, severities, links and examples are no translation and are written by machine."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from console import ROOT
+
+from preflight.lint.rule import Checkable
+from preflight.lint.shapes import Constraint
+from preflight.plugins.manager import load
+from preflight.report.page import documented, rule_text
+from preflight.report.topics import section_path
+
+PAGE = ROOT / "docs" / "zh" / "rules.md"
+SHOWN = 50
+SEVERITIES = {"error": "错误", "warning": "警告", "note": "提示"}
+SECTION = re.compile(
+    r"^## \S+\n\n`(?P<id>\S+)` · .*?\n(?P<words>.*?)^\*\*示例\*\*\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
+ROW = re.compile(r"^\| \[`(?P<id>\S+)`\]\(#\S+\) \| \S+ \| \d+ \| (?P<title>.*) \|$", re.MULTILINE)
+EXAMPLE = re.compile(r"^## Example\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+LABELS = (
+    (r"preflight reports:", "preflight 报告："),
+    (r"Use instead:", "改为："),
+    (r"Use instead: the same without (`[^`]+`)\.", r"改为：去掉 \1。"),
+    (r"With (\d+) devices:", r"共 \1 张卡："),
+    (r"In ([a-z-]+) ([\d.]+):", r"在 \1 \2 中："),
+)
+END = re.compile(r"\n<!-- .* -->\n\Z")
+
+
+@cache
+def rules() -> dict[str, Checkable]:
+    return {rule.id: rule for rule in documented(load().rules(None))}
+
+
+def found() -> Counter[str]:
+    """Rule → in how many files of the public repositories it is found."""
+    with (ROOT / "benchmarks" / "ecosystem.tsv").open(encoding="utf-8") as record:
+        files: Counter[str] = Counter()
+        for row in csv.DictReader(record, delimiter="\t"):
+            files[row["rule"]] += int(row["files"])
+    return files
+
+
+def most() -> list[str]:
+    files = found()
+    return sorted(files, key=lambda rule: (-files[rule], rule))[:SHOWN]
+
+
+def listed(page: Path = PAGE) -> list[str]:
+    return [match["id"] for match in SECTION.finditer(END.sub("", page.read_text("utf-8")))]
+
+
+def words(page: Path = PAGE) -> str:
+    """The English words that the page translates: those of its rules, without their examples."""
+    return "\n".join(without_messages(rules()[id]) for id in listed(page) if id in rules())
+
+
+def without_messages(rule: Checkable) -> str:
+    """What the page of a rule says; a declared one begins with its message, which its example shows as well."""
+    text = EXAMPLE.sub("", rule_text(rule))
+    return text.partition("\n")[2] if isinstance(getattr(rule, "real", rule), Constraint) else text
+
+
+def example(id: str) -> str:
+    match = EXAMPLE.search(rule_text(rules()[id]))
+    text = match[1].strip("\n") if match else ""
+    for english, chinese in LABELS:
+        text = re.sub(rf"\n*^{english}$\n*", rf"\n\n{chinese}\n\n", text, flags=re.MULTILINE)
+    return text.strip("\n")
+
+
+def section(match: re.Match[str]) -> str:
+    id, name = match["id"], match["id"].rpartition("/")[2]
+    if id not in rules():
+        return match[0]
+    head = f"`{id}` · {SEVERITIES[str(rules()[id].severity)]} · [英文页面](../rules/{section_path(id)})"
+    return f"## {name}\n\n{head}\n{match['words']}**示例**\n\n{example(id)}\n\n"
+
+
+def row(match: re.Match[str]) -> str:
+    id, files = match["id"], found()
+    if id not in rules():
+        return match[0]
+    severity = SEVERITIES[str(rules()[id].severity)]
+    return f"| [`{id}`](#{id.rpartition('/')[2]}) | {severity} | {files[id]} | {match['title']} |"
+
+
+def refreshed(text: str) -> str:
+    """The page with what is no translation written anew; its end is left alone."""
+    end = END.search(text)
+    body = END.sub("", text)
+    body = SECTION.sub(section, ROW.sub(row, body)).rstrip("\n") + "\n"
+    return body + (end[0] if end else "")

@@ -1,0 +1,37 @@
+"""The table of published models, and which paths name one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from preflight.run.models import published
+
+ROWS = json.loads((Path(__file__).parents[2] / "schemas" / "models.json").read_text(encoding="utf-8"))["models"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_every_model_says_where_its_sizes_come_from_and_what_they_were_compared_with(row):
+    assert row["source"].startswith("config.json of ")
+    assert re.fullmatch(r"[\w.-]+/[\w.-]+@[\w.]+:\S+", row["checked"])
+    assert row["hidden"] == row["heads"] * row.get("head", row["hidden"] // row["heads"]) or "head" in row
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("./model_from_hf/qwen25_7b_hf", "Qwen2.5-7B"),
+        ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B"),
+        ("Qwen/Qwen2-57B-A14B", None),
+        ("qwen2_0.5b", "Qwen2-0.5B"),
+        ("Qwen2.5-0_5B", "Qwen2.5-0.5B"),
+        ("mixtral-8x7b", "Mixtral-8x7B"),
+        ("llama-2-70b-hf", "Llama-2-70B"),
+    ],
+)
+def test_a_path_names_a_model_by_its_whole_size(path, name):
+    found = published((path,))
+    assert (found.name if found else None) == name

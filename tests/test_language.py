@@ -1,0 +1,188 @@
+"""Chinese: the catalogue has every sentence, texts are told in it where somebody asks, columns stay in line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness import Ran
+from templates import templates
+
+from preflight.source.catalogue import FOLDER, Catalogue, catalogue
+from preflight.source.language import LOCALE, VARIABLE, asked, columns, cut, local, padded, phrases, speaking
+from preflight.source.message import Message, placeholders
+
+ROOT = Path(__file__).parent.parent
+NEW = 80
+"""Sentences that may be newer than their translation, or older; `update_catalogue.py --check` takes none."""
+NAMES = ("preflight fix --unsafe", "query key value", "the rank table")
+"""What has no Chinese name."""
+CHINESE = {"PREFLIGHT_LANG": "zh"}
+
+
+@pytest.fixture(scope="module")
+def every() -> dict[str, list[str]]:
+    return templates()
+
+
+@pytest.fixture
+def nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (VARIABLE, *LOCALE):
+        monkeypatch.delenv(name, raising=False)
+
+
+def chinese() -> dict[str, str]:
+    return dict(catalogue("zh").translations)
+
+
+def test_every_sentence_is_translated(every: dict[str, list[str]]) -> None:
+    missing = sorted(every.keys() - chinese().keys())
+    assert len(missing) <= NEW, "python tests/update_catalogue.py, then translate:\n" + "\n".join(missing)
+
+
+def test_no_translation_is_of_a_sentence_that_is_gone(every: dict[str, list[str]]) -> None:
+    gone = sorted(chinese().keys() - every.keys())
+    assert len(gone) <= NEW, "python tests/update_catalogue.py takes away:\n" + "\n".join(gone)
+
+
+def test_translations_have_the_placeholders_of_their_sentence() -> None:
+    differ = {a: b for a, b in chinese().items() if placeholders(a) != placeholders(b)}
+    assert differ == {}
+
+
+def test_translations_are_chinese_and_no_placeholder_text() -> None:
+    other = [a for a, b in chinese().items() if b.isascii() and len(a.split()) > 2 and a not in NAMES]
+    assert other == []
+
+
+def test_the_compiled_catalogue_is_the_text_one() -> None:
+    pytest.importorskip("babel")
+    from update_catalogue import as_mo, compiled, read
+
+    assert as_mo(read("zh")) == compiled("zh").read_bytes()
+    assert compiled("zh").is_relative_to(FOLDER)
+
+
+def test_findings_are_told_in_chinese(real_cli: Callable[..., Ran]) -> None:
+    ran = real_cli("check", str(ROOT / "examples" / "mindspeed"), "--lang", "zh", "--no-cache", "--isolated")
+    assert ran.code == 1
+    assert "错误: " in ran.out
+    assert "= 修复: " in ran.out
+    assert "发现 " in ran.out.splitlines()[-3] + ran.out.splitlines()[-4]
+    assert " error: " not in ran.out
+
+
+@pytest.mark.parametrize("folder", ["megatron", "mindformers", "mindspeed"])
+def test_every_message_of_the_examples_has_a_translation(folder: str) -> None:
+    from preflight import check
+
+    report = check(sorted((ROOT / "examples" / folder).iterdir()))
+    assert report.findings
+    with speaking(asked(["--lang", "zh"])):
+        for finding in report.findings:
+            assert local(finding.message) != finding.message
+            for fix in filter(None, (finding.fix, *finding.alternatives)):
+                assert local(fix.title) != fix.title
+
+
+def test_the_locale_chooses_for_text_only(
+    real_cli: Callable[..., Ran], nobody_asks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    file = str(ROOT / "examples" / "megatron" / "model_config.yaml")
+    assert "34 层不能被 4 个流水线阶段整除" in real_cli("check", file, "--no-cache").out
+    found = json.loads(real_cli("check", file, "-f", "json").out)["findings"]
+    assert "34 layers do not divide over 4 pipeline stages" in [finding["message"] for finding in found]
+    monkeypatch.setenv("LC_ALL", "C")
+    assert "34 layers" in real_cli("check", file, "--no-cache").out
+
+
+@pytest.mark.parametrize("words", [("--lang", "zh"), ("--lang=zh_CN.UTF-8",)])
+def test_programs_get_chinese_where_the_call_says_so(real_cli: Callable[..., Ran], words: tuple[str, ...]) -> None:
+    file = str(ROOT / "examples" / "megatron" / "model_config.yaml")
+    found = json.loads(real_cli("check", file, "-f", "json", *words).out)["findings"]
+    first = next(finding for finding in found if finding["rule"] == "megatron/layers-over-stages")
+    assert (first["severity"], first["message"]) == ("error", "34 层不能被 4 个流水线阶段整除")
+
+
+def test_a_language_without_catalogue_is_refused(real_cli: Callable[..., Ran]) -> None:
+    ran = real_cli("check", ".", "--lang", "fr")
+    assert (ran.code, ran.err) == (2, "preflight: --lang is one of en, zh, not 'fr'\n")
+
+
+def test_errors_are_told_in_chinese(real_cli: Callable[..., Ran]) -> None:
+    assert real_cli("check", "gone.yaml", "--lang", "zh").err == "preflight: gone.yaml: 不存在\n"
+
+
+def test_who_asks_is_heard_in_order(nobody_asks: None) -> None:
+    locale = {"LANG": "zh_CN.GB18030"}
+    assert asked(["check"], locale).language == "zh"
+    assert asked(["check"], {**locale, "LC_MESSAGES": "en_US.UTF-8"}).language == "en"
+    assert asked(["check"], {**locale, VARIABLE: "en"}).language == "en"
+    assert asked(["check", "--lang", "zh"], {VARIABLE: "en"}).language == "zh"
+    assert asked(["check", "--", "x", "--lang", "zh"], {}).language == "en"
+    assert asked(["gate-serve"], locale).language == "en"
+    assert (asked(["check"], locale).explicit, asked(["check"], CHINESE).explicit) == (False, True)
+
+
+def test_columns_stay_in_line(real_cli: Callable[..., Ran]) -> None:
+    file = str(ROOT / "examples" / "megatron" / "train_8b.sh")
+    ran = real_cli("memory", file, "--lang", "zh", "--world-size", "64", "--device", "h100", "--set", "vocab_size=9999")
+    lines = ran.out.splitlines()
+    head = next(line for line in lines if "每个 rank 的 GiB" in line)
+    rows = [line for line in lines if line.startswith(("  权重 ", "  稳态 ", "  激活值：注意力输出 "))]
+    assert len(rows) == 3
+    assert {columns(row) for row in rows} == {columns(head)}
+
+
+def test_a_screen_fits_its_terminal() -> None:
+    assert (columns("层数 4"), padded("层", 4), padded("层", 4, right=True)) == (6, "层  ", "  层")
+    assert (cut("流水线并行", 7), cut("流水线", 6), cut("abc", 0)) == ("流水线…", "流水线", "abc")
+
+
+def test_an_english_check_loads_no_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("use_parallel: True\nrun_mode: train\n")
+    code = "import sys; from preflight.cli import run; run(['check', 'a.yaml']); print(*sys.modules, file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert not {"gettext", "preflight.source.catalogue"} & set(ran.stderr.split())
+
+
+def test_a_terminal_without_utf8_is_no_crash(tmp_path: Path) -> None:
+    file = ROOT / "examples" / "megatron" / "model_config.yaml"
+    call = [sys.executable, "-m", "preflight", "check", str(file), "--lang", "zh"]
+    for encoding in ("ascii", "gb18030"):
+        environ = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+        ran = subprocess.run(call, cwd=tmp_path, env=environ, capture_output=True)
+        assert ran.returncode == 1
+        assert b"Traceback" not in ran.stderr
+    assert "错误" in ran.stdout.decode("gb18030")
+
+
+def test_plain_texts_are_recognised() -> None:
+    words = {
+        "set {option} {value}": "设置 {option} {value}",
+        "{title}, which changes {what}": "{title}，它会改变{what}",
+        "the tokens per step": "每步 token 数",
+        "there is no rule {rule}{hint}": "没有规则 {rule}{hint}",
+        "; did you mean {name}?": "；是否想写 {name}？",
+        "{number} steps": "{number} 步",
+    }
+    told = Catalogue(words)
+    assert told.of("set --a 1, set --b 2, which changes the tokens per step").startswith("设置 --a 1，设置 --b 2")
+    assert told.of("there is no rule 'x'; did you mean 'y'?") == "没有规则 'x'；是否想写 'y'？"
+    assert told.of("set of many steps") == "set of many steps"
+    assert (told.of("12,000 steps"), told.phrases("3 steps, x")) == ("12,000 步", "3 步，x")
+
+
+def test_messages_are_filled_anew() -> None:
+    told = Catalogue({"{a:and} of {b:.1f}": "{b:.1f} 的 {a:、}", "half {c}": "一半{c}", "of it": "它"})
+    assert told.of(Message("{a:and} of {b:.1f}", a=("x", Message("half {c}", c="of it")), b=2.25)) == "2.2 的 x、一半它"
+
+
+def test_english_is_left_as_it_is() -> None:
+    assert (local("Found nothing"), phrases("1 file, 2 runs")) == ("Found nothing", "1 file, 2 runs")
