@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from preflight.report.escapes import counted
 from preflight.source.language import joined, local
 
+GIVE = "give "
 WAYS = (
-    ("number of devices", "--world-size"),
-    ("device is not", "--device"),
-    ("what the device gives", "--device"),
-    ("the placeholder", "filled-in placeholders"),
-    (".json is not read", "the model's config.json"),
-    ("size of the vocabulary", "the size of the vocabulary"),
+    ("number of devices", f"{GIVE}--world-size"),
+    ("device is not", f"{GIVE}--device"),
+    ("what the device gives", f"{GIVE}--device"),
+    ("the placeholder", "fill in the placeholders"),
+    (".json is not read", f"{GIVE}the model's config.json"),
+    ("size of the vocabulary", f"{GIVE}the size of the vocabulary"),
 )
-"""Part of a reason, what is to be given. The first that fits counts."""
+"""Part of a reason, what is to be done. The first that fits counts."""
 NAMED = 2
 """Ways that are named."""
 
