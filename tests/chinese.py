@@ -17,7 +17,9 @@ from console import BLOCK, ROOT
 
 FOLDER = ROOT / "docs" / "zh"
 RULES = chinese_rules.PAGE
-PAGES = [ROOT / "README.zh.md", *sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")]
+OWN = ("README.md", "glossary.md")
+"""Pages that are no translation."""
+PAGES = [ROOT / "README.zh.md", *sorted(path for path in FOLDER.glob("*.md") if path.name not in OWN)]
 GUIDES = [page for page in PAGES if page != RULES]
 """The pages that are each the translation of one English page."""
 NOTICE = "> **本页落后于英文版，以英文版为准。**\n\n"

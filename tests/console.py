@@ -13,10 +13,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = [
-    *(ROOT / name for name in ("README.md", "README.zh.md")),
-    *(page for folder in (ROOT / "docs", ROOT / "docs" / "zh") for page in sorted(folder.glob("*.md"))),
-]
+ENGLISH = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*ENGLISH, ROOT / "README.zh.md", *sorted((ROOT / "docs" / "zh").glob("*.md"))]
+"""The Chinese pages show the output of the English ones: tests/chinese.py compares them."""
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 RUN = [sys.executable, "-c", "from preflight.cli import main; main()"]
 

@@ -40,11 +40,12 @@ HERE = Path(__file__).parent
 FILES = sorted((HERE / "edges").rglob("*.yaml"))
 TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.20.0", "mindspeed": "mindspeed-llm"}
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
-TARGETS |= {"doors-slime": "slime", "doors-verl": "verl"}
-DEVICES = {"mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
-ENTRIES = {"hybrid": "pretrain_hybrid.py", "doors-slime": "train.py", "doors-verl": "verl.trainer.main_ppo"}
+TARGETS |= {"doors-slime": "slime", "doors-ms-swift": "ms-swift", "doors-verl": "verl", "doors-nemo-rl": "nemo-rl"}
+ENTRIES = {"hybrid": "pretrain_hybrid.py", "doors-slime": "train.py", "doors-ms-swift": "megatron rlhf"}
+ENTRIES |= {"doors-verl": "verl.trainer.main_ppo"}
 DOTTED = ("doors-verl",)
 """Tables whose runs are key=value."""
+DEVICES = {"doors-ms-swift": 8, "mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 WRITTEN = ("at once: ", "offered: ")
 ELSE = ("base", "devices", "device", "target", "entry")
 
@@ -105,7 +106,8 @@ def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = Non
     for name, value in {**run["run"], **(change or {})}.items():
         if name not in ELSE:
             _set(config, name.split("."), copy.deepcopy(value))
-    target = f"mindformers@{changed.get('target', TARGETS.get(table, '1.5.0'))}"
+    target = changed.get("target", TARGETS.get(table, "1.5.0"))
+    target = target if table.startswith("doors-") else f"mindformers@{target}"
     return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES.get(table)), target=target)
 
 
@@ -142,7 +144,7 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
         elif word.partition("=")[0] not in ELSE:
             last.append(word)
     words = (
-        around.get("entry", ENTRIES.get(base) or ENTRIES.get(table, "pretrain_gpt.py")),
+        *around.get("entry", ENTRIES.get(base) or ENTRIES.get(table, "pretrain_gpt.py")).split(),
         *(word for option, values in options.items() for word in ((option,) if option[:1] == "-" else ()) + (*values,)),
     )
     device = around.get("device", "h100" if table.startswith("megatron") else None)

@@ -18,7 +18,9 @@ PREFIXES = {
     "mindformers-graph": "mindformers/",
     "mindformers-pynative": "pynative/",
     "doors-slime": "slime/",
+    "doors-ms-swift": "ms-swift/",
     "doors-verl": "verl/",
+    "doors-nemo-rl": "nemo-rl/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
-from console import PAGES, ROOT, refreshed
+from console import ENGLISH, PAGES, ROOT, refreshed
 
 from preflight.plugins.manager import load
 from preflight.report.page import documented, pages
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=lambda p: p.name
+    "page", [page for page in ENGLISH if "```console" in page.read_text(encoding="utf-8")], ids=lambda p: p.name
 )
 def test_shown_output_is_real(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == refreshed(page), "python tests/console.py rewrites it"

@@ -213,6 +213,21 @@ def test_more_nodes_are_a_way_out_for_a_layout_that_needs_them() -> None:
     assert finding.fix is not None and finding.fix.title == "run on 4 nodes"
 
 
+def test_data_parallel_that_does_not_fit_is_a_slip_or_another_job() -> None:
+    text = (
+        "use_parallel: True\nparallel: {parallel_mode: 1}\nrunner_config: {epochs: 1, batch_size: 1}\n"
+        "parallel_config: {data_parallel: 4, model_parallel: 1, pipeline_stage: 4, micro_batch_num: 8}\n"
+        "model: {model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, hidden_size: 64}}\n"
+    )
+    result = fixed(text, "run.yaml", target="mindformers@1.5.0", world=8)
+    finding = of(result, "device-count")
+    assert changed(text, result, "run.yaml") == []
+    assert [fix.title for fix in (finding.fix, *finding.alternatives) if fix is not None] == [
+        "set data parallel to 2 and the micro-batches to 16, which keeps the global batch",
+        "set data parallel to 2, which changes the tokens per step",
+    ]
+
+
 def test_of_two_sizes_that_disagree_the_rounder_one_is_kept() -> None:
     text = script(without="--hidden-size").replace("--num-layers 32", "--num-layers 32 --hidden-size 500")
     text = text.replace("--num-attention-heads 32", "--num-attention-heads 8")

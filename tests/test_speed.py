@@ -48,7 +48,21 @@ OTHERS = (
     "preflight.loaders.shell",
     "preflight.layouts",
     "preflight.testing",
+    "preflight.checking.measured_run",
+    "preflight.checking.merging",
+    "preflight.dialects.mindformers.launch",
+    "preflight.dialects.mindformers.mcore_shape",
 )
+NEEDED = {
+    "hyper_connections": "enable_hyper_connections: True, mhc_layernorm_epsilon: 0",
+    "init_rules": "param_init_std_rules: []",
+}
+"""Modules of rules, each with the setting that they are about."""
+CORE = """
+run_mode: train
+use_legacy: False
+model: {model_config: {model_type: qwen3, architectures: Qwen3ForCausalLM%s}}
+"""
 PROGRAM = """
 import sys
 from preflight.cli import run
@@ -57,8 +71,8 @@ print(*sys.modules, file=sys.stderr)
 """
 
 
-def imported(path: Path, folder: Path) -> set[str]:
-    environment = {**os.environ, "PREFLIGHT_CACHE_DIR": str(folder / "cache")}
+def imported(path: Path, folder: Path, **more: str) -> set[str]:
+    environment = {**os.environ, "PREFLIGHT_CACHE_DIR": str(folder / "cache"), **more}
     for _ in range(2):  # the first fills the table of the rules
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, cwd=folder, env=environment
@@ -69,6 +83,17 @@ def imported(path: Path, folder: Path) -> set[str]:
 def test_a_check_of_a_yaml_imports_nothing_heavy(tmp_path: Path) -> None:
     found = imported(YAML, tmp_path)
     assert "preflight.checking.engine" in found and not found.intersection((*HEAVY, *OTHERS))
+
+
+def test_rules_load_where_the_setting_is_that_they_are_about(tmp_path: Path) -> None:
+    modules = {name: f"preflight.rules.mindformers.{name}" for name in NEEDED}
+    (tmp_path / "run.yaml").write_text(CORE % "", encoding="utf-8")
+    assert not imported(tmp_path / "run.yaml", tmp_path, PREFLIGHT_NO_CACHE="1").intersection(modules.values())
+    for name, setting in NEEDED.items():
+        (tmp_path / "run.yaml").write_text(CORE % f", {setting}", encoding="utf-8")
+        assert imported(tmp_path / "run.yaml", tmp_path, PREFLIGHT_NO_CACHE="1").intersection(modules.values()) == {
+            modules[name]
+        }
 
 
 def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:

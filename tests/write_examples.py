@@ -105,8 +105,13 @@ def section(pair: Pair, changes: Run, rule: Constraint) -> str:
     """The settings that count, as YAML: the same ones on both sides."""
     assert not isinstance(pair.base, str) and not isinstance(changes, str)
     changed = [*pair.found, *(name for name in pair.silent if name not in pair.found)]
+    keys = {dest: key for key, dest in destinations(pair.table).items()} if pair.table.startswith("doors-") else {}
     about = (
-        f"model.{NAMES[name[4:]][0]}" if name.startswith("net.") and name[4:] in NAMES else name
+        keys[name]
+        if name in keys
+        else f"model.{NAMES[name[4:]][0]}"
+        if name.startswith("net.") and name[4:] in NAMES
+        else name
         for name in sorted(names(rule))
     )
     whole = config(pair.base, changes)

@@ -38,6 +38,96 @@ def slime(text: Callable[[str], str]) -> dict[str, Any]:
     return {"takes megatron": True, "defaults": defaults, "keys": keys}
 
 
+SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first base to the last
+    "swift/ray_utils/arguments.py": ("RayArguments",),
+    "swift/arguments/base_args/model_args.py": ("ModelArguments",),
+    "swift/arguments/base_args/template_args.py": ("TemplateArguments",),
+    "swift/arguments/base_args/data_args.py": ("DataArguments",),
+    "swift/arguments/base_args/quant_args.py": ("QuantizeArguments",),
+    "swift/arguments/base_args/generation_args.py": ("GenerationArguments",),
+    "swift/arguments/base_args/base_args.py": ("BaseArguments",),
+    "swift/megatron/arguments/megatron_args.py": (
+        "MegatronTunerMixin",
+        "RLHFMegatronArgumentsMixin",
+        "MegatronArguments",
+    ),
+    "swift/megatron/argument/megatron_args.py": (  # in 3.x
+        *("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),
+    ),
+    "swift/llm/argument/base_args/base_args.py": ("BaseArguments",),
+    "swift/llm/argument/base_args/data_args.py": ("DataArguments",),
+    "swift/llm/argument/base_args/model_args.py": ("ModelArguments",),
+    "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
+    "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
+}
+RENAMED = {
+    **{
+        "max_length": "seq_length",
+        "output_dir": "save",
+        "mcore_model": "load",
+        "dataloader_num_workers": "num_workers",
+    },
+    **{"save_steps": "save_interval", "eval_steps": "eval_interval", "logging_steps": "log_interval"},
+    **{"fp8_format": "fp8", "fp4_format": "fp4", "ddp_backend": "distributed_backend"},
+    "muon_use_nesterov": "muon_nesterov",
+    "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
+}
+"""Keys of ms-swift that Megatron calls otherwise."""
+
+
+def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
+    """The fields of ms-swift's argument classes, of which transformers makes options."""
+    below = table("megatron", "0.18.0").defaults
+    keys: dict[str, Row] = {}
+    for file, classes in SWIFT.items():
+        try:
+            tree = ast.parse(text(file))
+        except subprocess.CalledProcessError:  # not in this release
+            continue
+        found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        for name in classes:
+            for field in found[name].body if name in found else ():
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    own = field.target.id
+                    same = (
+                        own if name == "MegatronArguments" and own in below else f"own_{own}" if own in below else own
+                    )
+                    keys |= _swift_options(own, RENAMED.get(own, same), field)
+    return {"takes megatron": False, "dashes": True, "keys": keys}
+
+
+def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
+    """The option of a field, and `--no_NAME` where it is a switch that is on."""
+    of, default = ast.unparse(field.annotation), _field_default(field.value)
+    choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else None
+    word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
+    whole = "Literal" in of and choices is None
+    kind = "yesno" if word == "bool" else "int" if whole else "str" if "dict" in of or "Literal" in of else word
+    nargs = "+" if "List[" in of else "?" if kind == "yesno" else None
+    found: Row = [dest, kind, default, nargs, choices]
+    while len(found) > 3 and found[-1] is None:
+        found.pop()
+    negated = {f"--no_{name}": [dest, "false", True]} if kind == "yesno" and default is True else {}
+    return {f"--{name}": found, **negated}
+
+
+def _field_default(value: ast.expr | None) -> Any:
+    """A literal default, or that of a dataclass field; None where it is made by code."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
+        said = {one.arg: one.value for one in value.keywords}
+        made = said.get("default_factory")
+        inner = made.body if isinstance(made, ast.Lambda) else None
+        return (
+            []
+            if made is not None and inner is None
+            else _field_default(inner if inner is not None else said.get("default"))
+        )
+    try:
+        return ast.literal_eval(value) if value is not None else None
+    except ValueError:
+        return None
+
+
 def _resets(tree: ast.Module) -> Iterator[tuple[str, Any]]:
     """The options whose default `reset_arg` changes."""
     for call in ast.walk(tree):
@@ -68,8 +158,19 @@ def verl(text: Callable[[str], str]) -> dict[str, Any]:
     """verl's trainer config; which of its keys Megatron knows, and by which name, is written by hand in the table."""
     trainer = _without_targets(yaml.safe_load(text(VERL)))
     table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
-    keys = {key: [*row_[:2], _default(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
+    keys = {key: [*row_[:2], _value_at(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
     return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
+
+
+NEMO = "examples/configs/grpo_math_1B.yaml"
+"""NeMo RL's largest base config."""
+
+
+def nemo_rl(text: Callable[[str], str]) -> dict[str, Any]:
+    """NeMo RL's keys have no defaults but those of a config's parents; which Megatron knows is written by hand."""
+    table = json.loads((SCHEMAS / "nemo-rl.json").read_text(encoding="utf-8"))
+    known = sorted(_paths(yaml.safe_load(text(NEMO))))
+    return {"inside": table["inside"], "keys": table["keys"], "all keys": known}
 
 
 def _without_targets(value: Any) -> Any:
@@ -78,7 +179,7 @@ def _without_targets(value: Any) -> Any:
     return value
 
 
-def _default(tree: Any, key: str) -> Any:
+def _value_at(tree: Any, key: str) -> Any:
     """A default; of one that is another key's value, what it is without that."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
@@ -97,7 +198,9 @@ def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
 
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+    "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
+    "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 

@@ -7,18 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from preflight.checking.alike_pods import fold_alike
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
-from preflight.checking.measured_run import MeasuredRun
-from preflight.checking.merging import merge as merge
-from preflight.checking.rule_groups import expanded, grouped
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
-from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
@@ -26,6 +22,9 @@ from preflight.run.request import Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
+
+if TYPE_CHECKING:
+    from preflight.checking.measured_run import MeasuredRun
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
@@ -103,6 +102,8 @@ class Checker:
     def _run(self) -> MeasuredRun | None:
         if (run := self.settings.measured) is None:
             return None
+        from preflight.checking.measured_run import MeasuredRun
+
         return MeasuredRun(run, self.settings, self.plugins, self.policy)
 
     def workspace(self, sources: Iterable[Source]) -> Workspace:
@@ -134,7 +135,11 @@ class Checker:
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
-            return with_refused_shape(report, source, self.plugins, workspace.request) if asked else report
+            if not asked:
+                return report
+            from preflight.checking.wrong_shape import with_refused_shape
+
+            return with_refused_shape(report, source, self.plugins, workspace.request)
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
 
@@ -183,6 +188,8 @@ class Checker:
         parts = self.settings.per_file
         if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
             return
+        from preflight.checking.rule_groups import expanded, grouped
+
         groups = grouped(self.plugins.rules(None))
         self.choice = expanded(self.named, groups)
         per_file = tuple(part._replace(choice=expanded(part.choice, groups)) for part in parts)
@@ -212,6 +219,8 @@ class Checker:
     ) -> None:
         patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
         if patterns or every_options:
+            from preflight.checking.rule_groups import grouped
+
             rules = {rule.id: rule for rule in self.plugins.rules(None)}
             verify_ids(patterns, [*rules, UNUSED], (*SEVERITIES, *grouped(rules.values())))
             verify_ids(every_options, rules)

@@ -104,7 +104,7 @@ def survey(report: Report) -> Project:
 
 def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
     """The text of preflight.toml. facts: what the caller says; it outweighs what the files show."""
-    yield "# Settings of preflight: https://toml.io; `preflight check --show-settings` prints what holds"
+    yield "# Settings of preflight; `preflight check --show-settings` prints those in effect"
     yield from _target(project, facts)
     if facts.device:
         yield f'device = "{facts.device}"'

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from preflight.checking.baseline import FILE, Baseline
-from preflight.checking.checker import merge
+from preflight.checking.merging import merge
 from preflight.cli import output, session
 from preflight.cli.codes import OK, USAGE
 from preflight.cli.delivery import read_for, refuse

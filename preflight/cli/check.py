@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from preflight.checking.checker import Checker, merge
+from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.cli import output, session
 from preflight.cli.codes import LEVELS, OK
@@ -33,12 +33,12 @@ class Mode(NamedTuple):
 
     fail_on: Annotated[str | None, LEVEL] = None
     exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 whatever is found.")] = False
-    show_settings: Annotated[bool, option("--show-settings", help="Print the settings that hold, and stop.")] = False
+    show_settings: Annotated[bool, option("--show-settings", help="Print the settings in effect, and exit.")] = False
     statistics: Annotated[bool, option("--statistics", help="Count findings by rule instead of listing them.")] = False
     watch: Annotated[bool, option("--watch", "-w", help="Check again whenever a file changes.")] = False
     suggest: Annotated[bool, option("--suggest", help="Search for layouts that cure what is found (slower).")] = False
     no_cache: Annotated[bool, option("--no-cache", help="Check every file anew, and remember nothing.")] = False
-    fix: Annotated[bool, option("--fix", help="Apply fixes that are proven first, and report what is left.")] = False
+    fix: Annotated[bool, option("--fix", help="Apply proven fixes, and report what is left.")] = False
     unsafe: Annotated[bool, option("--unsafe", help="With --fix: also fixes that may change what is trained.")] = False
     jobs: Annotated[int, option("--jobs", "-j", metavar="N", min=0, help=JOBS)] = 0
 
@@ -97,6 +97,8 @@ def _fixed(
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
+    from preflight.checking.merging import merge
+
     targets, style = (
         output.formats(out, checker.plugins),
         _look(out)._replace(fails="error" if level == "never" else level),

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
-from preflight.checking.checker import Checker, Suggest, merge
+from preflight.checking.checker import Checker, Suggest
 from preflight.checking.failure import unreadable
+from preflight.checking.merging import merge
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK
 from preflight.cli.fix_dialogue import Dialogue

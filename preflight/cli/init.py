@@ -12,8 +12,8 @@ import typer
 
 from preflight.checking.baseline import FILE as BASELINE
 from preflight.checking.baseline import Baseline
-from preflight.checking.checker import merge
 from preflight.checking.engine import Report
+from preflight.checking.merging import merge
 from preflight.checking.project import Project, settings_lines, survey
 from preflight.cli import output, session
 from preflight.cli.codes import OK

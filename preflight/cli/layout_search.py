@@ -6,9 +6,10 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from preflight.checking.checker import Checker, merge
+from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import attempted, unreadable
+from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK, USAGE

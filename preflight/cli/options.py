@@ -61,9 +61,9 @@ class Inputs(NamedTuple):
     force_exclude: Annotated[
         bool, option("--force-exclude", help="Exclude files that are named as well; after -- only paths follow.")
     ] = False
-    allow_unclaimed: Annotated[
-        bool, option("--allow-unclaimed", help="Pass over files that are no training config.")
-    ] = False
+    allow_unclaimed: Annotated[bool, option("--allow-unclaimed", help="Skip files that are no training config.")] = (
+        False
+    )
     include: Annotated[
         list[str] | None, option("--include", metavar="PATTERN", help="Further files to look for in folders.")
     ] = None
@@ -170,11 +170,15 @@ class Scope(NamedTuple):
 
     baseline: Annotated[
         str | None,
-        option("--baseline", metavar="FILE", help="Say nothing of the findings that `preflight baseline` wrote down."),
+        option("--baseline", metavar="FILE", help="Hide the findings that `preflight baseline` recorded."),
     ] = None
     diff_base: Annotated[
         str | None,
-        option("--diff-base", metavar="REV", help="Only what changed against this revision of git touched or brought."),
+        option(
+            "--diff-base",
+            metavar="REV",
+            help="Report only findings that the changes since this git revision touch or cause.",
+        ),
     ] = None
 
 

@@ -12,7 +12,6 @@ from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
 from preflight.cli.codes import FAILED, FOUND, OK, USAGE
-from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Output, Printed
 from preflight.loaders import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
@@ -25,6 +24,9 @@ from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
 Render = Callable[[Report, Look], str]
+LONGEST_LOOK = 100_000
+"""Bytes of a file that is none of ours in which options are looked for."""
+
 WHEN = ("auto", "always", "never")
 
 
@@ -117,6 +119,8 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
     A format that fails does not keep the others from being written; the first failure is raised after them.
     """
+    from preflight.cli.delivery import deliver, read_for
+
     failures: list[Exception] = []
     for render, file in targets:
         look = style if file is None else style._replace(color=False, width=0)
@@ -137,11 +141,27 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
         why = local(f"{names} are no training configs that preflight knows")
     elif skipped == (COMMAND,):
         why = local("the command starts no training that preflight knows, nor does a script that it names")
+    elif skipped and _has_options(skipped[0]):
+        why = local(
+            f"{skipped[0]} has options of a training but starts none; name the script that reads it, "
+            "or the command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
+        )
     elif skipped:
         why = local(f"{skipped[0]} is no training config that preflight knows")
         why += "" if checker.facts.target else local("; where it is one, say whose with --target")
     print(plain(f"preflight: {local(f'nothing was {done}')}: {why}"), file=sys.stderr)
     return USAGE
+
+
+def _has_options(name: str) -> bool:
+    """Whether a file holds nothing but options that another script passes to a training."""
+    from preflight.dialects.megatron.option_releases import is_a_text_of_options
+
+    try:
+        with open(name, "rb") as file:
+            return is_a_text_of_options(file.read(LONGEST_LOOK).decode(errors="replace"))
+    except OSError:
+        return False
 
 
 def problems(report: Report) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TextIO
 
@@ -12,8 +12,6 @@ from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
-from preflight.checking.gitignore import ignored_by_git
-from preflight.checking.own_devices import OwnDevices
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
@@ -83,8 +81,17 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
     return made
 
 
+def _own_devices(found: Settings) -> list[object]:
+    """The accelerators that the settings name, as a plugin."""
+    if not found.devices:
+        return []
+    from preflight.checking.own_devices import OwnDevices
+
+    return [OwnDevices(found.devices)]
+
+
 def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
-    loaded = plugins.load([OwnDevices(found.devices)] if found.devices else [])
+    loaded = plugins.load(_own_devices(found))
     least = rules.min_severity or ""
     if least and least not in settings.SEVERITIES:
         hint = did_you_mean(least, settings.SEVERITIES)
@@ -135,8 +142,15 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     check.look_around(paths)
     excluded = listed(inputs.exclude)
     wanted = Wanted(excluded, listed(inputs.include), markdown=inputs.include_markdown)
-    ignored = None if inputs.no_gitignore or check.isolated else ignored_by_git
+    ignored = None if inputs.no_gitignore or check.isolated else _ignored
     return list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
+
+
+def _ignored(folder: Path, files: Sequence[Path]) -> Set[Path]:
+    """The files below a folder that git ignores. Files that are named one by one are not looked up."""
+    from preflight.checking.gitignore import ignored_by_git
+
+    return ignored_by_git(folder, files)
 
 
 def read_stdin(inputs: Inputs) -> Source:

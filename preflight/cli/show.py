@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from preflight.checking.checker import merge
 from preflight.checking.engine import Crash, Report
 from preflight.checking.failure import failed
+from preflight.checking.merging import merge
 from preflight.cli import output, session
 from preflight.cli.codes import FAILED, OK, USAGE
 from preflight.cli.delivery import deliver, read_for

@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # most files lie in no checkout
 class Identity(NamedTuple):
     """What tells the release of a run.
 
-    proven: the package is as it was published. package: None where the checkout only installs the framework;
-    patched: and changes it.
+    proven: the package is as it was published. package: None where the checkout only installs the framework, or has a
+    part of it, unchanged; patched: and changes it.
     """
 
     target: Target
@@ -41,7 +41,8 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
     wanted = tuple(frameworks)
     for name in wanted:
         if (package := checkout.package(name)) is not None:
-            return Identity(Target(name, package.release), package.evidence, package.proven, package)
+            held = None if package.partial else package
+            return Identity(Target(name, package.release), package.evidence, package.proven, held)
     said = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
     return next((Identity(Target(name, release), file) for name, (release, file) in said.items()), None)
 
@@ -56,8 +57,9 @@ def has_checks(
     """
     from preflight.lint.evidence import held_in
 
-    packages = [package for name in versions if (package := checkout.package(name)) is not None]
-    others = {name: version for name, version in versions.items() if checkout.package(name) is None}
+    lying = {name: package for name in versions if (package := checkout.package(name)) is not None}
+    packages = [package for package in lying.values() if not package.partial]
+    others = {n: v for n, v in versions.items() if n not in lying or lying[n].partial}
 
     def has(rule: str) -> bool | None:
         answers = [package.checks(arguments).has(rule) for package in packages]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from preflight.checking.checker import merge
 from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
 from preflight.gate.submission import Allocation, Submission

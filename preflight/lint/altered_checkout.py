@@ -39,12 +39,19 @@ def lower_what_another_program_sets(found: list[Finding], job: Job) -> list[Find
     certainty = job.arguments.certainty
     program, parts, apart = certainty.completed, certainty.parts, certainty.apart
     if not program:
-        return [finding for finding in found if not (finding.upstream or "").startswith(apart)] if apart else found
+        return without_checks_apart(found, apart) if apart else found
     if parts:
         own = [finding for finding in found if _section(finding, job) in parts]
         return [finding for finding in own if not (finding.upstream or "").startswith(apart)]
     because = Message("{program} reads this file and may set other values first", program=program)
     return [_only_offered(lowered(f, because) if f.severity is Severity.ERROR else f) for f in found]
+
+
+def without_checks_apart(found: list[Finding], apart: tuple[str, ...]) -> list[Finding]:
+    """The findings but those of a framework's checks in code that the run leaves out; what is true of every framework
+    stays, without the line there."""
+    told = [(finding, (finding.upstream or "").startswith(apart)) for finding in found]
+    return [replace(f, upstream=None) if left else f for f, left in told if not left or not f.kind.of_release]
 
 
 def _only_offered(finding: Finding) -> Finding:

@@ -27,6 +27,7 @@ SECONDS = 0.4
 MEMORY = 250 * 1024 * 1024
 WAIT = 20.0
 """Seconds by the clock: on a busy machine a process gets its time late."""
+SOON = 0.001
 
 
 def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
@@ -72,14 +73,21 @@ def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
 
 def _fork() -> int:
     """os.fork without an alarm on the way: raised in what runs before and after a fork it is lost, and a lock that is
-    released there stays locked."""
+    released there stays locked. It rings afterwards. To block the signal is not enough: another thread may take it."""
     import signal
+    import threading
 
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-    try:
+    if threading.current_thread() is not threading.main_thread():
         return os.fork()
+    rung: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+    try:
+        child = os.fork()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+    if rung and child:
+        signal.setitimer(signal.ITIMER_REAL, SOON, signal.getitimer(signal.ITIMER_REAL)[1])
+    return child
 
 
 def _try(data: bytes, parse: Callable[[bytes], object]) -> None:

@@ -16,6 +16,7 @@ from preflight.loaders.options import (
     DEEPSPEED,
     MSRUN,
     PYTHON,
+    SUBCOMMANDS,
     TORCHRUN,
     Options,
     is_entry,
@@ -89,6 +90,7 @@ class _Taker(FrontReader):
             "sh": self._bash,
             "source": self._bash,
             ".": self._bash,
+            **dict.fromkeys(SUBCOMMANDS, self._command),
         }
         if name in readers:
             return readers[name](words)
@@ -195,6 +197,19 @@ class _Taker(FrontReader):
             if text is None or not text.startswith("-"):
                 return self.alone(words[:at], words[at:])
         return None
+
+    def _command(self, words: tuple[Word, ...]) -> Launch | None:
+        """An installed program that starts its own processes, as many as the environment says."""
+        if len(words) < 2 or words[1].text not in SUBCOMMANDS[command_name(words[0])]:
+            return None
+        name, (each, nodes) = command_name(words[0]), map(self.environment.get, ("NPROC_PER_NODE", "NNODES"))
+        hosts = count(nodes, "NNODES") if nodes is not None else Count(1, None, f"{name}'s default")
+        if each is None:
+            return self.made(
+                name, words[:1], words[1:], (Count(Unknown("$NPROC_PER_NODE"), words[0].span, name, True),)
+            )
+        cards = count(each, "NPROC_PER_NODE")
+        return self.made(name, words[:1], words[1:], (product(name, hosts, cards),), hosts, cards)
 
     def _bash(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], PYTHON)

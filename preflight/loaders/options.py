@@ -133,6 +133,10 @@ SLURM = Spec(
 )
 
 
+SUBCOMMANDS = {"megatron": ("pt", "sft", "rlhf", "export")}
+"""Installed programs that train without a script, and what they are asked to do."""
+
+
 def read_options(words: Sequence[Word], spec: Spec) -> Options:
     """Take the options off the front of a command's words."""
     given: dict[str, Word | None] = {}

@@ -183,6 +183,8 @@ def _hybrid(get: Get, layers: int) -> dict[str, Any]:
     parts = get("model.parts") or ""
     if parts and len(parts) != layers:
         raise Missing("the layers per stage do not cover the pattern of the hybrid model")
+    if "E" in parts and not get("model.experts", 0):
+        raise Missing("the number of experts is not known")
     sizes = get("model.mamba")
     if "M" in parts and (sizes is None or not all(isinstance(n, int) and 0 < n <= MOST for n in sizes)):
         raise Missing("the sizes of the Mamba layers are not known")

@@ -60,7 +60,7 @@ def shown(told: Told, look: Look) -> str:
 
 def _entry(finding: Finding, look: Look) -> Entry:
     assert finding.severity is not None
-    written = finding.fix is not None and not finding.fix.offered
+    written = finding.fix is not None and not finding.fix.offered and finding.severity is not Severity.NOTE
     severity, fix = finding.severity, finding.fix.safety.value if finding.fix is not None and written else ""
     text = "".join(f"{line}\n" for line in one(finding, look))
     about = plain(str(finding.values.get("text", "")))
@@ -79,7 +79,7 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
     indent = " " * max(len(str(line)) for line in (finding.line, *(related.span.line for related in finding.related)))
     for head, fix in (("fix", finding.fix), *(("or", other) for other in finding.alternatives)):
         if fix is not None:
-            yield f"{indent} {look.paint('=', 'dim')} {_fix(head, fix, look)}"
+            yield f"{indent} {look.paint('=', 'dim')} {_fix(head, fix, finding, look)}"
     if finding.upstream and ":" in finding.upstream:
         yield f"{indent} {look.paint('=', 'dim')} {look.paint(local('upstream'), 'dim')}: {plain(finding.upstream)}"
     more = look.paint(local("more"), "dim")
@@ -95,8 +95,10 @@ def _page(rule: str, look: Look) -> str | None:
     return section_url(rule)
 
 
-def _fix(head: str, fix: Fix, look: Look) -> str:
+def _fix(head: str, fix: Fix, finding: Finding, look: Look) -> str:
     how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else local(_HOW[fix.safety])
+    if finding.severity is Severity.NOTE and not fix.offered and fix.safety is not Safety.SHOW:
+        how += f" --select {plain(finding.rule)}"  # notes are fixed where their rule is named
     cost = f": {plain(local(fix.cost))}" if fix.cost else ""
     return f"{look.paint(local(head), 'green')}: {plain(local(fix.title))}{cost} ({how})"
 

@@ -44,13 +44,11 @@ class Model:
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
     window: Value = _NOT_GIVEN  # tokens before it that a query sees in windowed layers; None without windows
     window_every: Value = _NOT_GIVEN  # each so many-th layer sees all tokens; None or 0: all layers are windowed
-    linear: Value = _NOT_GIVEN  # LinearAttention; None without
-    sparse: Value = _NOT_GIVEN  # SparseAttention; None without
+    variant: Value = _NOT_GIVEN  # LinearAttention or SparseAttention; None without
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
     capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
-    # multi-head latent attention; None when not latent
-    latent: Value = _NOT_GIVEN  # True / False
+    latent: Value = _NOT_GIVEN  # multi-head latent attention: True / False; the sizes None when not latent
     q_lora_rank: Value = _NOT_GIVEN
     kv_lora_rank: Value = _NOT_GIVEN
     qk_nope_dim: Value = _NOT_GIVEN
@@ -58,8 +56,7 @@ class Model:
     v_dim: Value = _NOT_GIVEN
     # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
     padded_dims: Value = _NOT_GIVEN
-    # mixture of experts; experts None or 0 when dense
-    experts: Value = _NOT_GIVEN
+    experts: Value = _NOT_GIVEN  # mixture of experts; None or 0 when dense
     top_k: Value = _NOT_GIVEN
     expert_ffn: Value = _NOT_GIVEN
     shared_ffn: Value = _NOT_GIVEN  # intermediate size of all shared experts of a layer together; 0 or None without
@@ -74,8 +71,7 @@ class Model:
     beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
-    # the gate's activation and the product are separate operators, each keeps its output; None or False: one kernel
-    gate_apart: Value = _NOT_GIVEN
+    gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product each keep their output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +120,7 @@ class Batch:
     count: Value = _NOT_GIVEN  # micro-batches per step and data-parallel rank
     total: Value = _NOT_GIVEN  # samples per step
     varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
-    # True: preference tuning; a sample is two sequences, and a frozen reference model is kept
-    pairs: Value = _NOT_GIVEN
+    pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, a frozen reference model is kept
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
 
 

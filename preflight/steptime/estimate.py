@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.memory.shape import Missing, Shape, shape
+from preflight.run.attention import LinearAttention
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple
@@ -64,10 +65,10 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
 
 def _counted(plan: Plan) -> dict[str, str]:
     """Features that the memory model does not know and this one counts, and what is to be said of that."""
-    kinds = (("linear", plan.model.linear), ("sparse", plan.model.sparse))
-    for name, kind in kinds:
-        if kind.known and kind.raw is not None:
-            return {ANOTHER_KIND: f"{name} attention by its operations and bytes: no measured run was at hand"}
+    kind = plan.model.variant.raw if plan.model.variant.known else None
+    if kind is not None:
+        name = "linear" if isinstance(kind, LinearAttention) else "sparse"
+        return {ANOTHER_KIND: f"{name} attention by its operations and bytes: no measured run was at hand"}
     return {}
 
 

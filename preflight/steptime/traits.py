@@ -45,7 +45,7 @@ def traits(plan: Plan, s: Shape) -> Traits:
     layout, model = plan.layout, plan.model
     hidden = frozenset(_known(layout.overlaps) or ())
     every = _known(model.window_every) or 1
-    window = _known(model.window) or 0
+    window, variant = _known(model.window) or 0, _known(model.variant)
     return Traits(
         recipe=_known(plan.precision.fp4) or s.fp8_recipe,
         window=window,
@@ -53,8 +53,8 @@ def traits(plan: Plan, s: Shape) -> Traits:
         **{f"hides_{name}": name in hidden for name in OVERLAPS},
         graphs="graphs" in hidden,
         one_graph="whole graph" in hidden,
-        linear=_known(model.linear),
-        sparse=_known(model.sparse),
+        linear=variant if isinstance(variant, LinearAttention) else None,
+        sparse=variant if isinstance(variant, SparseAttention) else None,
         eager=s.kernels == TORCH_NPU,
     )
 

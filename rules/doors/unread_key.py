@@ -29,11 +29,11 @@ from preflight.loaders.document import Problem
 from preflight.source.finding import Kind
 
 
-@rule(severity=Severity.WARNING, kind=Kind.OPTIONS, frameworks=("slime", "verl"), noticed=True)
+@rule(severity=Severity.ERROR, kind=Kind.OPTIONS, frameworks=("slime", "ms-swift", "verl", "nemo-rl"), noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     for problem in job.arguments.problems:
         if problem.kind == "unread-key":
-            severity = None if problem.harmless else Severity.ERROR
+            severity = Severity.WARNING if problem.harmless else None
             yield Finding(
                 problem.message, problem.span, fix=_renamed(job, problem), key=(problem.span.text,), severity=severity
             )

@@ -178,3 +178,13 @@ def test_a_broken_foreign_file_passes_where_unclaimed_files_may_and_a_broken_one
     ran = cli("check", "ours.yaml", "--allow-unclaimed")
     assert ran.code == 2
     assert ran.err.startswith("preflight: ours.yaml:3:9: is not YAML")
+
+
+def test_a_file_of_options_alone_is_told_from_other_files(cli: Cli, files: Path) -> None:
+    Path("args.sh").write_text("ARGS=(\n  --num-layers 4\n  --hidden-size 64\n  --micro-batch-size 1\n)\n")
+    Path("tool.sh").write_text("tar --create --file x.tar --verbose .\n")
+    assert (
+        "args.sh has options of a training but starts none; name the script that reads it"
+        in cli("check", "args.sh").err
+    )
+    assert "tool.sh is no training config that preflight knows" in cli("check", "tool.sh").err

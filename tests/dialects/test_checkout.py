@@ -87,6 +87,15 @@ def test_arithmetic_that_all_releases_have_in_common_stays_an_error(tmp_path: Pa
     assert severities(fork(tmp_path, launch("--tensor-model-parallel-size 3")))["device-count"] is Severity.ERROR
 
 
+def test_a_part_of_a_release_is_no_altered_one(tmp_path: Path) -> None:
+    """Beside package_info.py alone nothing differs: its checks hold, as the rest comes from elsewhere."""
+    write(tmp_path, {"megatron/core/package_info.py": INFO, "examples/run.sh": launch(OVERLAP)})
+    report = preflight.check(tmp_path / "examples/run.sh")
+    assert "read as megatron@0.14.0 (megatron/core/package_info.py)" in text.render(report, Look())
+    assert json.as_dict(report)["runs"][0]["standing"] == "installed"
+    assert severities(report)["megatron/param-gather-without-grad-reduce"] is Severity.ERROR
+
+
 def test_no_fix_is_safe_in_an_altered_checkout(tmp_path: Path) -> None:
     report = fork(tmp_path, launch("--nowhere-at-al 4 --global-batch-size 12 --tensor-model-parallel-size 3"))
     assert not [
@@ -209,3 +218,10 @@ def test_the_first_generation_of_megatron_is_no_release_that_is_described(tmp_pa
     write(tmp_path, {**files, "scripts/run.sh": f"python pretrain_bert.py {sizes}\n"})
     report = preflight.check(tmp_path / "scripts/run.sh")
     assert Severity.ERROR not in severities(report).values()
+
+
+def test_a_package_without_its_code_tells_the_framework_and_leaves_the_release_a_guess(tmp_path: Path) -> None:
+    write(tmp_path, {"mindspeed_llm/__init__.py": "", "examples/run.sh": launch("--use-fused-rmsnorm")})
+    told = text.render(preflight.check(tmp_path / "examples/run.sh"), Look())
+    assert "read as mindspeed-llm@" in told and "altered" not in told
+    assert "The release is a guess" in told

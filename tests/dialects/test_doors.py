@@ -90,6 +90,87 @@ def test_who_says_megatron_gets_megatron(tmp_path: Path) -> None:
     assert report.jobs[0].target.framework == "megatron"
 
 
+SWIFT = """#!/bin/bash
+NPROC_PER_NODE=8 NNODES=2 megatron sft --model Qwen/Qwen3-8B --dataset d --max_length 2048 {more}
+"""
+
+
+def swift(folder: Path, more: str = "") -> preflight.Report:
+    script = folder / "swift.sh"
+    script.write_text(SWIFT.replace("{more}", more), encoding="utf-8")
+    return preflight.check([str(script)])
+
+
+def test_processes_of_all_nodes_are_the_world(tmp_path: Path) -> None:
+    report = swift(tmp_path, "--tensor_model_parallel_size 2 --pipeline-model-parallel-size 2")
+    layout = report.jobs[0].plan.layout
+    assert str(report.jobs[0].target) == "ms-swift@4.5.2"
+    assert (layout.world.raw, layout.data.raw, report.jobs[0].plan.batch.total.raw) == (16, 4, 16)
+    assert said(report) == {}
+
+
+def test_the_network_is_the_models_own(tmp_path: Path) -> None:
+    job = swift(tmp_path).jobs[0]
+    assert not job.plan.model.layers.known
+    assert job.plan.model.names.raw == ("Qwen/Qwen3-8B",)
+    assert job.plan.model.sequence.raw == 2048
+
+
+def test_switches_of_ms_swift_take_a_value(tmp_path: Path) -> None:
+    options = "--sequence_parallel true --tensor_model_parallel_size 2 --use_distributed_optimizer false --packing"
+    arguments = swift(tmp_path, options).jobs[0].arguments
+    names = ("sequence_parallel", "use_distributed_optimizer", "packing", "padding_free")
+    assert [arguments.get(name).raw for name in names] == [True, False, True, True]
+
+
+def test_virtual_stages_are_counted_a_rank(tmp_path: Path) -> None:
+    options = "--pipeline_model_parallel_size 2 --virtual_pipeline_model_parallel_size 2"
+    assert swift(tmp_path, options).jobs[0].plan.layout.virtual.raw == 2
+
+
+def test_an_option_that_ms_swift_does_not_know_is_refused(tmp_path: Path, real_cli: Cli) -> None:
+    report = swift(tmp_path, "--lr_decay_styles constant")
+    assert [(f.rule, str(f.severity)) for f in report.findings if f.rule == "unread-key"] == [("unread-key", "error")]
+    assert real_cli("fix", "--unsafe", str(tmp_path / "swift.sh")).code == 0
+    assert "--lr_decay_style constant" in (tmp_path / "swift.sh").read_text(encoding="utf-8")
+
+
+def test_an_option_of_another_release_is_a_warning(tmp_path: Path) -> None:
+    report = swift(tmp_path, "--train_type lora")
+    assert said(report) == {
+        "unread-key": "ms-swift 4.5.2 has no key --train_type: it refuses the run; other releases have it"
+    }
+
+
+def test_an_option_may_be_cut_short(tmp_path: Path) -> None:
+    assert said(swift(tmp_path, "--micro_batch 1")) == {}
+
+
+FLAT = "tuner_type: lora\ndataset: [d]\nmicro_batch_size: 3\nglobal_batch_size: 16\nmodel: Qwen/Qwen3-8B\n"
+
+
+def test_options_come_from_a_file_in_front(tmp_path: Path, real_cli: Cli) -> None:
+    (tmp_path / "sft.yaml").write_text(FLAT, encoding="utf-8")
+    script = tmp_path / "run.sh"
+    script.write_text("NPROC_PER_NODE=8 megatron sft sft.yaml --max_length 2048\n", encoding="utf-8")
+    report = preflight.check([str(script)])
+    assert {(f.rule, Path(f.path).name) for f in report.findings if f.severity is Severity.ERROR} == {
+        ("batch-not-divisible", "sft.yaml")
+    }
+    script.write_text("NPROC_PER_NODE=8 megatron sft sft.yaml --micro_batch_size 2\n", encoding="utf-8")
+    assert said(preflight.check([str(script)])) == {}
+
+
+def test_a_flat_file_is_read_by_itself(tmp_path: Path) -> None:
+    config = tmp_path / "sft.yaml"
+    config.write_text(FLAT, encoding="utf-8")
+    report = preflight.check([str(config)], world_size=8)
+    assert "batch-not-divisible" in said(report)
+    config.write_text(FLAT.replace("tuner_type: lora\n", "train: {gpus: 4}\n").replace(": 3", ": 2"), encoding="utf-8")
+    report = preflight.check([str(config)])
+    assert (report.jobs[0].plan.layout.world.raw, said(report)) == (4, {})
+
+
 def test_every_door_has_a_target_that_is_known() -> None:
     frameworks = {target.framework for dialect in load().dialects for target in dialect.targets}
-    assert "slime" in frameworks
+    assert {"slime", "ms-swift"} <= frameworks

@@ -237,13 +237,18 @@ def test_the_module_reads_no_more_than_it_says() -> None:
 
 
 ALARM_IN_A_FORK = """
-import os, signal
+import os, signal, threading, time
 from preflight.gate.deadline import OutOfTime, deadline
 from preflight.loaders.bounds import SMALL, refuse_involved
-os.register_at_fork(before=lambda: signal.raise_signal(signal.SIGALRM))
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+def ring():
+    os.kill(os.getpid(), signal.SIGALRM)
+    for _ in range(9):
+        time.sleep(0.01)
+os.register_at_fork(before=ring)
 try:
     with deadline(60):
-        refuse_involved(b"x" * (SMALL + 1), lambda data: None, "run.sh")
+        refuse_involved(b"x" * (SMALL + 1), lambda data: time.sleep(1), "run.sh")
 except OutOfTime:
     print("in time")
 """

@@ -65,6 +65,7 @@ NAMING = {
     "ranks.sh": "#!/bin/bash\nexport RANK_TABLE_FILE=secret.json\npython run_mindformer.py --config secret.yaml\n",
     "tokens.sh": "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
     "--tokenizer-type HuggingFaceTokenizer --tokenizer-model {folder}\n",
+    "parents.yaml": "defaults: [secret.yaml, '{folder}/secret.yaml']\npolicy: {megatron_cfg: {enabled: true}}\n",
     "base.yaml": f"base_config: secret.yaml\npretrained_model_dir: {{folder}}\n{GRAPH}",
 }
 

@@ -72,6 +72,15 @@ def test_fixed_commands_are_clean_and_keep_the_global_batch(options: str, world:
     assert done.report.jobs[0].plan.batch.total.raw == 64 and done.report.jobs[0].plan.model.layers.raw == 32
 
 
+@pytest.mark.parametrize("typed, taken", [(5, None), (16, 8)])
+def test_of_several_sizes_that_fit_none_is_written_for_one_that_nobody_types(typed: int, taken: int | None) -> None:
+    words = f"--micro-batch-size 1 --use-distributed-optimizer --tensor-model-parallel-size {typed}"
+    here = workspace(f"{words} --global-batch-size 48", 24, environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    done = fix(here, unsafe=True, suggest=suggest)
+    text = done.edited["command line"].text if done.edited else ""
+    assert (f"--tensor-model-parallel-size {taken}" in text) is (taken is not None)
+
+
 def test_a_variable_that_is_missing_is_exported() -> None:
     here = workspace("--micro-batch-size 1 --use-distributed-optimizer --tensor-model-parallel-size 2", 8)
     done = fix(here, unsafe=True)

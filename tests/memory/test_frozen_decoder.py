@@ -54,3 +54,9 @@ def test_a_trained_language_model_stays_a_stated_gap():
 
 def test_its_step_time_stays_unknown():
     assert "encoders" in preflight.estimate_step_time(job(*FROZEN)).unknown[0]
+
+
+@pytest.mark.parametrize("more", [("--tensor-model-parallel-size", "0"), ("--patch-dim", "0"), ("--kv-channels", "-1")])
+def test_sizes_that_are_no_sizes_crash_nothing(more):
+    report = preflight.check_command([*RUN.split(), *FROZEN, *more], world_size=8, target="megatron@0.19.0")
+    assert not report.crashes

@@ -83,3 +83,11 @@ def test_layers_without_a_formula_stay_a_stated_gap():
 
 def test_the_step_time_of_a_hybrid_model_stays_unknown():
     assert "hybrid" in preflight.estimate_step_time(recorded()).unknown[0]
+
+
+def test_expert_layers_without_experts_are_no_usable_model():
+    with pytest.raises(Missing, match="experts"):
+        shape(hybrid("M-E"))
+    text = RECORDED.replace(PATTERN, "ME" * 22)
+    report = preflight.check_command(text.split(), world_size=8, device="h100", target="megatron@0.14.0")
+    assert not report.crashes and report.jobs[0].memory.verdict == "unknown"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from environments import run
 
+import preflight
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("pre-commit") is None, reason="pre-commit is not installed"),
@@ -51,10 +53,9 @@ def test_try_repo_finds_the_fault(repository: Path, checkout: Path) -> None:
 
 
 def test_commits_are_blocked_and_fixed(repository: Path, checkout: Path) -> None:
-    revision = run(["git", "rev-parse", "HEAD"], checkout).strip()
-    hooks = (
-        f"repos:\n- repo: file://{checkout}\n  rev: {revision}\n  hooks:\n  - id: preflight-fix\n  - id: preflight\n"
-    )
+    tag = f"v{preflight.__version__}"
+    run(["git", "tag", "-f", tag], checkout)  # as a user names a release
+    hooks = f"repos:\n- repo: file://{checkout}\n  rev: {tag}\n  hooks:\n  - id: preflight-fix\n  - id: preflight\n"
     (repository / ".pre-commit-config.yaml").write_text(hooks)
     run(["pre-commit", "install"], repository)
     assert "Passed" in commit(repository, "model_config.yaml", GOOD, 0)

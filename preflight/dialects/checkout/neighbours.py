@@ -25,8 +25,12 @@ class Neighbours:
     def __init__(self, folder: str) -> None:
         self.folder, self.files = folder, Files(folder)
 
+    @cached_property
+    def _names(self) -> list[str]:
+        return [entry.name for entry in listed(self.folder)]
+
     def _scripts(self, suffix: str) -> list[tuple[str, str]]:
-        names = [entry.name for entry in listed(self.folder) if entry.name.endswith(suffix)][:MOST_SCRIPTS]
+        names = [name for name in self._names if name.endswith(suffix)][:MOST_SCRIPTS]
         return [(name, text) for name in names if (text := self.files.text(name)) is not None]
 
     @cached_property

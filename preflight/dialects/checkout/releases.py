@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha1
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,21 @@ from preflight.dialects.checkout.files import Files
 from preflight.run.versions import numbers
 from preflight.source.record import NamedTuple
 
+try:  # hashlib loads OpenSSL first, which takes longer than to read a config
+    from _sha1 import sha1  # type: ignore[import-not-found]
+except ImportError:
+    from hashlib import sha1
+
 DIGITS = 12
 
 
 class Likeness(NamedTuple):
     """same: how many of the files that are known are those of each release, oldest first. whole: releases that it has
-    all files of."""
+    all files of. partial: releases that it lacks files of, and none of whose files differ."""
 
     same: Mapping[str, int]
     whole: tuple[str, ...]
+    partial: tuple[str, ...]
 
 
 @cache
@@ -47,20 +52,22 @@ def built_on(framework: str, release: str) -> Mapping[str, str]:
 def likeness(framework: str, files: Files) -> Likeness:
     """How like each release the files of a checkout are."""
     names = tuple(_listed(framework)["releases"])
-    same, of = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    same, of, other = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for path, objects in _listed(framework)["files"].items():
         text = files.text(path)
         here = object_of(text) if text is not None else None
         for name, there in zip(names, objects, strict=True):
             of[name] += there is not None
             same[name] += there is not None and there == here
-    return Likeness(same, tuple(name for name in names if 0 < of[name] == same[name]))
+            other[name] += here is not None and there != here
+    whole = tuple(name for name in names if 0 < of[name] == same[name])
+    return Likeness(same, whole, tuple(name for name in names if not other[name] and same[name] < of[name]))
 
 
 def object_of(text: str) -> str:
     """The first digits of the name that git gives a text."""
     data = text.encode("utf-8")
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS]
+    return str(sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS])
 
 
 def nearest(framework: str, said: str, like: Likeness) -> str:

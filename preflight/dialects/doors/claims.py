@@ -68,6 +68,15 @@ def is_slime(document: Document) -> bool:
     )
 
 
+def is_ms_swift(document: Document) -> bool:
+    """`megatron pt|sft|rlhf`, or a flat file with a micro-batch and what else only its trainer asks for."""
+    if document.launch is not None:
+        return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf")
+    own = ("tuner_type", "dataset", "output_dir")
+    flat = document.tree is not None and document.tree.get("micro_batch_size") is not None
+    return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
+
+
 def is_verl(document: Document) -> bool:
     """verl's trainers with Megatron as their engine, or with the config that chooses it."""
     words = document.launch.words if document.launch is not None else ()
@@ -75,8 +84,24 @@ def is_verl(document: Document) -> bool:
     return chosen and _TRAINERS.fullmatch(entry_text(document)) is not None
 
 
+def is_nemo_rl(document: Document) -> bool:
+    """A config with the policy's Megatron, or one whose parent by its name has that."""
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    engine = tree.get("policy", "megatron_cfg")
+    if engine is not None and engine.kind == "mapping":
+        enabled = engine.get("enabled")
+        return enabled is None or enabled.value is not False
+    parents = tree.get("defaults")
+    names = [str(one.value) for one in (parents.items or (parents,))] if parents is not None else []
+    return any(name.endswith(".yaml") and "megatron" in name for name in names)
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
+    DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
 )
 """Every door that is read."""

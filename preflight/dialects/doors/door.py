@@ -47,7 +47,8 @@ class Door(NamedTuple):
     before, after: what it sets or forces around `steps`, the derivations of Megatron that it runs.
     unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
     apart: where the code of Megatron begins that it does not run: checks there are not made.
-    elsewhere: beginnings of keys that other parts of the program read.
+    elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
+    is the only one that begins so.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Door(NamedTuple):
     unread: str = "refused"
     apart: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    shortened: bool = False
 
     @property
     def versions(self) -> dict[str, str]:
@@ -92,13 +94,20 @@ def keys(door: str, release: str, core: str) -> Keys:
     flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
     for option, raw in found.get("defaults", {}).items():
         flags[option] = flags[option]._replace(default=raw)
-    flags |= {option: _flag(option, row) for option, row in found["keys"].items()}
+    own = (_flag(option, row) for option, row in found["keys"].items())
+    flags |= {flag.option: _with_dashes(flag) if found.get("dashes") else flag for flag in own}
     return Keys(door, release, list(flags.values()), below)
 
 
 def _flag(option: str, row: list[Any]) -> Flag:
     dest, kind, raw, nargs, choices, also = (*row, *[None] * 6)[:6]
     return Flag(option, dest, kind, raw, nargs, tuple(choices) if choices is not None else None, tuple(also or ()))
+
+
+def _with_dashes(flag: Flag) -> Flag:
+    """An option that is taken with hyphens for underscores, too."""
+    other = f"--{flag.option[2:].replace('_', '-')}"
+    return flag if other == flag.option else flag._replace(also=(*flag.also, other))
 
 
 def names(door: str) -> frozenset[str]:

@@ -26,10 +26,17 @@ def of_door(door: Door, faults: Iterable[Problem]) -> Iterator[Problem]:
     for fault in faults:
         key = fault.span.text.partition("=")[0]
         if fault.kind == UNKNOWN_FLAG:
-            if not key.startswith(door.elsewhere or ("\0",)):
+            if not key.startswith(door.elsewhere or ("\0",)) and not _shortened(door, key):
                 yield unread(door, key, fault.span, fault.related)
         elif fault.kind != STRAY_WORD or door.unread == "refused":
             yield fault
+
+
+def _shortened(door: Door, key: str) -> bool:
+    """Whether argparse takes a key for the only one that begins so."""
+    return (
+        door.shortened and len({flag.dest for option, flag in door.keys.options.items() if option.startswith(key)}) == 1
+    )
 
 
 def unread(

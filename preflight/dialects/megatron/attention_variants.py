@@ -8,7 +8,12 @@ from preflight.run.attention import LinearAttention, SparseAttention
 DELTA_RULES = ("gated_delta_net", "gdn")
 
 
-def linear(run: Run) -> LinearAttention | None:
+def variant(run: Run) -> LinearAttention | SparseAttention | None:
+    """What stands in for attention in a run."""
+    return _linear(run) or _sparse(run)
+
+
+def _linear(run: Run) -> LinearAttention | None:
     """Gated delta rules in the layers that a frequency leaves (core_v0.16.0 megatron/training/training.py:464-492;
     MindSpeed-LLM v26.1.0 mindspeed_llm/core/transformer/transformer_block.py:176)."""
     if run.experimental_attention_variant in DELTA_RULES:
@@ -25,7 +30,7 @@ def linear(run: Run) -> LinearAttention | None:
     )  # fmt: skip
 
 
-def sparse(run: Run) -> SparseAttention | None:
+def _sparse(run: Run) -> SparseAttention | None:
     """Attention to the keys that an indexer chooses; other kinds of compressed keys are not known."""
     if run.kv_compress:
         return None

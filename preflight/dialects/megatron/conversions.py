@@ -20,11 +20,13 @@ GRAPH_MODULES = (
     "full_iteration_inference",
 )
 LIST = "a whole number or a list such as [0]*1+[1]*3"
+YES, NO = ("yes", "true", "t", "y", "1"), ("no", "false", "f", "n", "0")
 WORDS = {
     "int": "a whole number",
     "float": "a number",
     "ints": "whole numbers with commas",
     "truth": "true or false",
+    "yesno": "true or false",
     "json": "JSON",
     "pattern": LIST,
 }
@@ -84,6 +86,10 @@ def _truth(text: str) -> bool | None:
     return {"true": True, "false": False, "none": None}[text.lower()]
 
 
+def _yesno(text: str) -> bool:
+    return {**dict.fromkeys(YES, True), **dict.fromkeys(NO, False)}[text.lower()]
+
+
 def _swap(text: str) -> float:
     return 65.0 if text == "all" else float(text)
 
@@ -97,6 +103,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "ints": _ints,
     "graph": _graph,
     "truth": _truth,
+    "yesno": _yesno,
     "json": json.loads,
     "swap": _swap,
 }

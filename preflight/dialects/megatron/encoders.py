@@ -72,7 +72,7 @@ def frozen(run: Run) -> bool:
     """Whether such a run is known; where a size is not, it is not."""
     try:
         return beside(run) is not None
-    except (NotKnown, TypeError, ValueError):
+    except (NotKnown, TypeError, ValueError, ArithmeticError):
         return False
 
 

@@ -14,6 +14,8 @@ def hybrid_parts(run: Run) -> str | None:
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
     if pattern is None or "mindspeed" in run.versions:
         return "" if pattern is not None or run.entry == HYBRID else None
+    if not isinstance(pattern, str):
+        return ""
     found = parse_hybrid(pattern)
     letters = "".join(found.segments)
     return letters if letters and not set(letters) - set("M*-E") and not found.depths else ""

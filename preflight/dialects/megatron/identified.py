@@ -104,9 +104,8 @@ def certainty(
     releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
-    return Certainty(
-        False, known, doubted, releases, stack_of(target.framework), found.evidence if found is not None else ""
-    )
+    evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
+    return Certainty(False, known, doubted, releases, stack_of(target.framework), evidence)
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from preflight.dialects.megatron.option_table import RELEASES, releases_with
+
+ENOUGH, MOST = 3, 60
+"""Options that make a text one of options, and those that are looked at."""
+
+
+def is_a_text_of_options(text: str) -> bool:
+    """Whether a text gives options of some release, as a file does that a launch script reads."""
+    typed = dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][\w-]+", text))
+    return sum(bool(where_an_option_is(option)) for option in list(typed)[:MOST]) >= ENOUGH
 
 
 def where_an_option_is(text: str) -> list[str]:

@@ -154,13 +154,13 @@ class _Parser:
 
     def valued(self, flag: Flag, name: Word, inline: Word | None) -> None:
         taken = [inline] if inline is not None else self.take(flag)
-        fewest = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs == "*" else 1
+        fewest = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs in ("*", "?") else 1
         if len(taken) < fewest or (inline is not None and isinstance(flag.nargs, int) and flag.nargs > 1):
             self.fault(name, missing_value, flag, name, len(taken))
             self.doubt(flag, f"{name.text} has no value")
             return
         read = [self.read(flag, name, word) for word in taken]
-        raw: Any = read if flag.nargs is not None else read[0]
+        raw: Any = read if flag.nargs not in (None, "?") else read[0] if read else True
         lost = next((item for item in read if isinstance(item, Unknown)), None)
         first, last = (taken[0], taken[-1]) if taken else (name, name)
         span = first.span if len(taken) < 2 else from_to(first.span, last.span)
@@ -168,7 +168,7 @@ class _Parser:
         self.store(flag, name, raw if lost is None else lost, span, value, any(word.maybe for word in taken))
 
     def take(self, flag: Flag) -> list[Word]:
-        most = 1 if flag.nargs is None else flag.nargs if isinstance(flag.nargs, int) else len(self.words)
+        most = 1 if flag.nargs in (None, "?") else flag.nargs if isinstance(flag.nargs, int) else len(self.words)
         taken: list[Word] = []
         while len(taken) < most and self.at < len(self.words):
             word = self.words[self.at]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron import encoders
-from preflight.dialects.megatron.attention_variants import linear, sparse
+from preflight.dialects.megatron.attention_variants import variant
 from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
@@ -57,8 +57,7 @@ def model(source: Source) -> Model:
         _network(source),
         window=compute(window, "window_size"),
         window_every=compute(window_every, "window_attn_skip_freq"),
-        linear=compute(linear),
-        sparse=compute(sparse),
+        variant=compute(variant),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),
@@ -118,7 +117,7 @@ def _network(source: Source) -> Model:
     )
 
 
-NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load")
+NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", "model")
 
 
 def _names(run: Run) -> tuple[str, ...]:

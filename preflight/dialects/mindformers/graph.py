@@ -11,8 +11,6 @@ from preflight.dialects.mindformers import config_tree as trees
 from preflight.dialects.mindformers import mcore
 from preflight.dialects.mindformers.config_kinds import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.layout_edits import relayout
-from preflight.dialects.mindformers.legacy_shape import legacy_shape
-from preflight.dialects.mindformers.mcore_shape import mcore_shape
 from preflight.dialects.mindformers.namespace import Run
 from preflight.dialects.mindformers.parallel import derive_parallel
 from preflight.dialects.mindformers.plan import make_plan
@@ -141,12 +139,16 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
     clashes: tuple[mcore.Clash, ...] = ()
     config: Document | None = None
     if run.kind == "mcore":
+        from preflight.dialects.mindformers.mcore_shape import mcore_shape
+
         config = mcore.below(run, document, surroundings)
         below = config.tree if config is not None else None
         clashes = mcore.resolve(run, below)
         model = mcore_shape(run, mcore.model_type(run, below))
         layers = run.number("mcore.num_layers")
     else:
+        from preflight.dialects.mindformers.legacy_shape import legacy_shape
+
         model = legacy_shape(run)
         layers = run.number("model.model_config.num_layers")
         if run.model == "DeepseekV3Config" and layers is not None:

@@ -80,10 +80,12 @@ def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Ma
 
 def _launched(document: Document, surroundings: Surroundings) -> Mapping[str, Value]:
     """The options of the launches beside a config that name it; what two of them say differently is unknown."""
+    names = surroundings.around.launches(document.source.path) if surroundings.around is not None else ()
+    if not names:
+        return {}
     from preflight.dialects.mindformers.launch import overrides
 
     found: dict[str, Value] = {}
-    names = surroundings.around.launches(document.source.path) if surroundings.around is not None else ()
     for number, name in enumerate(names):
         script = surroundings.read(document, name)
         if script is None or script.launch is None:

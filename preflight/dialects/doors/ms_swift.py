@@ -1,0 +1,163 @@
+"""ms-swift: `megatron pt|sft|rlhf` with options of its own, or a flat YAML file of them; the network is the model's."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors.door import Door
+from preflight.dialects.doors.files import behind_file, typed_in_file
+from preflight.dialects.doors.reading import read as reading
+from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
+from preflight.dialects.megatron.checkpoint import FILLED, FORCED
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.loaders.document import Document, Entry, Setting
+from preflight.run.value import Origin, Value, unknown
+
+ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
+NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attention", "window_size"}) - {
+    *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
+}
+"""What the model's config.json says."""
+TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "float32": "fp16"}
+
+
+@derives(*NETWORK)
+def network(run: Run) -> None:
+    """The network is the model's that is named; nothing of it is typed."""
+    for name in NETWORK:
+        run.lose(name, "the model's config.json says it")
+    given = run.written.get("model")
+    if given is not None and isinstance(given.raw, str):
+        run.derive("tokenizer_model", given.raw, "the model", of="model")
+
+
+@derives("bf16", "fp16")
+def precision(run: Run) -> None:
+    """As typed, else as the model's own type."""
+    if run.bf16 is None or run.fp16 is None:
+        if run.torch_dtype is None:
+            raise NotKnown("the model's config.json says the type")
+        wanted = TYPES.get(str(run.torch_dtype).removeprefix("torch."))
+        for name in ("bf16", "fp16"):
+            if run.value(name).raw is None:
+                run.derive(name, wanted == name, of="torch_dtype")
+
+
+@derives("seq_length")
+def sequence(run: Run) -> None:
+    """Packing has a length of its own."""
+    if run.packing_length is not None:
+        run.derive("seq_length", run.packing_length, "the length of packing", of="packing_length")
+    elif run.seq_length is None:
+        raise NotKnown("the model's config.json says the longest sequence")
+
+
+@derives("variable_seq_lengths", "padding_free")
+def padding(run: Run) -> None:
+    """Packing pads nothing; what is not padded is as long as it is."""
+    if run.packing:
+        run.derive("padding_free", True, "packing pads nothing", of="packing")
+    run.derive("variable_seq_lengths", bool(run.padding_free) and not run.packing, of="padding_free")
+
+
+@derives("recompute_granularity")
+def recomputation(run: Run) -> None:
+    """`none` is no recomputation."""
+    if run.recompute_granularity == "none":
+        run.derive("recompute_granularity", None, "none", of="recompute_granularity")
+
+
+@derives("sequence_parallel", "use_distributed_optimizer", "overlap_p2p_comm", "num_virtual_stages_per_pipeline_rank")
+def switched(run: Run) -> None:
+    """What ms-swift changes whatever is typed."""
+    if run.tensor_model_parallel_size <= 1:
+        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{ARGUMENTS}:892")
+    if "muon" in run.optimizer:
+        run.switch("use_distributed_optimizer", False, "muon has none", f"{ARGUMENTS}:980")
+    elif run.use_megatron_fsdp:
+        run.switch("use_distributed_optimizer", True, "Megatron-FSDP needs it", f"{ARGUMENTS}:911")
+    if run.num_virtual_stages_per_pipeline_rank == 1:
+        run.derive("num_virtual_stages_per_pipeline_rank", None, "1 is none")
+    if run.num_virtual_stages_per_pipeline_rank is None and run.pipeline_model_parallel_layout is None:
+        run.derive("overlap_p2p_comm", False, "there are no virtual stages")
+
+
+@derives("lr")
+def rates(run: Run) -> None:
+    """The learning rate of whole training and of adapters; it decays over all steps."""
+    if run.lr is None:
+        run.derive("lr", 1e-5 if run.tuner_type == "full" else 1e-4, "ms-swift's default", of="tuner_type")
+
+
+@derives("save")
+def output(run: Run) -> None:
+    """Checkpoints are always written."""
+    if run.save is None:
+        run.derive("save", "megatron_output", "ms-swift's default")
+
+
+@derives("accumulate_allreduce_grads_in_fp32")
+def gradients(run: Run) -> None:
+    """bf16 weights with gradients in fp32 are reduced in fp32."""
+    if run.bf16 and run.main_grads_dtype == "fp32":
+        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32", of="bf16")
+
+
+@derives("rlhf_type", "generation_batch_size", "steps_per_generation")
+def generation(run: Run) -> None:
+    """Steps of generation and their batch follow from each other."""
+    kind = run.rlhf_type or ("dpo" if run.entry == "rlhf" else None)
+    run.derive("rlhf_type", kind, of="rlhf_type")
+    if kind not in ("grpo", "gkd"):
+        return
+    steps, size, batch_size = run.steps_per_generation, run.generation_batch_size, run.global_batch_size
+    if size is None:
+        run.derive(
+            "generation_batch_size", batch_size * (steps or 1), "global batch x steps", of="steps_per_generation"
+        )
+    elif steps is None:
+        run.derive("steps_per_generation", size // batch_size, "generation batch / global batch")
+    if kind == "gkd":
+        run.derive("num_generations", 1, "distillation makes one")
+
+
+MS_SWIFT = Door(
+    "ms-swift",
+    "4.5.2",
+    core="0.18.0",
+    before=(network, precision, sequence, padding, recomputation, switched, rates, output, gradients),
+    steps=(
+        *(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
+        *(silent_switches.params_dtype, silent_switches.single_values, silent_switches.recompute_modules),
+    ),
+    after=(generation,),
+    unread="refused",
+    apart=(
+        "megatron/training/",
+        "megatron/core/datasets",
+        "megatron/rl",
+        "megatron/legacy",
+        "pretrain_",
+        "gpt_builders",
+    ),
+    elsewhere=("--config", "--colocate_groups"),
+    shortened=True,
+)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of `megatron`, its options from a file where that comes first, or such a file by itself."""
+    if document.launch is not None:
+        return reading(MS_SWIFT, document, surroundings, behind_file(MS_SWIFT, document, surroundings))
+    roles = [entry for entry in document.tree.entries if entry.value.get("gpus") is not None] if document.tree else []
+    door = MS_SWIFT._replace(unread="skipped", world=partial(_of_role, roles)) if roles else MS_SWIFT
+    return reading(door, document, surroundings, typed_in_file(door, document, surroundings))
+
+
+def _of_role(roles: list[Entry], run: Run) -> Value:
+    """The devices that the role `train` has of a file for Ray."""
+    node = next((entry.value.get("gpus") for entry in roles if entry.key.value == "train"), None)
+    if node is None or not isinstance(node.value, int):
+        return unknown("the file gives no devices to train")
+    return Value(node.value, Origin.WRITTEN, Setting(("train", "gpus"), node.value, node.span, node.span))

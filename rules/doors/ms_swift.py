@@ -1,0 +1,161 @@
+"""ms-swift's own checks: batches of generation, checkpoints, stages, what an option asks for beside it."""
+
+from preflight.dialects.doors.door import names
+from preflight.dialects.megatron import megatron_names
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.source.finding import Safety
+
+MS_SWIFT = ConstraintSet("ms-swift")
+a = Handles(megatron_names() | names("ms-swift"))
+ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
+REFUSED = "the run is refused at start-up"
+GENERATES = a.rlhf_type.is_in("grpo", "gkd")
+PROMPTS = a.generation_batch_size // a.num_generations
+FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
+
+MS_SWIFT.add(
+    refuse(
+        "generation-batch-of-steps",
+        all_of(
+            GENERATES,
+            a.generation_batch_size.given,
+            a.steps_per_generation.given,
+            a.generation_batch_size != a.global_batch_size * a.steps_per_generation,
+        ),
+        message=(
+            "--generation_batch_size {generation_batch_size} is not the global batch {global_batch_size} x"
+            " {steps_per_generation} steps"
+        ),
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:277",
+        at=(a.generation_batch_size, a.steps_per_generation),
+        fixes=(drop(a.generation_batch_size), drop(a.steps_per_generation)),
+    ),
+    divides(
+        "generation-batch-in-steps",
+        a.global_batch_size,
+        a.generation_batch_size,
+        when=all_of(GENERATES, a.generation_batch_size.given, ~a.steps_per_generation.given),
+        message="--generation_batch_size {generation_batch_size} is no multiple of the batch {global_batch_size}",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:282",
+        at=(a.generation_batch_size, a.global_batch_size),
+    ),
+    divides(
+        "generations-of-a-prompt",
+        a.num_generations,
+        a.generation_batch_size,
+        when=all_of(GENERATES, a.num_generations > 1),
+        message=(
+            "a generation batch of {generation_batch_size} does not divide by {num_generations} generations of a prompt"
+        ),
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:292",
+        at=(a.num_generations, a.generation_batch_size, a.global_batch_size),
+        after=("ms-swift/generation-batch-of-steps", "ms-swift/generation-batch-in-steps"),
+    ),
+    divides(
+        "prompts-over-ranks",
+        a.data_parallel_size,
+        PROMPTS,
+        when=GENERATES,
+        message=(
+            "{prompts} prompts of a generation batch ({generation_batch_size} samples / {num_generations} generations)"
+            " do not divide over {data_parallel_size} data-parallel ranks"
+        ),
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:312",
+        shows={"prompts": PROMPTS},
+        at=(a.generation_batch_size, a.global_batch_size, a.num_generations),
+        after=("ms-swift/generations-of-a-prompt",),
+    ),
+    divides(
+        "prompts-in-micro-batches",
+        a.micro_batch_size,
+        PROMPTS // a.data_parallel_size,
+        when=all_of(GENERATES, PROMPTS % a.data_parallel_size == 0),
+        message=(
+            "{prompts} prompts for each data-parallel rank are no multiple of the micro-batch {micro_batch_size}:"
+            " ({generation_batch_size} samples / {num_generations} generations) / {data_parallel_size} ranks"
+        ),
+        why="prompts, not samples, are counted here; " + REFUSED,
+        upstream=f"{ARGUMENTS}:322",
+        shows={"prompts": PROMPTS // a.data_parallel_size},
+        at=(a.micro_batch_size, a.generation_batch_size, a.global_batch_size),
+        after=("ms-swift/generations-of-a-prompt",),
+    ),
+    refuse(
+        "method-of-selective-recomputation",
+        all_of(a.recompute_granularity == "selective", a.recompute_method.is_set),
+        message="--recompute_method {recompute_method} has no meaning with selective recomputation",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:801",
+        at=(a.recompute_method, a.recompute_granularity),
+        fixes=(drop(a.recompute_method, safety=Safety.SAFE), put(a.recompute_granularity, "full")),
+    ),
+    conflicts(
+        "groups-without-padding",
+        a.group_by_length,
+        a.padding_free,
+        message="--group_by_length cannot stand beside padding_free, which is on unless it is false",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:804",
+        at=(a.group_by_length, a.padding_free),
+        fixes=(drop(a.group_by_length),),
+    ),
+    refuse(
+        "stage-layers-without-pipeline",
+        all_of(a.pipeline_model_parallel_size == 1, any_of(FIRST.is_set, LAST.is_set)),
+        message="layers of the first or the last stage are given, and there is one stage only",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:835",
+        at=(FIRST, LAST),
+        after=("megatron/uneven-pipeline",),
+    ),
+    refuse(
+        "overlap-without-sequence-parallel",
+        all_of(a.tp_comm_overlap, ~a.sequence_parallel),
+        message="--tp_comm_overlap needs sequence parallelism, and that tensor parallelism",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:898",
+        at=(a.tp_comm_overlap,),
+        fixes=(drop(a.tp_comm_overlap),),
+    ),
+    refuse(
+        "too-few-checkpoints",
+        a.save_total_limit < 2,
+        message="--save_total_limit is {save_total_limit}; it must be at least 2",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:862",
+        at=(a.save_total_limit,),
+        fixes=(put(a.save_total_limit, 2, safety=Safety.SAFE),),
+        after=("ms-swift/asynchronous-checkpoints",),
+    ),
+    refuse(
+        "asynchronous-checkpoints",
+        all_of(a.async_save, a.save_total_limit.is_set),
+        message="--async_save cannot stand beside --save_total_limit",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:860",
+        at=(a.async_save, a.save_total_limit),
+        fixes=(drop(a.async_save), drop(a.save_total_limit)),
+    ),
+    refuse(
+        "muon-overlaps",
+        all_of(a.optimizer == "muon", any_of(a.overlap_grad_reduce, a.overlap_param_gather)),
+        message="the muon optimizer overlaps neither the reduction of gradients nor the gathering of weights",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:975",
+        at=(a.overlap_grad_reduce, a.overlap_param_gather, a.optimizer),
+        fixes=(put(a.optimizer, "dist_muon"),),
+    ),
+    refuse(
+        "frozen-share-of-stages",
+        all_of(a.freeze_parameters_ratio > 0, a.freeze_parameters_ratio < 1, a.pipeline_model_parallel_size > 1),
+        message="--freeze_parameters_ratio {freeze_parameters_ratio} cannot be split over pipeline stages",
+        why=REFUSED,
+        upstream=f"{ARGUMENTS}:474",
+        at=(a.freeze_parameters_ratio,),
+    ),
+)

@@ -1,0 +1,150 @@
+"""NeMo RL's own checks: the devices that train, batches over them, packing, offload, devices set apart to generate."""
+
+from preflight.dialects.doors.door import names
+from preflight.dialects.megatron import megatron_names
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.shapes import ConstraintSet, divides, put, refuse
+from preflight.source.finding import Safety, Severity
+
+NEMO_RL = ConstraintSet("nemo-rl")
+a = Handles(megatron_names() | names("nemo-rl"))
+POLICY, SETUP = "nemo_rl/models/policy/lm_policy.py", "nemo_rl/models/megatron/setup.py"
+GRPO = "nemo_rl/algorithms/grpo.py"
+DIES = "the run is refused at start-up, after Ray has its devices"
+LATE = "the first training step dies, after the first rollout has been generated"
+APART = all_of(~a.generation_colocated, a.generation_backend.is_set)
+
+NEMO_RL.add(
+    divides(
+        "devices-over-layout",
+        a.tensor_model_parallel_size * a.pipeline_model_parallel_size * a.context_parallel_size,
+        a.world_size,
+        message=(
+            "{world_size} devices train, which is not a multiple of tensor {tensor_model_parallel_size} x "
+            "pipeline {pipeline_model_parallel_size} x context {context_parallel_size}"
+        ),
+        why=DIES,
+        upstream=f"{POLICY}:207",
+        when=a.num_nodes.is_set,
+        at=(a.tensor_model_parallel_size, a.pipeline_model_parallel_size, a.context_parallel_size, a.gpus_per_node),
+    ),
+    divides(
+        "batch-over-ranks",
+        a.data_parallel_size,
+        a.global_batch_size,
+        message="a batch of {global_batch_size} does not spread over {data_parallel_size} data-parallel ranks",
+        why=LATE,
+        upstream="nemo_rl/distributed/batched_data_dict.py:399",
+        when=a.num_nodes.is_set,
+        at=(a.global_batch_size,),
+        after=("nemo-rl/devices-over-layout",),
+    ),
+    refuse(
+        "two-backends",
+        all_of(a.megatron_enabled, a.dtensor_enabled),
+        message="megatron_cfg and dtensor_cfg are both enabled",
+        why=DIES,
+        upstream=f"{POLICY}:94",
+        at=(a.megatron_enabled, a.dtensor_enabled),
+        fixes=(put(a.dtensor_enabled, False, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "unequal-micro-batches",
+        all_of(
+            a.tensor_model_parallel_size >= 4,
+            ~a.force_on_policy_ratio,
+            a.logprob_batch_size.is_set,
+            a.train_micro_batch_size != a.logprob_batch_size,
+        ),
+        message=(
+            "tensor {tensor_model_parallel_size} with micro-batch {train_micro_batch_size} for training and "
+            "{logprob_batch_size} for log-probabilities is refused unless NRL_IGNORE_TP_ACCURACY_CHECK is set"
+        ),
+        why=DIES,
+        upstream=f"{POLICY}:184",
+        severity=Severity.WARNING,
+        at=(a.logprob_batch_size, a.train_micro_batch_size, a.tensor_model_parallel_size),
+        fixes=(put(a.logprob_batch_size, a.train_micro_batch_size, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "dynamic-batches-over-stages",
+        all_of(a.dynamic_batching, a.pipeline_model_parallel_size > 1),
+        message="dynamic_batching is enabled with {pipeline_model_parallel_size} pipeline stages, and takes one only",
+        why=DIES,
+        upstream=f"{POLICY}:283",
+        at=(a.dynamic_batching, a.pipeline_model_parallel_size),
+        fixes=(put(a.dynamic_batching, False),),
+    ),
+    refuse(
+        "dynamic-and-packed",
+        all_of(a.dynamic_batching, a.sequence_packing_enabled),
+        message="dynamic_batching and sequence_packing are both enabled",
+        why=DIES,
+        upstream=f"{POLICY}:297",
+        at=(a.dynamic_batching, a.sequence_packing_enabled),
+        after=("nemo-rl/dynamic-batches-over-stages",),
+        fixes=(put(a.dynamic_batching, False),),
+    ),
+    refuse(
+        "context-without-packing",
+        all_of(a.context_parallel_size > 1, ~a.sequence_packing_enabled),
+        message="context parallel {context_parallel_size} needs sequence_packing, which is not enabled",
+        why=DIES,
+        upstream=f"{SETUP}:634",
+        at=(a.context_parallel_size, a.sequence_packing_enabled),
+        fixes=(put(a.sequence_packing_enabled, True),),
+    ),
+    refuse(
+        "context-with-fused-loss",
+        all_of(a.context_parallel_size > 1, a.use_linear_ce_fusion_loss),
+        message="context parallel {context_parallel_size} does not go with use_linear_ce_fusion_loss",
+        why=DIES,
+        upstream=f"{SETUP}:637",
+        at=(a.use_linear_ce_fusion_loss, a.context_parallel_size),
+        fixes=(put(a.use_linear_ce_fusion_loss, False, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "part-of-optimizer-offloaded",
+        all_of(a.optimizer_cpu_offload, a.optimizer_offload_fraction != 1),
+        message="optimizer_cpu_offload with optimizer_offload_fraction {optimizer_offload_fraction}: only 1.0 is taken",
+        why=DIES,
+        upstream=f"{SETUP}:890",
+        at=(a.optimizer_offload_fraction, a.optimizer_cpu_offload),
+        fixes=(put(a.optimizer_offload_fraction, 1.0, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "chunks-of-half-precision",
+        all_of(a.logprob_chunk_size > 0, ~a.defer_fp32_logits),
+        message="logprob_chunk_size {logprob_chunk_size} needs defer_fp32_logits, which is off",
+        why=DIES,
+        upstream=f"{SETUP}:902",
+        at=(a.logprob_chunk_size, a.defer_fp32_logits),
+        fixes=(put(a.defer_fp32_logits, True, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "generation-takes-all",
+        all_of(
+            APART,
+            any_of(
+                all_of(a.num_nodes == 1, a.generation_gpus_per_node >= a.gpus_per_node),
+                all_of(a.num_nodes > 1, a.generation_num_nodes >= a.num_nodes),
+            ),
+        ),
+        message="the devices that are set apart to generate leave none of {num_nodes} x {gpus_per_node} to train",
+        why=DIES,
+        upstream=f"{GRPO}:636",
+        at=(a.generation_gpus_per_node, a.generation_num_nodes, a.num_nodes, a.gpus_per_node),
+    ),
+    refuse(
+        "generation-takes-part-of-nodes",
+        all_of(APART, a.num_nodes > 1, a.generation_gpus_per_node != a.gpus_per_node),
+        message=(
+            "on {num_nodes} nodes whole nodes are set apart to generate: generation.colocated.resources.gpus_per_node "
+            "is {generation_gpus_per_node}, cluster.gpus_per_node {gpus_per_node}"
+        ),
+        why=DIES,
+        upstream=f"{GRPO}:653",
+        at=(a.generation_gpus_per_node, a.gpus_per_node),
+        fixes=(put(a.generation_gpus_per_node, a.gpus_per_node, safety=Safety.SAFE),),
+    ),
+)

@@ -1,0 +1,176 @@
+"""NeMo RL: a config over its parents, the devices that train, and fixes in the file where a value stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Cli
+
+import preflight
+from preflight import Severity
+
+BASE = """\
+policy:
+  model_name: Qwen/Qwen2.5-1.5B
+  train_global_batch_size: 512
+  train_micro_batch_size: 4
+  logprob_batch_size: ${policy.train_micro_batch_size}
+  max_total_sequence_length: 512
+  precision: bfloat16
+  dtensor_cfg: {enabled: false}
+  dynamic_batching: {enabled: false}
+  sequence_packing:
+    enabled: true
+    train_mb_tokens: ${mul:${policy.max_total_sequence_length}, ${policy.train_micro_batch_size}}
+  megatron_cfg:
+    enabled: true
+    activation_checkpointing: false
+    tensor_model_parallel_size: 1
+    expert_tensor_parallel_size: 1
+    expert_model_parallel_size: 1
+    pipeline_model_parallel_size: 1
+    context_parallel_size: 1
+    sequence_parallel: false
+    optimizer: {optimizer: adam, lr: 5e-6, clip_grad: 1.0}
+  generation:
+    backend: vllm
+    colocated: {enabled: true, resources: {gpus_per_node: null, num_nodes: null}}
+cluster:
+  gpus_per_node: 8
+  num_nodes: 1
+"""
+CHILD = "defaults: ../base_megatron.yaml\n"
+
+
+def report(folder: Path, child: str, base: str = BASE, top: bool = True) -> preflight.Report:
+    (folder / "recipes").mkdir(exist_ok=True)
+    if top:
+        (folder / "pyproject.toml").touch()
+    (folder / "base_megatron.yaml").write_text(base, encoding="utf-8")
+    (folder / "recipes" / "run.yaml").write_text(CHILD + child, encoding="utf-8")
+    found = preflight.check([str(folder / "recipes" / "run.yaml")])
+    assert not found.crashes, found.crashes[0].trace
+    return found
+
+
+def said(found: preflight.Report) -> dict[str, str]:
+    return {f.rule: f.message for f in found.findings if f.severity is not Severity.NOTE}
+
+
+def test_a_config_is_read_over_its_parent(tmp_path: Path) -> None:
+    found = report(tmp_path, "policy: {megatron_cfg: {tensor_model_parallel_size: 4}}\ncluster: {num_nodes: 2}\n")
+    plan, arguments = found.jobs[0].plan, found.jobs[0].arguments
+    assert str(found.jobs[0].target) == "nemo-rl@0.7.0"
+    assert (plan.layout.world.raw, plan.layout.tensor.raw, plan.layout.data.raw) == (16, 4, 4)
+    assert (plan.batch.total.raw, arguments.get("lr").raw) == (512, 5e-6)
+    assert arguments.get("logprob_batch_size").raw == 4
+    assert len(found.jobs[0].documents) == 2
+    assert said(found) == {}
+
+
+def test_devices_that_generate_do_not_train(tmp_path: Path) -> None:
+    apart = "policy: {generation: {colocated: {enabled: false, resources: {gpus_per_node: 8, num_nodes: 1}}}}\n"
+    assert report(tmp_path, apart + "cluster: {num_nodes: 4}\n").jobs[0].plan.layout.world.raw == 24
+    apart = "policy: {generation: {colocated: {enabled: false, resources: {gpus_per_node: 2}}}}\n"
+    assert report(tmp_path, apart).jobs[0].plan.layout.world.raw == 6
+    reward = "env: {reward_model: {enabled: true}}\n"
+    assert not report(tmp_path, reward).jobs[0].plan.layout.world.known
+
+
+def test_packed_batches_have_no_micro_batch_and_recomputation_is_one_switch(tmp_path: Path) -> None:
+    job = report(tmp_path, "policy: {megatron_cfg: {activation_checkpointing: true}}\n").jobs[0]
+    assert not job.plan.batch.micro.known
+    assert job.arguments.get("recompute_granularity").raw == "full"
+    assert job.arguments.get("recompute_method").raw == "uniform"
+    assert not job.arguments.get("num_layers").known
+
+
+def test_an_expert_grid_that_the_devices_do_not_have_is_told(tmp_path: Path) -> None:
+    found = report(tmp_path, "policy: {megatron_cfg: {expert_model_parallel_size: 16}}\n")
+    assert list(said(found)) == ["expert-grid"]
+
+
+def test_a_value_of_the_parent_is_told_in_the_parent(tmp_path: Path) -> None:
+    found = report(tmp_path, "cluster: {num_nodes: 3}\n")
+    (finding,) = [f for f in found.findings if f.rule == "nemo-rl/batch-over-ranks"]
+    assert (Path(finding.span.path).name, finding.span.line, finding.span.text) == ("base_megatron.yaml", 3, "512")
+
+
+def test_a_fix_is_written_where_the_value_stands(tmp_path: Path, real_cli: Cli) -> None:
+    child = (
+        "policy:\n  megatron_cfg:\n    context_parallel_size: 2 # long\n  sequence_packing:\n    enabled: false # why\n"
+    )
+    report(tmp_path, child)
+    assert real_cli("fix", "--unsafe", str(tmp_path / "recipes" / "run.yaml")).code == 0
+    text = (tmp_path / "recipes" / "run.yaml").read_text(encoding="utf-8")
+    assert text == CHILD + child.replace("enabled: false", "enabled: true")
+    assert (tmp_path / "base_megatron.yaml").read_text(encoding="utf-8") == BASE
+
+
+def test_where_megatron_is_off_nothing_is_said(tmp_path: Path) -> None:
+    found = report(tmp_path, "policy: {megatron_cfg: {enabled: false}}\ncluster: {num_nodes: 3}\n")
+    assert not found.jobs
+    found = report(
+        tmp_path, "cluster: {num_nodes: 3}\n", BASE.replace("enabled: true\n    act", "enabled: false\n    act")
+    )
+    assert said(found) == {}
+    assert not found.jobs[0].plan.layout.world.known
+
+
+def test_without_the_parent_nothing_is_known_of_what_is_not_said(tmp_path: Path) -> None:
+    report(
+        tmp_path, "policy: {megatron_cfg: {tensor_model_parallel_size: 3}}\ncluster: {num_nodes: 1, gpus_per_node: 8}\n"
+    )
+    (tmp_path / "base_megatron.yaml").unlink()
+    found = preflight.check([str(tmp_path / "recipes" / "run.yaml")])
+    assert said(found) == {}
+    assert not found.jobs[0].plan.layout.pipeline.known
+
+
+def test_a_parent_outside_of_the_checkout_stays_closed(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "pyproject.toml").touch()
+    (tmp_path / "base_megatron.yaml").write_text(BASE, encoding="utf-8")
+    (inner / "run.yaml").write_text(CHILD, encoding="utf-8")
+    assert len(preflight.check([str(inner / "run.yaml")]).jobs[0].documents) == 1
+    (inner / "base_megatron.yaml").symlink_to(tmp_path / "base_megatron.yaml")
+    (inner / "run.yaml").write_text("defaults: base_megatron.yaml\n", encoding="utf-8")
+    assert len(preflight.check([str(inner / "run.yaml")]).jobs[0].documents) == 1
+    (inner / "run.yaml").write_text(f"defaults: {tmp_path / 'base_megatron.yaml'}\n", encoding="utf-8")
+    assert len(preflight.check([str(inner / "run.yaml")]).jobs[0].documents) == 1
+
+
+def test_isolated_opens_no_parent(tmp_path: Path, real_cli: Cli) -> None:
+    report(tmp_path, "cluster: {num_nodes: 3}\n")
+    run = str(tmp_path / "recipes" / "run.yaml")
+    assert "does not spread" in real_cli("check", run).out
+    assert "does not spread" not in real_cli("check", "--isolated", run).out
+
+
+def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
+    """What stands in the base config at the release, by its name in Megatron's table or in the door's."""
+    from preflight.dialects.doors.door import data
+    from preflight.dialects.megatron.option_table import table
+
+    found, core = data("nemo-rl"), {flag.dest for flag in table("megatron", "0.18.0").options.values()}
+    names = """tensor_model_parallel_size expert_tensor_parallel_size expert_model_parallel_size sequence_parallel
+        pipeline_model_parallel_size num_layers_in_first_pipeline_stage num_layers_in_last_pipeline_stage
+        context_parallel_size activation_checkpointing recompute_granularity recompute_modules moe_router_dtype
+        moe_router_load_balancing_type moe_router_bias_update_rate moe_permute_fusion apply_rope_fusion
+        bias_activation_fusion moe_per_layer_logging moe_enable_deepep moe_token_dispatcher_type
+        moe_shared_expert_overlap mtp_num_layers mtp_loss_scaling_factor gradient_accumulation_fusion
+        attention_backend transformer_impl moe_grouped_gemm moe_flex_dispatcher_backend cuda_graph_impl""".split()
+    renamed = found["inside"]["policy.megatron_cfg"]
+    own = {key.rpartition(".")[2] for key in found["keys"]}
+    left = {name for name in names if name not in own and (renamed.get(name, name) or "") not in core}
+    assert left == {"bias_activation_fusion"}
+
+
+@pytest.mark.parametrize(
+    "text", ["policy: {name: x}\n", "defaults: base.yaml\n", "policy: [1]\ndefaults: [1]\n", "- 1\n"]
+)
+def test_other_files_are_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    assert not preflight.check([str(tmp_path / "a.yaml")]).jobs
