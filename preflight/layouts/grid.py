@@ -181,7 +181,8 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
     if space.batch % data:
         out["the global batch does not divide over data parallel"] += 1
         return
-    layers = sum(map(sum, space.shape.stages))
+    plain, interleaved = (list(_virtual(space, pipeline, count)) for count in (pipeline + 1, pipeline))
+    spread = _sequence_parallel(space, tensor)
     free = (space.near.micro if space.near is not None else 1,)
     for micro in divisors(space.batch // data) if space.batch else free:
         if micro > 16 or not space.allowed("micro", micro):
@@ -192,8 +193,8 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
         if space.stated and pipeline > 1 and count < pipeline and space.batch:
             out["there are fewer micro-batches than pipeline stages"] += 1
             continue
-        for virtual in _virtual(space, pipeline, layers, count):
-            for sequence_parallel in _sequence_parallel(space, tensor):
+        for virtual in interleaved if count % pipeline == 0 else plain:
+            for sequence_parallel in spread:
                 for recompute in _recomputations(space, virtual):
                     yield virtual, sequence_parallel, micro, count, recompute
 
@@ -212,7 +213,9 @@ def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
     return tuple(one for one in found if tensor == 1 or space.allowed("sequence_parallel", one))
 
 
-def _virtual(space: Space, pipeline: int, layers: int, count: int) -> Iterator[int]:
+def _virtual(space: Space, pipeline: int, count: int) -> Iterator[int]:
+    """Chunks of a rank; several only where the micro-batches divide over the stages."""
+    layers = sum(map(sum, space.shape.stages))
     yield from (1,) if space.allowed("virtual", 1) else ()
     if pipeline > 1 and count % pipeline == 0:
         most = max(2, layers // pipeline)

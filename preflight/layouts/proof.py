@@ -74,30 +74,37 @@ class Proof:
             rejected[why] += 1
             return
         self.tried += 1
-        job, why = self.proven(edits)
-        if job is not None and self.where.near is None and not self.says(job, wanted):
-            job, why = None, "the options of this release cannot say it"
-        if job is None:
+        if why := self.shown(row, wanted, edits):
             rejected[why] += 1
-            return
-        self.keep(row, wanted, edits, job)
-        if self.limits.kinds and (better := leaner(job, wanted, self.where)) is not None:
-            edits = self.edits_for(better)
-            job, _ = self.proven(edits)
-            if job is not None and self.says(job, better):
-                self.result.layouts.pop()
-                self.keep(row, better, edits, job)
 
-    def proven(self, edits: tuple[Edit, ...]) -> tuple[Job | None, str]:
-        """The job with edits made, in memory and in the text, or why it is refused."""
+    def shown(self, row: int, wanted: Sizes, edits: tuple[Edit, ...]) -> str:
+        """Keep a layout that is proven, with fewer layers at its end where that is faster; "", or why it is refused."""
         job, why = self.judged(self.attempt(edits))
-        return (job, why) if job is None else self.judged(self.attempt.proven(edits))
+        if job is None:
+            return why
+        if self.limits.kinds and (better := leaner(job, wanted, self.where)) is not None:
+            written = self.edits_for(better)
+            other, why = self.judged(self.attempt(written))
+            if other is not None and not self.kept(row, better, written, other):
+                return ""
+        return self.kept(row, wanted, edits, job)
+
+    def kept(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], tried: Job) -> str:
+        """Keep a layout that passed in memory, if its text is proven, too; "", or why it is refused."""
+        if self.where.near is None and not self.says(tried, wanted):
+            return "the options of this release cannot say it"
+        job, why = self.judged(self.attempt.proven(edits))
+        if job is not None:
+            self.keep(row, wanted, edits, job)
+        return why
 
     def says(self, job: Job, wanted: Sizes) -> bool:
         """Whether the file says what the table shows: a release may have no option for it."""
         now, held = current(job), known(job.plan.layout.stages)
         rows = wanted.chunks or ((wanted.stages,) if wanted.stages else None)
         if rows is not None and held is not None and held[0] != rows:
+            return False
+        if wanted.tensor > 1 and now.sequence_parallel is not wanted.sequence_parallel:
             return False
         return all(getattr(now, name) == getattr(wanted, name) for name in SAID)
 

@@ -16,19 +16,6 @@ APART = all_of(~a.generation_colocated, a.generation_backend.is_set)
 
 NEMO_RL.add(
     divides(
-        "devices-over-layout",
-        a.tensor_model_parallel_size * a.pipeline_model_parallel_size * a.context_parallel_size,
-        a.world_size,
-        message=(
-            "{world_size} devices train, which is not a multiple of tensor {tensor_model_parallel_size} x "
-            "pipeline {pipeline_model_parallel_size} x context {context_parallel_size}"
-        ),
-        why=DIES,
-        upstream=f"{POLICY}:207",
-        when=a.num_nodes.is_set,
-        at=(a.tensor_model_parallel_size, a.pipeline_model_parallel_size, a.context_parallel_size, a.gpus_per_node),
-    ),
-    divides(
         "batch-over-ranks",
         a.data_parallel_size,
         a.global_batch_size,
@@ -37,7 +24,7 @@ NEMO_RL.add(
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
         when=a.num_nodes.is_set,
         at=(a.global_batch_size,),
-        after=("nemo-rl/devices-over-layout",),
+        after=("device-count", "batch-not-divisible"),
     ),
     refuse(
         "two-backends",

@@ -20,19 +20,6 @@ REPLICA = a.rollout_tensor_model_parallel_size * a.rollout_data_parallel_size
 
 VERL.add(
     divides(
-        "devices-over-layout",
-        a.tensor_model_parallel_size * a.pipeline_model_parallel_size * a.context_parallel_size,
-        a.world_size,
-        message=(
-            "{nnodes} nodes x {n_gpus_per_node} devices are not a multiple of tensor {tensor_model_parallel_size} x "
-            "pipeline {pipeline_model_parallel_size} x context {context_parallel_size}"
-        ),
-        why=DIES,
-        upstream="verl/utils/config.py:95",
-        when=a.nnodes.is_set,
-        at=(a.tensor_model_parallel_size, a.pipeline_model_parallel_size, a.context_parallel_size, a.n_gpus_per_node),
-    ),
-    divides(
         "mini-batch-over-ranks",
         a.data_parallel_size,
         SAMPLES,
@@ -44,7 +31,7 @@ VERL.add(
         upstream="verl/workers/engine_workers.py:266",
         when=a.world_size.is_set,
         at=(a.ppo_mini_batch_size, a.rollout_n),
-        after=("verl/devices-over-layout",),
+        after=("device-count", "batch-not-divisible"),
         fixes=(
             put(
                 a.ppo_mini_batch_size, nearest_divisor(a.train_batch_size, a.ppo_mini_batch_size, a.data_parallel_size)
@@ -64,7 +51,7 @@ VERL.add(
         when=all_of(STATIC, a.micro_batch_size.is_set, SAMPLES % a.data_parallel_size == 0),
         shows={"each": EACH},
         at=(a.micro_batch_size, a.ppo_mini_batch_size, a.rollout_n),
-        after=("verl/devices-over-layout", "batch-not-divisible"),
+        after=("device-count", "batch-not-divisible"),
         fixes=(put(a.micro_batch_size, nearest_divisor(EACH, a.micro_batch_size), safety=Safety.SAFE),),
     ),
     divides(
@@ -79,7 +66,7 @@ VERL.add(
         upstream="verl/utils/config.py:110",
         when=all_of(TRAINER, STATIC, a.micro_batch_size.is_set),
         at=(a.train_batch_size, a.micro_batch_size, a.rollout_n),
-        after=("verl/devices-over-layout", "verl/mini-batch-over-ranks", "verl/micro-batches-of-a-rank"),
+        after=("device-count", "verl/mini-batch-over-ranks", "verl/micro-batches-of-a-rank"),
     ),
     refuse(
         "mini-batch-above-train-batch",
@@ -151,7 +138,7 @@ VERL.add(
         ),
         shows={"count": EACH // a.micro_batch_size},
         at=(a.micro_batch_size, a.ppo_mini_batch_size, a.virtual_pipeline_model_parallel_size),
-        after=("verl/devices-over-layout",),
+        after=("device-count",),
     ),
     refuse(
         "rollout-over-nodes",

@@ -86,6 +86,15 @@ def test_packed_batches_have_no_micro_batch_and_recomputation_is_one_switch(tmp_
     assert not job.arguments.get("num_layers").known
 
 
+def test_fp8_is_in_effect_where_its_section_is_enabled(tmp_path: Path) -> None:
+    section = (
+        "policy: {{megatron_cfg: {{fp8_cfg: {{enabled: {on}, fp8: e4m3, fp8_recipe: blockwise, fp8_param: true}}}}}}\n"
+    )
+    arguments = report(tmp_path, section.format(on="true")).jobs[0].arguments
+    assert [arguments.get(n).raw for n in ("fp8", "fp8_recipe", "fp8_param_gather")] == ["e4m3", "blockwise", True]
+    assert report(tmp_path, section.format(on="false")).jobs[0].arguments.get("fp8").raw is None
+
+
 def test_an_expert_grid_that_the_devices_do_not_have_is_told(tmp_path: Path) -> None:
     found = report(tmp_path, "policy: {megatron_cfg: {expert_model_parallel_size: 16}}\n")
     assert list(said(found)) == ["expert-grid"]

@@ -91,17 +91,24 @@ def test_a_dynamic_batch_has_no_micro_batch(tmp_path: Path) -> None:
 
 def test_a_layout_that_the_devices_do_not_have_is_told(tmp_path: Path) -> None:
     more = "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=3"
-    assert "verl/devices-over-layout" in said(report(tmp_path, more=more))
+    assert "device-count" in said(report(tmp_path, more=more))
     more = "actor_rollout_ref.actor.megatron.expert_model_parallel_size=8"
     assert "expert-grid" in said(report(tmp_path, more=more))
 
 
 def test_a_mini_batch_is_told_at_its_override_and_mended_there(tmp_path: Path, real_cli: Cli) -> None:
-    found = report(tmp_path, mini="17", micro="1")
+    dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=True"
+    found = report(tmp_path, mini="17", micro="1", more=dynamic)
     (finding,) = [f for f in found.findings if f.rule == "verl/mini-batch-over-ranks"]
     assert (finding.span.line, finding.span.text) == (5, "17")
     assert real_cli("fix", "--unsafe", str(tmp_path / "run.sh")).code == 0
-    assert (tmp_path / "run.sh").read_text(encoding="utf-8") == SCRIPT.format(mini="16", micro="1", more="")
+    assert (tmp_path / "run.sh").read_text(encoding="utf-8") == SCRIPT.format(mini="16", micro="1", more=dynamic)
+
+
+def test_one_mistake_is_one_finding(tmp_path: Path) -> None:
+    found = report(tmp_path, mini="17", micro="1")
+    assert list(said(found)) == ["batch-not-divisible"]
+    assert [f.span.text for f in found.findings] == ["17"]
 
 
 def test_a_variable_that_serves_several_overrides_is_replaced_where_it_is_used(tmp_path: Path, real_cli: Cli) -> None:

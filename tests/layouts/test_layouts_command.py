@@ -114,13 +114,36 @@ def test_the_layout_that_is_shown_first_is_first_again_once_it_is_written(
     assert found["current"]["seconds"] == pytest.approx(found["layouts"][0]["seconds"])
 
 
-@pytest.mark.parametrize(("short", "name"), [("tp", "tensor"), ("mbs", "micro"), ("vpp", "virtual")])
+SHORT = [("tp", "tensor"), ("mbs", "micro"), ("vpp", "virtual"), ("micro_batch_num", "micro_batches"), ("dp", "data")]
+
+
+@pytest.mark.parametrize(("short", "name"), SHORT)
 def test_sizes_have_their_usual_short_names(
     config: Path, capsys: pytest.CaptureFixture[str], short: str, name: str
 ) -> None:
     _, out, err = ran(capsys, "run.yaml", *DEVICES, "--show", "2", "--keep", f"{short}=2", "-f", "json")
     sizes = [layout["sizes"][name] for layout in json.loads(out)["files"][0]["layouts"]]
     assert (set(sizes), err) == ({2}, "")
+
+
+def test_recomputation_and_sequence_parallelism_can_be_kept(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep = ("--keep", "recompute=full,tp=2,sp=0", "--show", "2", "-f", "json")
+    _, out, _ = ran(capsys, "run.yaml", *DEVICES, *keep)
+    sizes = [layout["sizes"] for layout in json.loads(out)["files"][0]["layouts"]]
+    assert {(one["recompute"], one["sequence_parallel"]) for one in sizes} == {("full", False)}
+    ran(capsys, "run.yaml", *DEVICES, *keep, "--apply", "1")
+    (job,) = preflight.check(config, world_size=32, device="h100").jobs
+    assert (job.plan.layout.sequence_parallel.raw, job.plan.recompute.mode.raw) == (False, "full")
+    assert "sizes are tp, pp, vpp" in ran(capsys, "run.yaml", *DEVICES, "--keep", "foo=3")[2]
+
+
+def test_a_present_layout_that_does_not_fit_has_no_place_among_those_that_do(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EXAMPLE.read_text().replace("--tensor-model-parallel-size: 4", "--tensor-model-parallel-size: 1")
+    config.write_text(text.replace("--pipeline-model-parallel-size: 2", "--pipeline-model-parallel-size: 1"))
+    out = ran(capsys, "run.yaml", "--world-size", "8", "--device", "h100", "--show", "1")[1]
+    assert "now does not fit: " in out and "GiB are missing" in out
 
 
 def test_the_old_name_of_keep_works_and_says_its_new_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,8 @@ def test_rules_of_one_file_share_a_page() -> None:
     assert section_path("device-count") == "device-count.md#device-count"
     assert len(written()) == len(topics()) + 2  # the list, and the rule of the engine
     assert section_path("bad-value") == "megatron/parsing.md#bad-value"
-    assert len(written()) <= min(200, len(RULES) / 5)
+    of_doors = [path for path in written() if path.startswith("doors/")]  # one for each program that starts a framework
+    assert len(written()) - len(of_doors) <= min(200, len(RULES) / 5)
 
 
 def test_a_rule_of_a_plugin_has_a_page_of_its_own() -> None:
@@ -60,7 +61,7 @@ def test_a_declared_check_is_told_in_words_with_a_run_that_is_found_and_one_that
     page = rule_page(RULES[id])
     what = page.partition("## What it does\n")[2].partition("\n## ")[0]
     outside = re.sub(r"`[^`]*`", "", what)
-    assert not re.search(r"==|!=|[<>]=?|\bnot \(|[a-z]_[a-z]|\bNone\b", outside), outside
+    assert not re.search(r"==|!=|[<>]=?|(?<!is )\bnot \(|[a-z]_[a-z]|\bNone\b", outside), outside
     example = page.partition("## Example\n")[2].partition("\n## ")[0]
     assert "\n    " in example and "Use instead" in example and "preflight reports:\n\n> " in example
 

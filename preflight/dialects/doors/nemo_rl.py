@@ -6,7 +6,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.dotted import Dotted, typed
 from preflight.dialects.doors.parents import opener
-from preflight.dialects.doors.provider import NETWORK, lose_network
+from preflight.dialects.doors.provider import NETWORK, lose_network, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
@@ -23,6 +23,7 @@ OPTIONAL = frozenset(
         *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "use_linear_ce_fusion_loss"),
         *("logprob_chunk_size", "fp8_enabled", "generation_gpus_per_node", "generation_num_nodes"),
         *("reward_model_enabled", "force_on_policy_ratio", "generation_backend", "dtensor_enabled"),
+        *("engine_fp8", "engine_fp8_recipe", "engine_fp8_param"),
         *("checkpointing_modules", "expert_tensor_parallel_size", "logprob_batch_size"),
     ]
 )
@@ -35,7 +36,7 @@ def world(run: Run) -> Value:
         count = _trained(run)
     except (NotKnown, TypeError) as error:
         return unknown(str(error))
-    return run.value("gpus_per_node").derived(count, "devices of the cluster that train")._replace(edits=None)
+    return trained(run, "gpus_per_node", count, "devices of the cluster that train")
 
 
 def _trained(run: Run) -> int:
@@ -71,7 +72,19 @@ def recompute(run: Run) -> None:
     run.derive("recompute_modules", run.checkpointing_modules, of="checkpointing_modules")
 
 
-@derives("micro_batch_size", "max_position_embeddings", "train_iters", "fp8")
+@derives("fp8", "fp8_recipe", "fp8_param_gather")
+def low_precision(run: Run) -> None:
+    """FP8 is a section with a switch of its own."""
+    on = run.fp8_enabled
+    for name, key in (
+        ("fp8", "engine_fp8"),
+        ("fp8_recipe", "engine_fp8_recipe"),
+        ("fp8_param_gather", "engine_fp8_param"),
+    ):
+        run.derive(name, getattr(run, key) if on else run.default(name).raw, of=key if on else "")
+
+
+@derives("micro_batch_size", "max_position_embeddings", "train_iters")
 def lengths(run: Run) -> None:
     """Packed and dynamic batches count tokens; how long it runs is set by the algorithm."""
     run.lose("max_position_embeddings", NETWORK)
@@ -95,7 +108,7 @@ NEMO_RL = Door(
     "0.7.0",
     core="0.18.0",
     world=world,
-    before=(forced, recompute, lengths, network),
+    before=(forced, recompute, low_precision, lengths, network),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.dialects.doors.door import Keys
 from preflight.dialects.megatron.namespace import Run
+from preflight.run.value import Value
 
 NETWORK = "the model's config.json or Megatron-Bridge says it"
 OFF = frozenset(
@@ -20,6 +21,13 @@ OFF = frozenset(
     ]
 )
 """What only Megatron's own trainer has: it is off."""
+
+
+def trained(run: Run, of: str, count: int, note: str) -> Value:
+    """The devices that train, at the place of the key that says how many a node has."""
+    value = run.value(of).derived(count, note)
+    setting = value.setting._replace(key=("devices that train",)) if value.setting is not None else None
+    return value._replace(setting=setting, edits=None)
 
 
 def lose_network(run: Run, keys: Keys) -> None:

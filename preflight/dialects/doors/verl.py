@@ -7,7 +7,7 @@ from functools import cache
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door, data
 from preflight.dialects.doors.dotted import Dotted, typed
-from preflight.dialects.doors.provider import NETWORK, lose_network
+from preflight.dialects.doors.provider import NETWORK, lose_network, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.doors.unread import unread
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
@@ -48,7 +48,7 @@ def world(run: Run) -> Value:
         count = run.nnodes * run.n_gpus_per_node
     except (NotKnown, TypeError) as error:
         return unknown(str(error))
-    return run.value("n_gpus_per_node").derived(count, "nodes x devices a node")._replace(edits=None)
+    return trained(run, "n_gpus_per_node", count, "nodes x devices a node")
 
 
 @derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
@@ -138,7 +138,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     found = typed(VERL, Dotted(config, (document,), overrides, own().span.source), surroundings)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
-    found.parsed.faults += [_fault(one) for one in refused if whole and one.kind == "unknown"]
+    stated = surroundings.request.target is not None
+    found.parsed.faults += [_fault(one, stated) for one in refused if whole and one.kind == "unknown"]
     return reading(VERL, document, surroundings, found)
 
 
@@ -162,6 +163,7 @@ def _may_be_any(word: Word) -> bool:
     return word.text is None and not (word.pieces and word.pieces[0].text)
 
 
-def _fault(refused: Refused) -> Problem:
-    """A key that Hydra does not take."""
-    return unread(VERL, refused.override.key, refused.override.key_span)
+def _fault(refused: Refused, stated: bool) -> Problem:
+    """A key that Hydra does not take; a release that is not read may have it, unless it is a slip of another."""
+    found = unread(VERL, refused.override.key, refused.override.key_span)
+    return found._replace(harmless=found.harmless or (found.fix is None and not stated))

@@ -39,6 +39,8 @@ def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
     wanted |= _virtual(arguments, sizes) | _recompute(arguments, sizes)
     if sizes.sequence_parallel and arguments.given("tp_2d") is None:
         wanted["sequence_parallel"] = True
+    elif sizes.tensor > 1 and not sizes.sequence_parallel:
+        wanted["sequence_parallel"] = False
     if sizes.sharded:
         wanted["use_distributed_optimizer"] = True
     wanted |= _fp8(arguments, sizes)
