@@ -132,8 +132,12 @@ def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
     batches = known(job.plan.batch.count)
     more = batches[0] * before if batches else 0
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
-        both = f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch"
-        return Fix(both, edits + others, offered=True), Fix(f"set data parallel to {after}", edits, offered=True)
+        kept = Fix(
+            f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch",
+            edits + others,
+            offered=True,
+        )
+        return kept, Fix(f"set data parallel to {after}", edits, offered=True)
     return (Fix(f"set data parallel to {after}", edits),)
 
 
