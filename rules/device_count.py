@@ -132,7 +132,8 @@ def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
     batches = known(job.plan.batch.count)
     more = batches[0] * before if batches else 0
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
-        both = f"set data parallel to {after} and the micro-batches to {more // after}, which keeps the global batch"
+        template = "set data parallel to {data} and the micro-batches to {count}, which keeps the global batch"
+        both = Message(template, data=after, count=more // after)
         return Fix(both, edits + others, offered=True), Fix(f"set data parallel to {after}", edits, offered=True)
     return (Fix(f"set data parallel to {after}", edits),)
 

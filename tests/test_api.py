@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
         ({"target": "mindformer"}, "no framework is called 'mindformer'; did you mean 'mindformers'?"),
         (
             {"target": preflight.Target("nobody")},
-            "no framework is called 'nobody'; there are megatron, mindformers, mindspeed, mindspeed-llm",
+            "no framework is called 'nobody'; there are megatron, mindformers, mindspeed, mindspeed-llm, "
+            "ms-swift, nemo-rl, slime, verl",
         ),
         ({"world_size": 0}, "--world-size must be at least 1, not 0"),
     ],
@@ -41,3 +44,20 @@ def test_what_nobody_knows_is_refused(said: dict[str, object], message: str) -> 
 def test_a_text_that_cannot_be_read_is_a_finding_at_its_place(text: str, place: tuple[int, int]) -> None:
     (finding,) = preflight.check_text(text).findings
     assert (finding.rule, finding.line, finding.column) == ("unreadable", *place)
+
+
+THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import preflight
+sys.setswitchinterval(1e-5)
+script = "A=8\\ntorchrun --nproc-per-node $A pretrain_gpt.py --num-layers 4 --hidden-size $((A * 2))\\n"
+with ThreadPoolExecutor(4) as pool:
+    reports = list(pool.map(lambda number: preflight.check_text(script, name=f"run{number}.sh"), range(40)))
+print(len(reports), len({len(report.findings) for report in reports}))
+"""
+
+
+def test_threads_check_scripts_at_the_same_time() -> None:
+    ran = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, timeout=120)
+    assert (ran.stdout, ran.returncode) == ("40 1\n", 0), ran.stderr

@@ -80,9 +80,8 @@ class Catalogue:
             return None
         template, values = fitting
         texts, names = literals(self.translations[template])
-        return (
-            "".join(f"{text}{self._part(values[name])}" for text, name in zip(texts, names, strict=False)) + texts[-1]
-        )
+        told = (f"{text}{self._part(values[name])}" for text, name in zip(texts[:-1], names, strict=True))
+        return "".join(told) + texts[-1]
 
     def _fitting(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
         """The templates that may have made a text, with their values."""

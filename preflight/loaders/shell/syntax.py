@@ -67,10 +67,10 @@ class Tree(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _parser() -> Any:
+def _language() -> Any:
     import tree_sitter
 
-    return tree_sitter.Parser(tree_sitter.Language(_grammar().language()))
+    return tree_sitter.Language(_grammar().language())
 
 
 def _grammar() -> Any:
@@ -122,15 +122,15 @@ def _read(source: Source, most: int) -> str:
 
 def _skipping(data: bytes) -> Any:
     """A parser for this text: where it is long, one that is not shown the long runs of blanks in it."""
-    if len(data) <= MAX_SCRIPT:
-        return _parser()
     import tree_sitter
 
+    if len(data) <= MAX_SCRIPT:
+        return tree_sitter.Parser(_language())  # each its own: two threads must not share one
     bounds = [0, *(at for run in _LONG.finditer(data) for at in (run.start() + 1, run.end() - 1)), len(data)]
     shown = zip(bounds[::2], bounds[1::2], strict=True)
     point = tree_sitter.Point(0, 0)  # rows are not asked for
     ranges = [tree_sitter.Range(point, point, start, end) for start, end in shown]
-    return tree_sitter.Parser(_parser().language, included_ranges=ranges)
+    return tree_sitter.Parser(_language(), included_ranges=ranges)
 
 
 def _tried(data: bytes) -> Any:
