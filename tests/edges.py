@@ -8,6 +8,9 @@
       silent:                             changes with which it says nothing, and is sure of it
       - ~--fine-grained-…                 the option is taken away
       - NAME=1 ~NAME devices=4 --x 8      a variable set, one taken away, the number of devices, another value
+      - ~--y --x $X                       a variable that nobody sets: the run is the line of a script
+      unknown:                            changes with which it cannot tell
+      - --x $X
     - run: --x 8                          where the words count, too:
       says: a change and all that is said with it ("" is nothing, "?" not verified), the fix offered
       - [--x 9, 9 is too much]
@@ -27,6 +30,7 @@ import copy
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,12 +51,13 @@ DOTTED = ("doors-verl",)
 """Tables whose runs are key=value."""
 DEVICES = {"doors-ms-swift": 8, "mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 WRITTEN = ("at once: ", "offered: ")
+UNSET = re.compile(r"(?:[\w.]+=)?\$[A-Z]+")
 ELSE = ("base", "devices", "device", "target", "entry")
 
 
 class Edge(NamedTuple):
-    """One run: the rule it is about, what the rule does there (speaks, silent, says), what was changed, the run,
-    words and fix."""
+    """One run: the rule it is about, what the rule does there (speaks, silent, unknown, says), what was changed,
+    the run, words and fix."""
 
     rule: str
     verdict: str
@@ -90,7 +95,7 @@ def edges(path: Path) -> Iterator[Edge]:
         for run in runs:
             if "says" not in run:
                 yield Edge(rule, "speaks", "", case(table, own, run))
-            for verdict in ("speaks", "silent"):
+            for verdict in ("speaks", "silent", "unknown"):
                 for change in run.get(verdict, ()):
                     yield Edge(rule, verdict, str(change), case(table, own, run, change))
             for change, words, *more in run.get("says", ()):
@@ -149,7 +154,7 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
     )
     device = around.get("device", "h100" if table.startswith("megatron") else None)
     devices = around.get("devices", DEVICES.get(table, 1 if table.startswith(("megatron", "mind")) else None))
-    return Case(
+    made = Case(
         name="",
         command=words,
         devices=devices if devices is None else int(devices),
@@ -157,3 +162,10 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
         target=around.get("target", TARGETS.get(table, "megatron@0.20.0")),
         environment=env,
     )
+    return made if not any(map(UNSET.fullmatch, words)) else replace(made, command=(), text=_line(words), file="run.sh")
+
+
+def _line(words: tuple[str, ...]) -> str:
+    """The line of a script, in which variables stay variables."""
+    start = "" if words[0] == "megatron" else "python " if words[0].endswith(".py") else "python -m "
+    return start + " ".join(word if UNSET.fullmatch(word) else shlex.quote(word) for word in words) + "\n"
