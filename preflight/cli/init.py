@@ -75,9 +75,9 @@ def _found(project: Project, report: Report) -> Iterator[str]:
     """What there is in the project."""
     files, others = counted(project.files, "training config"), counted(len(report.skipped), "other file")
     if report.skipped:
-        yield local(Message("Found {files} ({others} skipped):", files=files, others=others))
+        yield local(f"Found {files} ({others} skipped):")
     else:
-        yield local(Message("Found {files}:", files=files))
+        yield local(f"Found {files}:")
     for reading, runs in project.readings:
         yield f"  {local(Message('{runs} of {reading}', runs=counted(runs, 'run'), reading=str(reading)))}"
     devices = ", ".join(project.devices) or local("not named")
@@ -110,16 +110,16 @@ def _propose(name: str, text: str, *, write: bool) -> None:
 def _propose_baseline(report: Report, *, write: bool) -> None:
     """A baseline, so that only what is new fails from now on."""
     made = Baseline.of(report, Path.cwd())
-    many = counted(made.known.total(), "finding")
+    many, name = counted(made.known.total(), "finding"), BASELINE
     if os.path.lexists(BASELINE):
-        say(f"\n{local(Message('{name} exists and stays as it is.', name=BASELINE))}\n")
+        say(f"\n{local(f'{name} exists and stays as it is.')}\n")
     elif write and not report.errors and not report.crashes:
         made.write(Path(BASELINE))
         wrote = "wrote {name}: {many}; `preflight check --baseline {name}` reports only new ones."
-        say(f"\n{local(Message(wrote, name=BASELINE, many=many))}\n")
+        say(f"\n{local(Message(wrote, name=name, many=many))}\n")
     else:
         would = "{name} would hold {many}: `preflight check --baseline {name}` then reports only new ones."
-        say(f"\n{local(Message(would, name=BASELINE, many=many))}\n")
+        say(f"\n{local(Message(would, name=name, many=many))}\n")
         if report.errors and write:
             print(f"preflight: {local('no baseline was written: not every file can be read')}", file=sys.stderr)
 

@@ -54,7 +54,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(layout.tensor.because or layout.context.because)
         return
     split = layout.tensor if sizes[0] > 1 else layout.context
-    if (sizes[0] < 2 and (ascend or sizes[1] < 2)) or any(job.arguments.get(name).raw for name in OTHERWISE):
+    others = [job.arguments.get(name) for name in OTHERWISE]
+    if (sizes[0] < 2 and (ascend or sizes[1] < 2)) or any(other.known and other.raw for other in others):
+        return
+    if (unknown := next((other for other in others if not other.known), None)) is not None:
+        yield Unverified(unknown.because)
         return
     edits = job.arguments.export(NAME, 1)
     yield Finding(
