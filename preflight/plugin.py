@@ -1,5 +1,5 @@
 """What plugins import beside the public names of `preflight`:
-the parts of a dialect, of a door to Megatron, and of a rule that reads documents.
+the parts of a dialect, of a door, and of a rule that reads documents.
 
 These names keep their meaning until the next major version. The modules they once stood in still hand them over, with a
 warning, for one minor release.
@@ -21,21 +21,17 @@ from preflight.source.finding import Kind
 
 if TYPE_CHECKING:  # few plugins have a door, and what reads one is large
     from preflight.dialects.doors.claims import DoorDialect as DoorDialect
-    from preflight.dialects.doors.door import Door as Door
+    from preflight.dialects.doors.options import Door as Door
+    from preflight.dialects.doors.options import Flag as Flag
+    from preflight.dialects.doors.options import Run as Run
+    from preflight.dialects.doors.options import derives as derives
     from preflight.dialects.doors.options import read_options as read_options
-    from preflight.dialects.megatron.namespace import Run as Run
-    from preflight.dialects.megatron.namespace import derives as derives
-    from preflight.dialects.megatron.option_table import Flag as Flag
 
 _OF_DOORS = {
-    "Door": "doors.door",
-    "DoorDialect": "doors.claims",
-    "Flag": "megatron.option_table",
-    "Run": "megatron.namespace",
-    "derives": "megatron.namespace",
-    "read_options": "doors.options",
+    "DoorDialect": "claims",
+    **dict.fromkeys(("Door", "Flag", "Run", "derives", "read_options"), "options"),
 }
-"""The parts of a door, and where they live in `preflight.dialects`."""
+"""The parts of a door, and where they live in `preflight.dialects.doors`."""
 
 __all__ = [
     "Arguments",
@@ -75,5 +71,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _OF_DOORS:
-        return getattr(import_module(f"preflight.dialects.{_OF_DOORS[name]}"), name)
+        return getattr(import_module(f"preflight.dialects.doors.{_OF_DOORS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
