@@ -15,7 +15,6 @@ KNOW_FRAMEWORKS = {
     "preflight/loaders/options.py": "accelerate has an option of that name",
     "preflight/report/coverage.py": "names the data file that it shows",
     "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",
-    "preflight/plugin.py": "hands on the public names that a door is made of, from where they are defined",
 }
 BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
 NEUTRAL = [p for p in MODULES if "dialects" not in p.parts and shown(p) not in KNOW_FRAMEWORKS]
