@@ -52,7 +52,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if sure:
         worst = max(estimate.stages, key=lambda stage: stage.low)
     sizes = largest((term.name, term.high) for term in worst.terms if term.kind != "device")
-    parts = tuple(Message("{term} {size:.1f}", term=name, size=size / GIB) for name, size in sizes)
+    parts = tuple(Message("{term} {size:.1f}", term=Message(name), size=size / GIB) for name, size in sizes)
     low = max(stage.low for stage in estimate.stages) / GIB
     stage = Message("stage {index} of {count}", index=worst.index, count=len(estimate.stages))
     yield Finding(
@@ -60,7 +60,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             "{where} needs at least {low:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)"
             if sure
             else "{where} needs {low:.1f} to {high:.1f} GiB, and {budget:.1f} GiB are available ({parts} GiB)",
-            where=stage if len(estimate.stages) > 1 else "every rank",
+            where=stage if len(estimate.stages) > 1 else Message("every rank"),
             low=worst.low / GIB if sure else low,
             high=worst.required / GIB,
             budget=budget / GIB,

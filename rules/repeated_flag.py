@@ -42,8 +42,8 @@ def check(job: Job) -> Iterator[Finding]:
             message = Message(
                 "{name} is {old} first and {new} later; the last one takes effect",
                 name=name,
-                old=old or "set",
-                new=new or "set",
+                old=old or Message("set"),
+                new=new or Message("set"),
             )
             yield Finding(message, flag.span, (Related(before[0].span, "the first one"),), key=(name,))
 

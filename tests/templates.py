@@ -36,6 +36,8 @@ FIRST = {
     "joined": slice(0, 1),
     "phrases": slice(0, 1),
     "Switch": slice(0, 9),
+    "NotKnown": slice(0, 1),
+    "lose": slice(1, 2),
 }
 """Callables, and which of their arguments are sentences."""
 NAMED = {"because", "cost", "label", "title", "lowered", "words", "wanted", "evidence", "cause"}

@@ -86,7 +86,7 @@ def test_a_word_that_does_not_tell_is_unknown(word: str) -> None:
 def test_a_batch_job_that_asks_for_a_kind_of_card_is_judged_on_it(lines: str) -> None:
     report = preflight.check_text(JOB.format(lines), name="job.sbatch")
     (finding,) = (f for f in report.findings if f.rule == "predicted-oom")
-    assert finding.severity == "error" and "of 79.2 GiB" in finding.message
+    assert finding.severity == "error" and "79.2 GiB are available" in finding.message
     assert [(place.span.line, place.label) for place in finding.related] == [(3, "H100")]
 
 

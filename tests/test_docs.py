@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from console import ENGLISH, PAGES, ROOT, refreshed
 
-from preflight.plugins.manager import load
+from preflight import Report, Request, Severity, hookimpl, testing
+from preflight.checking.engine import Policy, check_documents
+from preflight.loaders import load as load_text
+from preflight.plugins.manager import Plugins, load
 from preflight.report.page import documented, pages
+from preflight.source.text import Source
 
 
 @pytest.mark.parametrize(
@@ -72,30 +78,89 @@ def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
     assert Checker(settings, load([OwnDevices(settings.devices)])).settings.devices[0].name == "acme-one"
 
 
-def test_the_package_of_the_guide_is_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from preflight import Request, testing
-    from preflight.checking.engine import Policy, check_documents
-    from preflight.loaders import load as load_text
-    from preflight.source.text import Source
-
+@pytest.fixture
+def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugins]:
+    """The plugins with the package that the guide shows, written out as it stands there."""
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for name, body in re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", text, re.DOTALL):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(body, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    plugins = load([importlib.import_module("acme_preflight")])
+    yield load([importlib.import_module("acme_preflight")])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "acme_preflight"]:
+        del sys.modules[name]
+
+
+def test_the_package_of_the_guide_is_a_plugin(guide: Plugins, tmp_path: Path) -> None:
     cases = testing.load(tmp_path / "tests/rules/no_seed.yaml")
     assert len(cases) == 2
     for case in cases:
-        case.verify(tmp_path, rules=["acme-no-seed"], plugins=plugins)
+        case.verify(tmp_path, rules=["acme-no-seed"], plugins=guide)
     report = check_documents(
-        load_text(Source("acme_trainer: 2\nranks: 4\n", "run.yaml")), plugins, Request(device="a1"), Policy()
+        load_text(Source("acme_trainer: 2\nranks: 4\n", "run.yaml")), guide, Request(device="a1"), Policy()
     )
     (job,) = report.jobs
     assert job.cluster.device is not None
     assert (job.plan.layout.data.raw, job.cluster.device.name) == (4, "acme-one")
-    module, _, function = plugins.reporters()["csv"].partition(":")
+    module, _, function = guide.reporters()["csv"].partition(":")
     assert getattr(importlib.import_module(module), function)(report, None) == "run.yaml,1,acme-no-seed,warning\n"
+
+
+SIZES = "--layers 24 --width 1024 --heads 16"
+
+
+def behind_the_door(guide: Plugins, options: str, text: str = "") -> Report:
+    text, name = (text, "run.yaml") if text else (f"python acme_train.py {SIZES} {options}\n", "run.sh")
+    report = check_documents(load_text(Source(text, name)), guide, Request(), Policy())
+    assert not report.crashes
+    return report
+
+
+def test_the_door_of_the_guide_reads_its_own_keys(guide: Plugins, tmp_path: Path) -> None:
+    report = behind_the_door(guide, "--devices 16 --tp 2 --pp 4 --batch 96")
+    (job,) = report.jobs
+    layout = job.plan.layout
+    assert str(job.target) == "acme-train@3.1"
+    assert (layout.world.raw, layout.tensor.raw, layout.pipeline.raw, layout.data.raw) == (16, 2, 4, 2)
+    assert job.arguments.get("max_position_embeddings").raw == 4096
+    assert not [f for f in report.findings if f.severity is Severity.ERROR]
+    (case,) = testing.load(tmp_path / "tests/rules/whole_nodes.yaml")
+    case.verify(tmp_path, rules=["acme-whole-nodes"], plugins=guide)
+
+
+def test_the_door_of_the_guide_has_the_checks_of_megatron(guide: Plugins) -> None:
+    def errors(options: str) -> dict[str, str]:
+        return {f.rule: f.message for f in behind_the_door(guide, options).findings if f.severity is Severity.ERROR}
+
+    assert "device-count" in errors("--devices 16 --tp 3 --batch 96")
+    assert "batch-not-divisible" in errors("--devices 16 --tp 2 --batch 97")
+    assert errors("--batch 96 --stages 4") == {
+        "unread-key": "acme-train 3.1 has no key --stages: it refuses the run",
+    }
+
+
+def test_what_megatron_refuses_is_mended_in_the_keys_of_the_door(guide: Plugins, tmp_path: Path) -> None:
+    case = testing.Case(
+        name="a batch that is no multiple",
+        file="run.sh",
+        text=f"python acme_train.py {SIZES} --batch 97 --micro-batch 4\n",
+        found="run.sh:1:66: error: global batch 97 is not a multiple of micro batch 4 x data parallel 8 = 32 "
+        "[batch-not-divisible]\n",
+        fixed=f"python acme_train.py {SIZES} --batch 96 --micro-batch 4\n",
+    )
+    case.verify(tmp_path, rules=["batch-not-divisible"], plugins=guide)
+
+
+def test_the_door_of_the_guide_reads_a_flat_file_where_its_sign_is_one(
+    guide: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signs = importlib.import_module("acme_preflight")
+    doors = [one for one in signs.preflight_dialects() if one.name == "acme-train"]
+    of_files = doors[0]._replace(sign=lambda document: document.tree is not None and document.tree.get("heads"))
+    monkeypatch.setattr(signs, "preflight_dialects", hookimpl(lambda: [of_files]))
+    text = "devices: 16\ntp: 2\nlayers: 24\nwidth: 1024\nheads: 16\nbatch: 97\n"
+    found = {f.rule: f.message for f in behind_the_door(load([signs]), "", text).findings}
+    assert found["batch-not-divisible"].startswith("global batch 97 is not a multiple")
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])

@@ -23,6 +23,8 @@ from preflight.report.escapes import counted, plain
 from preflight.run.settings import FILE
 from preflight.source import atomic
 from preflight.source.finding import Severity
+from preflight.source.language import joined, local
+from preflight.source.message import Message
 
 HOOKS = ".pre-commit-config.yaml"
 HOOK = """\
@@ -64,52 +66,62 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     if known:
         _propose_baseline(report, write=write)
     if not write:
-        say("\nNothing is written. `preflight init --write` writes the files that do not exist yet.\n")
+        say(f"\n{local('Nothing is written. `preflight init --write` writes the files that do not exist yet.')}\n")
     output.complain(output.problems(report))
     return OK
 
 
 def _found(project: Project, report: Report) -> Iterator[str]:
     """What there is in the project."""
-    others = f" ({counted(len(report.skipped), 'other file')} skipped)" if report.skipped else ""
-    yield f"Found {counted(project.files, 'training config')}{others}:"
+    files, others = counted(project.files, "training config"), counted(len(report.skipped), "other file")
+    if report.skipped:
+        yield local(f"Found {files} ({others} skipped):")
+    else:
+        yield local(f"Found {files}:")
     for reading, runs in project.readings:
-        yield f"  {counted(runs, 'run')} of {reading}"
-    yield f"  device: {', '.join(project.devices) or 'not named'}"
-    yield f"  devices per node: {_per_node(project.per_node) or 'not given'}"
+        yield f"  {local(Message('{runs} of {reading}', runs=counted(runs, 'run'), reading=str(reading)))}"
+    devices = ", ".join(project.devices) or local("not named")
+    yield f"  {local(Message('device: {names}', names=devices))}"
+    numbers = _per_node(project.per_node) or local("not given")
+    yield f"  {local(Message('devices per node: {numbers}', numbers=numbers))}"
     counts = [counted(n, str(s)) for s in Severity if (n := sum(f.severity is s for f in report.findings))]
-    yield f"  findings: {', '.join(counts) or 'none'}"
+    yield f"  {local(Message('findings: {counts}', counts=joined(counts, '') or local('none')))}"
 
 
 def _per_node(numbers: tuple[int, ...]) -> str:
     """The numbers of devices that nodes have, in order; which of them is the most frequent."""
-    most = f" ({numbers[0]} is the most frequent)" if len(numbers) > 1 else ""
-    return f"{', '.join(map(str, sorted(numbers)))}{most}"
+    listed = ", ".join(map(str, sorted(numbers)))
+    if len(numbers) < 2:
+        return listed
+    return local(Message("{numbers} ({most} is the most frequent)", numbers=listed, most=numbers[0]))
 
 
 def _propose(name: str, text: str, *, write: bool) -> None:
     if os.path.lexists(name):
-        say(f"\n{name} exists and stays as it is; it would be:\n\n{_indented(text)}")
+        head = Message("{name} exists and stays as it is; it would be:", name=name)
     elif write:
         atomic.write_text(Path(name), text)
-        say(f"\nwrote {name}:\n\n{_indented(text)}")
+        head = Message("wrote {name}:", name=name)
     else:
-        say(f"\n{name} would be:\n\n{_indented(text)}")
+        head = Message("{name} would be:", name=name)
+    say(f"\n{local(head)}\n\n{_indented(text)}")
 
 
 def _propose_baseline(report: Report, *, write: bool) -> None:
     """A baseline, so that only what is new fails from now on."""
     made = Baseline.of(report, Path.cwd())
-    many = counted(made.known.total(), "finding")
+    many, name = counted(made.known.total(), "finding"), BASELINE
     if os.path.lexists(BASELINE):
-        say(f"\n{BASELINE} exists and stays as it is.\n")
+        say(f"\n{local(f'{name} exists and stays as it is.')}\n")
     elif write and not report.errors and not report.crashes:
         made.write(Path(BASELINE))
-        say(f"\nwrote {BASELINE}: {many}; `preflight check --baseline {BASELINE}` reports only new ones.\n")
+        wrote = "wrote {name}: {many}; `preflight check --baseline {name}` reports only new ones."
+        say(f"\n{local(Message(wrote, name=name, many=many))}\n")
     else:
-        say(f"\n{BASELINE} would hold {many}: `preflight check --baseline {BASELINE}` then reports only new ones.\n")
+        would = "{name} would hold {many}: `preflight check --baseline {name}` then reports only new ones."
+        say(f"\n{local(Message(would, name=name, many=many))}\n")
         if report.errors and write:
-            print("preflight: no baseline was written: not every file can be read", file=sys.stderr)
+            print(f"preflight: {local('no baseline was written: not every file can be read')}", file=sys.stderr)
 
 
 def _indented(text: str) -> str:

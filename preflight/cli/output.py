@@ -155,7 +155,7 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
 
 def _has_options(name: str) -> bool:
     """Whether a file holds nothing but options that another script passes to a training."""
-    from preflight.dialects.megatron.option_releases import is_a_text_of_options
+    from preflight.dialects.option_files import is_a_text_of_options
 
     try:
         with open(name, "rb") as file:

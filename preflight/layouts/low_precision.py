@@ -49,7 +49,7 @@ def in_fp8(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
         elif changed.plan.precision.fp8.known and changed.plan.precision.fp8.raw:
             return InFP8(changed, recipe)
         elif edits != same:
-            why = "the layers of this run do not compute in FP8 (Megatron's own instead of Transformer Engine's)"
+            why = "the layers of this run do not compute in FP8: their implementation knows none"
     return InFP8(job, why=why)
 
 

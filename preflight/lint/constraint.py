@@ -181,7 +181,7 @@ class Constraint:
 
         def value(name: str) -> object:
             found = evaluate(self.shows[name], read) if name in self.shows else read(Handle(name))
-            return "?" if isinstance(found, Unknown) else "nothing" if found is None else found
+            return "?" if isinstance(found, Unknown) else Message("nothing") if found is None else found
 
         return Message(self.message, **{name: value(name) for name in placeholders(self.message)})
 

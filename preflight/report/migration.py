@@ -9,6 +9,8 @@ from preflight.checking.migration import Changed, Migration
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.source.finding import Finding
+from preflight.source.language import local
+from preflight.source.message import Message
 
 COLORS = {"error": "red", "warning": "yellow"}
 
@@ -25,29 +27,37 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
         yield from _finding(finding, style)
     for change in found.changed:
         if change.typed:
-            yield plain(f"  {_place(change)}{change.option}: {change.before} becomes {change.after}")
+            yield plain(f"  {_place(change)}{_change(change)}")
     for finding in found.gone:
-        yield plain(
-            f"  {finding.path}:{finding.line}:{finding.column}: no longer found: {finding.message} [{finding.rule}]"
-        )
+        gone = local(Message("no longer found: {message}", message=finding.message))
+        yield plain(f"  {finding.path}:{finding.line}:{finding.column}: {gone} [{finding.rule}]")
     if defaults := [change for change in found.changed if not change.typed]:
-        yield (
-            f"  {len(defaults)} default{'s' * (len(defaults) > 1)} that this file does not set "
-            f"change{'s' * (len(defaults) == 1)}:"
+        many = Message.plural(
+            len(defaults),
+            "{number} default that this file does not set changes:",
+            "{number} defaults that this file does not set change:",
+            number=len(defaults),
         )
-        yield from (plain(f"    {change.option}: {change.before} becomes {change.after}") for change in defaults)
+        yield f"  {local(many)}"
+        yield from (plain(f"    {_change(change)}") for change in defaults)
     if not found.new and not found.changed and not found.gone:
-        yield "  nothing changes"
+        yield f"  {local('nothing changes')}"
+
+
+def _change(change: Changed) -> str:
+    return local(
+        Message("{option}: {before} becomes {after}", option=change.option, before=change.before, after=change.after)
+    )
 
 
 def _finding(finding: Finding, style: Look) -> Iterator[str]:
-    severity = style.paint(str(finding.severity), COLORS.get(str(finding.severity), ""))
+    severity = style.paint(local(str(finding.severity)), COLORS.get(str(finding.severity), ""))
     yield (
         f"  {plain(f'{finding.path}:{finding.line}:{finding.column}')}: {severity}: "
-        f"{plain(f'{finding.message} [{finding.rule}]')}"
+        f"{plain(f'{local(finding.message)} [{finding.rule}]')}"
     )
     if finding.fix is not None:
-        yield plain(f"    fix: {finding.fix.title}")
+        yield plain(f"    {local('fix')}: {local(finding.fix.title)}")
 
 
 def _place(change: Changed) -> str:

@@ -16,10 +16,13 @@ LEAST = 2
 SURE = 12
 """With so many letters it is a sentence, which nothing else looks like."""
 _BETWEEN = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]) +(?=[\u3000-\u9fff\uff00-\uffef])")
+_AFTER = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]); ")
 _DIGITS = lazy_pattern(r"\d[\d.,]*( [TBM])?")
 _WORDS = lazy_pattern("[a-z]{2,} [a-z]{2,}")
 LISTS = {"; ": "；", ", ": "，"}
 """What stands between texts that are put one after another."""
+LISTED = "、"
+"""What stands between the items of a list."""
 NUMBER = "number"
 """The placeholder that stands for digits only."""
 JOINTS = ("; ", ": ", " (", ", ")
@@ -36,9 +39,21 @@ class Catalogue:
 
     def of(self, text: str) -> str:
         """The translation of a text; the text where there is none."""
-        if isinstance(text, Message) and (found := self.translations.get(text.template)) is not None:
+        if isinstance(text, Message) and (found := self._template(text)) is not None:
             return _tidy(Message(found, **{name: self._value(value) for name, value in text.values.items()}))
         return _tidy(self._plain(text) or text)
+
+    def _template(self, message: Message) -> str | None:
+        """The translation of a message's template, which joins lists as Chinese does; a template without words is its
+        own."""
+        found = self.translations.get(message.template)
+        if found is None:
+            wordless = not any(map(str.isalpha, "".join(literals(message.template)[0])))
+            return message.template.replace("; ", LISTS["; "]) if wordless else None
+        for name, value in message.values.items():
+            if isinstance(value, tuple):
+                found = found.replace(f"{{{name}}}", f"{{{name}:{LISTED}}}")
+        return found
 
     def phrases(self, text: str) -> str:
         """The translation of a line, as a whole or phrase by phrase."""
@@ -109,8 +124,9 @@ class Catalogue:
 
 
 def _tidy(text: str) -> str:
-    """Without blanks between two Chinese characters, which a value in place of a name leaves."""
-    return _BETWEEN.sub("", text) if not text.isascii() else text
+    """Without blanks between two Chinese characters, which a value in place of a name leaves, and with Chinese signs
+    after them."""
+    return _BETWEEN.sub("", _AFTER.sub("；", text)) if not text.isascii() else text
 
 
 def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list[str], list[str]], str]]:

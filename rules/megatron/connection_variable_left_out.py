@@ -57,8 +57,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     others = [job.arguments.get(name) for name in OTHERWISE]
     if (sizes[0] < 2 and (ascend or sizes[1] < 2)) or any(other.known and other.raw for other in others):
         return
-    if (unsure := next((other for other in others if not other.known), None)) is not None:
-        yield Unverified(unsure.because)
+    if (unknown := next((other for other in others if not other.known), None)) is not None:
+        yield Unverified(unknown.because)
         return
     edits = job.arguments.export(NAME, 1)
     yield Finding(

@@ -94,11 +94,11 @@ def _fault(
 ) -> tuple[str, str] | None:
     """What is wrong with the layers and stages in the middle, and where upstream says so."""
     if zero and stages == 0:
-        return "; this release needs at least one", sites[0]
+        return Message("; this release needs at least one"), sites[0]
     if exact and bool(middle) != bool(stages):
         return "", sites[0]
     if stages and middle % stages:
-        return "; they do not divide evenly", sites[1]
+        return Message("; they do not divide evenly"), sites[1]
     if stages and virtual and (middle // stages) % virtual:
         return Message(
             ": {each} each do not divide over {virtual} virtual stages", each=middle // stages, virtual=virtual

@@ -88,7 +88,7 @@ def _together(missing: list[Finding]) -> Finding:
     flags = [finding.message.split()[0] for finding in missing]
     template = "{flags} and {last} are not given and have no defaults"
     if len(missing) > MANY:
-        template += ": are the options passed to the script?"
+        template = "{flags} and {last} are not given and have no defaults: are the options passed to the script?"
     message = Message(template, flags=tuple(flags[:-1]), last=flags[-1])
     return Finding(message, missing[0].span, upstream=missing[0].upstream)
 

@@ -103,7 +103,7 @@ MEGATRON.add(
     ),
     refuse(
         "no-train-length",
-        all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
+        all_of(~a.train_iters.written, ~a.train_iters, ~a.train_samples, ~a.skip_train, a.entry_is_known),
         message="neither --train-iters nor --train-samples is set: the length of the training is missing",
         why="the run stops after the model is built, when its learning-rate schedule is made",
         always=True,

@@ -119,7 +119,7 @@ def _finding(job: Job, value: Value, name: str, kind: str, argument: Argument) -
         "{name} is {text}{shown}; {kind} takes {words}",
         name=name,
         text=text,
-        shown=shown or "empty",
+        shown=shown or Message("empty"),
         kind=kind,
         words=argument.kind.words,
     )

@@ -97,7 +97,7 @@ def _types(job: Job) -> Iterator[Finding]:
             Message(
                 "{place}.type is {shown}; it must name a class",
                 place=place.rstrip(".0123456789"),
-                shown=shown or "empty",
+                shown=shown or Message("empty"),
             ),
             job.place(kind),
             key=kind.key,
@@ -122,7 +122,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
         fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),))
     if arch is None or arch.kind == "scalar":
         none = "there is no model.arch"
-        said = none if arch is None else Message("model.arch is {arch}", arch=arch.shown[:30] or "empty")
+        said = none if arch is None else Message("model.arch is {arch}", arch=arch.shown[:30] or Message("empty"))
         message = Message("{said}; it must name the network by its type", said=said)
         yield Finding(message, (arch or model).span, key=("model", "arch"), fix=fix, upstream=_place(job, _NO_SECTION))
     elif arch.kind == "mapping":

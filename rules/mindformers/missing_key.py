@@ -115,7 +115,7 @@ def _list(name: str, node: Node) -> Iterator[Finding]:
     for index, item in enumerate(node.items):
         key = (name, index)
         if item.kind != "mapping":
-            shown = repr(item.shown[:30]) if item.shown else "empty"
+            shown = repr(item.shown[:30]) if item.shown else Message("empty")
             message = Message(
                 "entry {index} of {name} is {shown}; it must be a mapping with a type",
                 index=index,

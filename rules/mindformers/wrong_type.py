@@ -109,7 +109,8 @@ def _value(job: Job, row: Checked) -> Value | None:
 def _finding(job: Job, row: Checked, value: Value) -> Finding:
     shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
     name = ".".join(map(str, value.key)) if row.renamed else row.name
-    message = Message("{name} is {shown}; it must be {words}", name=name, shown=shown or "empty", words=row.kind.words)
+    shown, words = shown or Message("empty"), row.kind.words
+    message = Message("{name} is {shown}; it must be {words}", name=name, shown=shown, words=words)
     fix = next(_fixes(job, row, value), None)
     upstream = _upstream(job, row, value)
     return Finding(message, job.place(value), key=value.key, fix=fix, upstream=upstream, layout=row.name in _SIZES)

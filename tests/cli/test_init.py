@@ -77,3 +77,13 @@ def test_guesses_of_one_release_are_one_line_and_name_their_folder(
 def test_where_there_is_no_config_it_says_so(cli: Cli) -> None:
     ran = cli("init")
     assert ran.code == 2 and "nothing was found: no YAML file or shell script was found" in ran.err
+
+
+def test_it_speaks_chinese_and_writes_settings_in_english(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run.yaml").write_text(BAD)
+    monkeypatch.setenv("PREFLIGHT_LANG", "zh")
+    ran = cli("init", "--world-size", "8")
+    assert ran.out.startswith("发现 1 个训练配置：\n  toy@1.0：1 个运行\n") and "  问题：1 个错误\n" in ran.out
+    assert "preflight.toml 的内容将为：\n\n    # Settings of preflight" in ran.out

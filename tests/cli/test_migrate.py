@@ -74,3 +74,12 @@ def test_the_checks_of_later_releases_say_in_which_they_are(capsys: pytest.Captu
     assert rows["gated-experts-with-local-graphs"].startswith("0.17.0 only ")
     assert rows["rollouts-counted-twice"].startswith("0.17.0 to 0.18.0 ")
     assert rows["hybrid-pattern"].startswith("0.17.0  ")
+
+
+def test_it_speaks_chinese_to_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--target", "megatron@0.16.0", "--to", "megatron@0.19.0", "--lang", "zh")
+    code, out = migrate(tmp_path, capsys, "--rampup-batch-size 8 8 1000", *words)
+    assert code == 0
+    assert "run.sh:3:67: 警告: --rampup-batch-size 在该版本中不生效" in out
+    assert "    --data-parallel-sharding-strategy：no_shard 变为 optim_grads_params\n" in out
+    assert "个默认值有变化：\n" in out

@@ -59,6 +59,24 @@ def test_mindrlhf_takes_the_model_of_a_config_and_nothing_else(tmp_path: Path) -
     assert not report.jobs[0].arguments.get("parallel_config.model_parallel").known
 
 
+def test_what_mindrlhf_sets_itself_is_not_known_where_a_config_leaves_it_out(tmp_path: Path) -> None:
+    """A model of 671 billion on one device is not what runs."""
+    model = (
+        "{type: LlamaConfig, num_layers: 61, hidden_size: 16384, num_heads: 128, vocab_size: 129280, offset: [1, -1]}"
+    )
+    config = f"run_mode: train\nmodel:\n  arch: {{type: LlamaForCausalLM}}\n  model_config: {model}\n"
+    config += "processor: {return_tensors: ms}\ncontext: {max_device_memory: 58GB}\n"
+    write(tmp_path, {"run.yaml": config})
+    alone = preflight.check(tmp_path / "run.yaml", target="mindformers@1.8.0")
+    assert "predicted-oom" in severities(alone)
+    write(tmp_path, {"mindrlhf/__init__.py": "", "run_mode.yaml": config + "moe_config: {expert_num: 1}\n"})
+    report = preflight.check(tmp_path / "run_mode.yaml")
+    (job,) = report.jobs
+    for name in ("parallel_config.data_parallel", "use_parallel", "model.model_config.offset"):
+        assert not job.arguments.get(name).known, name
+    assert "predicted-oom" not in severities(report)
+
+
 @pytest.mark.parametrize(
     "text",
     [

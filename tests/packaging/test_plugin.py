@@ -34,6 +34,12 @@ def test_a_plugin_brings_a_rule_a_device_a_dialect_and_a_reporter_and_a_broken_o
     assert run_yaml.read_text() == "acme_trainer: 2\nranks: 8\nseed: 1234\n"
     assert "model_config.yaml:" in preflight("check", str(checkout / "examples/megatron/model_config.yaml"), code=1)
 
+    train = tmp_path / "run.sh"
+    train.write_text("python acme_train.py --layers 24 --width 1024 --heads 16 --batch 97 --micro-batch 4\n")
+    assert "run.sh,1,batch-not-divisible,error," in preflight("check", "run.sh", "-f", "csv", code=1)
+    preflight("fix", "run.sh", "--unsafe", code=0)
+    assert train.read_text() == "python acme_train.py --layers 24 --width 1024 --heads 16 --batch 96 --micro-batch 4\n"
+
     source = acme / "acme_preflight" / "__init__.py"
     source.write_text(source.read_text() + "\nraise RuntimeError('out of order')\n")
     environment.pip("install", "-q", "--force-reinstall", "--no-deps", acme)

@@ -48,7 +48,8 @@ class Door(NamedTuple):
     unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
     apart: where the code of Megatron begins that it does not run: checks there are not made.
     elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
-    is the only one that begins so.
+    is the only one that begins so. options: its keys, where preflight has no file of them; takes_megatron: whether all
+    options of Megatron are keys beside those.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Door(NamedTuple):
     apart: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     shortened: bool = False
+    options: tuple[Flag, ...] = ()
+    takes_megatron: bool = False
 
     @property
     def versions(self) -> dict[str, str]:
@@ -71,12 +74,14 @@ class Door(NamedTuple):
     @property
     def keys(self) -> Keys:
         """Its keys."""
+        if self.options:
+            return _given_keys(self.name, self.release, self.core, self.options, self.takes_megatron)
         return keys(self.name, self.release, self.core)
 
     @property
     def known(self) -> frozenset[str]:
         """Keys that are no mistake though this release does not read them: those of its other releases."""
-        return frozenset(data(self.name).get("other releases", ()))
+        return frozenset() if self.options else frozenset(data(self.name).get("other releases", ()))
 
 
 @cache
@@ -96,6 +101,14 @@ def keys(door: str, release: str, core: str) -> Keys:
         flags[option] = flags[option]._replace(default=raw)
     own = (_flag(option, row) for option, row in found["keys"].items())
     flags |= {flag.option: _with_dashes(flag) if found.get("dashes") else flag for flag in own}
+    return Keys(door, release, list(flags.values()), below)
+
+
+@cache
+def _given_keys(door: str, release: str, core: str, options: tuple[Flag, ...], takes_megatron: bool) -> Keys:
+    """The keys of a door that says them itself."""
+    below = table("megatron", core)
+    flags = {flag.option: flag for flag in (*(below.options.values() if takes_megatron else ()), *options)}
     return Keys(door, release, list(flags.values()), below)
 
 

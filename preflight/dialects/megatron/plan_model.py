@@ -151,8 +151,9 @@ def _vocabulary(source: Source) -> Value:
     value = source.take("padded_vocab_size")
     if value.known:
         return value
-    file = source.run.value("tokenizer_file").raw
-    note = f"the vocabulary of {file}" if file else "the vocabulary that this tokenizer is published with"
+    file = source.run.value("tokenizer_file")
+    named = file.known and file.raw
+    note = f"the vocabulary of {file.raw}" if named else "the vocabulary that this tokenizer is published with"
     found = source.compute(rows, "tokenizer_model", note)
     return found._replace(origin=Origin.ASSUMED) if found.known else found
 

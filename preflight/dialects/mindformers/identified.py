@@ -3,7 +3,7 @@ scripts that launch it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
@@ -22,8 +22,14 @@ COMMON = ("model", "processor")
 """What MindRLHF takes of a config as MindFormers does: it builds the network itself, and has no trainer."""
 NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
 """Where MindFormers checks what only its own entry runs."""
-REPLACED = "parallel_config"
-"""The section that MindRLHF takes from a file of its own (mindrlhf/worker/train_worker.py:68)."""
+SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel", "micro_batch_num")
+REPLACED = (
+    *("use_parallel", "recompute_config.recompute", "recompute_config.select_recompute"),
+    *("model.model_config.seq_length", "model.model_config.offset"),
+    *(f"parallel_config.{size}" for size in SIZES),
+)
+"""What MindRLHF takes from a file of its own, whether a config has it or not, beside whatever else stands in those
+sections (mindrlhf/worker/train_worker.py:66-75)."""
 
 
 def identified(document: Document, surroundings: Surroundings) -> Surroundings:
@@ -72,10 +78,15 @@ def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Ma
     """What is set beside a config: by the launches that name it, and by a program that replaces a section."""
     checkout = surroundings.checkout(document)
     if checkout is not None and checkout.reader in READERS:
-        replaced = tree.get(REPLACED)
-        names = (f"{REPLACED}.{entry.key.value}" for entry in (replaced.entries if replaced is not None else ()))
-        return {name: unknown(f"{READERS[checkout.reader]} replaces {REPLACED}") for name in names}
+        return {name: unknown(f"{READERS[checkout.reader]} replaces it") for name in (*REPLACED, *_inside(tree))}
     return _launched(document, surroundings)
+
+
+def _inside(tree: Node) -> Iterator[str]:
+    """Settings that stand in the sections that are replaced."""
+    for section in ("parallel_config", "recompute_config"):
+        found = tree.get(section)
+        yield from (f"{section}.{entry.key.value}" for entry in (found.entries if found is not None else ()))
 
 
 def _launched(document: Document, surroundings: Surroundings) -> Mapping[str, Value]:

@@ -10,6 +10,7 @@ from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Plan
 from preflight.source.finding import Edit, Fix, Key
+from preflight.source.message import Message
 from preflight.source.record import NamedTuple
 
 SECTION = "recompute_config"
@@ -216,7 +217,9 @@ def active_layers(run: Run, item: Item) -> frozenset[int] | None:
 
 def without(run: Run, item: Item) -> Fix:
     """A pattern is left out; of a list the others stay."""
-    title = f"remove the pattern {item.pattern}" if not item.default else f"switch {item.setting} off"
+    title = Message("remove the pattern {pattern}", pattern=item.pattern)
+    if item.default:
+        title = Message("switch {setting} off", setting=item.setting)
     here = section(run)
     listed = here.get(item.setting) if here is not None and isinstance(item.key[-1], int) else None
     if item.default:

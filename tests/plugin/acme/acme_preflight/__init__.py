@@ -1,4 +1,5 @@
-"""What Acme adds to preflight: its own trainer's YAML, its accelerator, a house rule, a CSV report."""
+"""What Acme adds to preflight: its own trainer's YAML, its door to Megatron, its accelerator, a house rule, a CSV
+report."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from acme_preflight import seeds
 from acme_preflight.dialect import AcmeDialect
 from preflight import Device, hookimpl
 from preflight.dialects import Dialect
+from preflight.plugin import Document, DoorDialect
 from preflight.rule import Rule
 
 
@@ -16,9 +18,14 @@ def preflight_rules() -> Sequence[Rule]:
     return [seeds.check]
 
 
+def starts_acme_train(document: Document) -> bool:
+    """By its entry script."""
+    return document.launch is not None and (document.launch.entry.text or "").endswith("acme_train.py")
+
+
 @hookimpl
 def preflight_dialects() -> Sequence[Dialect]:
-    return [AcmeDialect()]
+    return [AcmeDialect(), DoorDialect("acme-train", "3.1", starts_acme_train, "acme_preflight.acme_train")]
 
 
 @hookimpl

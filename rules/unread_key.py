@@ -29,7 +29,7 @@ from preflight.loaders.document import Problem
 from preflight.source.finding import Kind
 
 
-@rule(severity=Severity.ERROR, kind=Kind.OPTIONS, frameworks=("slime", "ms-swift", "verl", "nemo-rl"), noticed=True)
+@rule(severity=Severity.ERROR, kind=Kind.OPTIONS, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     for problem in job.arguments.problems:
         if problem.kind == "unread-key":
