@@ -7,7 +7,6 @@ some are made in loops.
 from __future__ import annotations
 
 import ast
-import gc
 import itertools
 import pkgutil
 import re
@@ -193,11 +192,12 @@ def of_checks() -> dict[str, list[str]]:
     """The messages of declared checks, and the titles of their fixes."""
     import preflight.rules
     from preflight.lint.constraint import Constraint
+    from preflight.lint.rule import collect
 
-    for module in pkgutil.walk_packages(preflight.rules.__path__, "preflight.rules."):
-        import_module(module.name)
+    modules = [info.name for info in pkgutil.walk_packages(preflight.rules.__path__, "preflight.rules.")]
+    rules = (rule for name in modules for rule in collect(import_module(name)))
     found: dict[str, list[str]] = {}
-    for check in (thing for thing in gc.get_objects() if isinstance(thing, Constraint)):
+    for check in (rule for rule in rules if isinstance(rule, Constraint)):
         titles = (repair.title for repair in (*check.fixes, *check.near))
         for text in filter(None, (check.message, *titles)):
             places = found.setdefault(text, [])
