@@ -150,7 +150,7 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
     """One pipeline rank. beside: what features without a formula may change."""
     n = parameters.stage(s, rank)
     steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
-    stays = states.fp16_copy(s, n) + leftovers.last_inputs(s, rank)
+    stays = states.gradient_copy(s, n) + leftovers.last_inputs(s, rank)
     rest = Rest(n.total, stays, states.at_step(s, n))
     if beside is _NO_GAP:
         return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), rest)

@@ -71,6 +71,12 @@ class Model:
     beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
+    # tensors of heads x sequence² in 16 bits that attention adds: of a sample in each layer in flight, that stay, of a
+    # sample that stay; None without
+    pair_bias: Value = _NOT_GIVEN
+    # residual streams: how many, bytes an element of them that a connection keeps (least, most), bytes that it holds
+    # for a moment; None where there is one
+    streams: Value = _NOT_GIVEN
     gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product each keep their output
 
 
@@ -172,6 +178,7 @@ class Optimizer:
     offload: Value = _NOT_GIVEN  # fraction of states on the host
     fsdp: Value = _NOT_GIVEN  # the name of what shards fully; None without
     double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
+    whole_after_forward: Value = _NOT_GIVEN  # True: fully sharded weights stay whole until the backward pass
     # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
     owned: Value = _NOT_GIVEN
     in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron import encoders
+from preflight.dialects.megatron.attention_bias import pair_bias
 from preflight.dialects.megatron.attention_variants import variant
 from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
 from preflight.dialects.megatron.overlaps import window, window_every
 from preflight.dialects.megatron.plan_source import Source
+from preflight.dialects.megatron.residual_streams import streams
 from preflight.dialects.megatron.vocabulary import rows
 from preflight.run.plan import Model
 from preflight.run.value import Origin, Value, default
@@ -114,6 +116,8 @@ def _network(source: Source) -> Model:
         qk_rope_dim=compute(lambda r: r.qk_pos_emb_head_dim or r.qk_rope_head_dim, "qk_pos_emb_head_dim"),
         v_dim=take("v_head_dim"),
         padded_dims=compute(_padded, "mla_fa_without_pad"),
+        pair_bias=compute(pair_bias, "position_embedding_type"),
+        streams=compute(streams),
     )
 
 

@@ -158,6 +158,9 @@ def precision(source: Source) -> Precision:
 
 
 def _gradients(run: Run) -> str:
+    """PyTorch's FSDP2 scatters gradients in the weights' type (core_v0.19.0, training.py:1980)."""
+    if run.use_torch_fsdp2:
+        return str(run.params_dtype)
     return "fp32" if run.accumulate_allreduce_grads_in_fp32 else str(run.params_dtype)
 
 
@@ -188,6 +191,7 @@ def optimizer(source: Source) -> Optimizer:
         ),
         fsdp=compute(_fsdp),
         double_buffer=compute(lambda r: bool(r.fsdp_double_buffer)),
+        whole_after_forward=compute(lambda r: bool(r.use_torch_fsdp2 and r.torch_fsdp2_reshard_after_forward is False)),
         owned=compute(_owned),
         in_place=compute(lambda r: bool(r.adam_in_place)),
         swapped=compute(lambda r: max(r.swap_optimizer_times, 1) if r.swap_optimizer else 0),
