@@ -105,13 +105,15 @@ def expert_mlp(s: Shape) -> Parts:
     # the router's input, and a copy for shared experts
     parts = {"norm 2 input": 2 * sh, "norm 2 output": (3 if s.fp8 and e.shared else 2) * sh}
     parts |= _post_norms(s)
-    parts["router"] = 13 * s.split_tokens * e.count
+    parts["router"] = 13 * s.split_tokens * e.count + e.router_copy * sh
     parts["dispatched tokens"] = eight * routed * s.hidden
     parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
     parts["activation output"] = eight * routed * e.ffn / s.expert_tensor
     if s.gated and s.gate_kept:
         parts["gate activation"] = s.gate_kept * 2 * routed * e.ffn / s.expert_tensor
-    if not s.gated or s.gate_kept:
+    if e.weighted_last:
+        parts["expert outputs"] = 2 * routed * s.hidden
+    elif not s.gated or s.gate_kept:
         parts["weighted activation"] = 2 * routed * e.ffn / s.expert_tensor
     if e.shared:
         parts["shared experts"] = s.tokens * (2 * s.projections + eight) * e.shared / s.tensor
@@ -171,6 +173,7 @@ _ROUTED = (
     "gate activation",
     "activation output",
     "weighted activation",
+    "expert outputs",
     "shared experts",
 )
 _MODULES = {

@@ -31,6 +31,8 @@ class Experts:
     shared: int
     layers: tuple[bool, ...]
     capacity: float | None
+    router_copy: int  # bytes an element of its input that the router keeps a copy of, in a wider type; 0
+    weighted_last: bool  # outputs are weighted, where they are put back in order; else activations are
 
 
 class Streams(NamedTuple):

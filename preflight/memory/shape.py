@@ -216,6 +216,8 @@ def _experts(get: Any, layers: int) -> Experts | None:
         layers=tuple(part == "E" for part in get("model.parts") or ())
         or tuple(get("model.expert_layers", (True,) * layers)),
         capacity=_capacity(get("model.capacity")),
+        router_copy=get("model.router_copy", 0),
+        weighted_last=bool(get("model.weighted_last", False)),
     )
 
 

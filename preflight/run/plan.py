@@ -63,6 +63,9 @@ class Model:
     expert_layers: Value = _NOT_GIVEN  # tuple of bool per layer: True where the MLP is a mixture
     capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
     dispatcher: Value = _NOT_GIVEN  # how tokens travel to their experts: "alltoall", "allgather", "flex" …
+    router_copy: Value = _NOT_GIVEN  # bytes an element of the copy of its input that a router keeps; 0 without
+    # True: experts' outputs are weighted, where they are put back in order; else their activations are
+    weighted_last: Value = _NOT_GIVEN
     grouped_gemm: Value = _NOT_GIVEN  # True: the experts of a rank are one parameter
     parts: Value = _NOT_GIVEN  # hybrid: a letter a decoder layer, M Mamba, * attention, - MLP, E experts; None without
     mamba: Value = _NOT_GIVEN  # hybrid: (heads, head size, state size, groups); None without

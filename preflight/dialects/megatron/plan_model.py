@@ -5,6 +5,7 @@ from __future__ import annotations
 from preflight.dialects.megatron import encoders
 from preflight.dialects.megatron.attention_bias import pair_bias
 from preflight.dialects.megatron.attention_variants import variant
+from preflight.dialects.megatron.expert_routing import router_copy, weighted_last
 from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
@@ -67,6 +68,8 @@ def model(source: Source) -> Model:
         expert_layers=compute(lambda r: r.moe_layer_pattern, "moe_layer_freq"),
         capacity=compute(_capacity, "moe_expert_capacity_factor"),
         dispatcher=take("moe_token_dispatcher_type"),
+        router_copy=compute(router_copy, "moe_router_dtype"),
+        weighted_last=compute(weighted_last),
         grouped_gemm=take("moe_grouped_gemm"),
         parts=compute(hybrid_parts, "hybrid_layer_pattern"),
         mamba=compute(mamba),

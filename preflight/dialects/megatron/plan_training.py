@@ -169,7 +169,19 @@ def _master(run: Run) -> str | None:
         return None
     if run.reuse_fp32_param:
         return "bf16"  # half of each fp32 copy is the bf16 weight itself
-    return str(run.main_params_dtype) if run.use_precision_aware_optimizer else "fp32"
+    if not run.use_precision_aware_optimizer:
+        return "fp32"
+    return "bf16" if _remainders(run) else str(run.main_params_dtype)
+
+
+def _remainders(run: Run) -> bool:
+    """Transformer Engine's Adam, since 2.1, keeps the 16 bits of an fp32 weight that the bf16 weight lacks; not where
+    FP8 weights are scaled by other than delayed scaling, or states lie on the host (core_v0.11.0,
+    optimizer/__init__.py:290; core_v0.19.0, :576-584, optimizer_config.py:436-446)."""
+    scaled = run.fp8 and run.fp8_recipe != "delayed"
+    return bool(
+        run.params_dtype == "bf16" and run.main_params_dtype == "fp32" and not scaled and not run.optimizer_cpu_offload
+    )
 
 
 def optimizer(source: Source) -> Optimizer:
