@@ -18,6 +18,7 @@ class Latent:
     nope: int
     rope: int
     v: int
+    down: int = 1  # tensor-parallel ranks that share a down projection
     padded: tuple[int, int] | None = None  # heads of queries and keys, and of values, as attention's kernel gets them
 
 

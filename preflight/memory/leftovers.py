@@ -97,8 +97,12 @@ def attention(s: Shape) -> set[tuple[float, float]]:
     if m is None:
         return {((s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim, h), (h, s.heads * s.head_dim / t)}
     queries = s.heads * (m.nope + m.rope) / t
-    query = {(queries, h)} if m.q_rank is None else {(m.q_rank, h), (queries, m.q_rank)}
-    return query | {(m.kv_rank + m.rope, h), (s.heads * (m.nope + m.v) / t, m.kv_rank), (h, s.heads * m.v / t)}
+    query = {(queries, h)} if m.q_rank is None else {(m.q_rank / m.down, h), (queries, m.q_rank)}
+    return query | {
+        ((m.kv_rank + m.rope) / m.down, h),
+        (s.heads * (m.nope + m.v) / t, m.kv_rank),
+        (h, s.heads * m.v / t),
+    }
 
 
 def last_inputs(s: Shape, rank: int) -> float:

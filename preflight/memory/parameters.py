@@ -50,8 +50,10 @@ def attention(s: Shape) -> float:
         )
     m = s.latent
     qk = m.nope + m.rope
-    query = h * s.heads * qk / t if m.q_rank is None else h * m.q_rank + m.q_rank * s.heads * qk / t + m.q_rank * s.norm
-    key_value = h * (m.kv_rank + m.rope) + m.kv_rank * s.heads * (m.nope + m.v) / t + m.kv_rank * s.norm
+    query = h * s.heads * qk / t
+    if m.q_rank is not None:
+        query = h * m.q_rank / m.down + m.q_rank * s.heads * qk / t + m.q_rank * s.norm
+    key_value = h * (m.kv_rank + m.rope) / m.down + m.kv_rank * s.heads * (m.nope + m.v) / t + m.kv_rank * s.norm
     return query + key_value + s.heads * m.v * h / t + (h if s.bias else 0)
 
 

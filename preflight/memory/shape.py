@@ -177,7 +177,13 @@ def _latent(get: Any) -> Latent | None:
     if None in (kv_rank, nope, rope, v):
         raise Missing("a dimension of the latent attention is not known")
     return Latent(
-        q_rank=get("model.q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v, padded=get("model.padded_dims")
+        q_rank=get("model.q_lora_rank"),
+        kv_rank=kv_rank,
+        nope=nope,
+        rope=rope,
+        v=v,
+        down=get("layout.tensor") if get("model.down_split", False) else 1,
+        padded=get("model.padded_dims"),
     )
 
 

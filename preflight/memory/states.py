@@ -83,13 +83,7 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
             weights,
             f"{s.parameter_bytes} x {whole.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}",
         ),
-        Term(
-            "gradients",
-            0.0 if s.fsdp == "torch-fsdp2" and s.count == 1 else gradients,  # made during the backward pass
-            gradients,
-            f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}",
-            "steady",
-        ),
+        _gradients(s, gradients, f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}"),
         Term(
             "master weights",
             master[own.fewest],
@@ -99,6 +93,11 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
         ),
         Term("optimizer states", moments[own.fewest], moments[own.tables], f"{each} x {n.total:.4g}{over}", "steady"),
     ]
+
+
+def _gradients(s: Shape, size: float, formula: str) -> Term:
+    """PyTorch's FSDP2 makes them during the first backward pass; they are there before the next ones."""
+    return Term("gradients", 0.0 if s.fsdp == "torch-fsdp2" and s.count == 1 else size, size, formula, "steady")
 
 
 def _reference(s: Shape, n: Parameters, weights: float) -> list[Term]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
 from preflight.source.record import NamedTuple, dataclass, field, fields
@@ -54,6 +55,7 @@ class Model:
     qk_nope_dim: Value = _NOT_GIVEN
     qk_rope_dim: Value = _NOT_GIVEN
     v_dim: Value = _NOT_GIVEN
+    down_split: Value = _NOT_GIVEN  # True: latent attention's down projections are divided over tensor-parallel ranks
     # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
     padded_dims: Value = _NOT_GIVEN
     experts: Value = _NOT_GIVEN  # mixture of experts; None or 0 when dense
@@ -131,24 +133,6 @@ class Batch:
     varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
     pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, a frozen reference model is kept
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recompute:
-    """Activation recomputation."""
-
-    mode: Value = _NOT_GIVEN  # "none", "full", "selective"
-    method: Value = _NOT_GIVEN  # Megatron's "uniform" or "block"; None
-    layers: Value = _NOT_GIVEN  # recompute_num_layers; None
-    shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
-    modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
-    full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
-    # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
-    operators: Value = _NOT_GIVEN
-    # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
-    repeated: Value = _NOT_GIVEN
-    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
-    offload: Value = _NOT_GIVEN  # activation offloading or swap is on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ def router_copy(run: Run) -> int:
 
 def weighted_last(run: Run) -> bool:
     """Until 2025-04-09 (2659630721, core 0.13) experts' outputs are weighted when they are put back in order, which
-    keeps them (core_v0.12.0, moe_utils.py:331, token_dispatcher.py:219-224). With MindSpeed's --moe-zero-memory a
-    recorded run has no room for them."""
+    keeps them (core_v0.12.0, moe_utils.py:331, token_dispatcher.py:219-224). One test of
+    Megatron-LM has 2.74 GB five days before and 2.80 GB since. With MindSpeed's --moe-zero-memory a recorded run has no
+    room for them."""
     kept = run.value("moe_zero_memory").raw in (None, "disable") and not run.value("moe_unperm2_mem_optim_swap").raw
     return kept and matches(run.core_release, "<0.13")

@@ -40,7 +40,7 @@ megatron/core/transformer/mlp.py)."""
 
 def _gate_kept(run: Run) -> int:
     """Megatron's gate keeps nothing more unless its kernel is switched off: then the SiLU's output and, since an offset
-    is added to it, the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
+    is added to it (2e29a5e1e3, core 0.15), the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
     if not run.gated_linear_unit:
         return 0
     if (
@@ -49,7 +49,7 @@ def _gate_kept(run: Run) -> int:
         and not run.bias_swiglu_fusion
         and not run.use_te_activation_func
     ):
-        return 1 if run.is_core("<0.13") else 2
+        return 1 if matches(run.core_release, "<0.15") else 2
     return GATES.get(str(run.activation_func), 0)
 
 
@@ -61,6 +61,9 @@ def model(source: Source) -> Model:
         window=compute(window, "window_size"),
         window_every=compute(window_every, "window_attn_skip_freq"),
         variant=compute(variant),
+        down_split=compute(_down_split, "multi_latent_attention"),
+        pair_bias=compute(pair_bias, "position_embedding_type"),
+        streams=compute(streams),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),
@@ -119,8 +122,6 @@ def _network(source: Source) -> Model:
         qk_rope_dim=compute(lambda r: r.qk_pos_emb_head_dim or r.qk_rope_head_dim, "qk_pos_emb_head_dim"),
         v_dim=take("v_head_dim"),
         padded_dims=compute(_padded, "mla_fa_without_pad"),
-        pair_bias=compute(pair_bias, "position_embedding_type"),
-        streams=compute(streams),
     )
 
 
@@ -131,6 +132,15 @@ def _names(run: Run) -> tuple[str, ...]:
     """Paths of the run that may name a published model."""
     typed = (run.written.get(name) for name in NAMING)
     return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
+
+
+def _down_split(run: Run) -> bool:
+    """Megatron-LM's with its own layers; until 2025-07-29 (720c8b40d8, core 0.14) with Transformer Engine's, too
+    (core_v0.13.0, gpt_layer_specs.py:144-146, :262). MindSpeed-LLM's are whole (multi_latent_attention.py, LinearNoTP).
+    """
+    if not run.multi_latent_attention or "mindspeed" in run.versions:
+        return False
+    return bool(run.transformer_impl == "local" or matches(run.core_release, "<0.14"))
 
 
 def _padded(run: Run) -> tuple[int, int] | None:

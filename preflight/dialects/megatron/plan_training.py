@@ -7,7 +7,8 @@ from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.unmodelled import is_on
-from preflight.run.plan import Optimizer, Precision, Recompute
+from preflight.run.plan import Optimizer, Precision
+from preflight.run.recomputation import Recompute
 from preflight.run.value import default
 
 ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}

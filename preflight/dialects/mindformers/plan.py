@@ -7,7 +7,8 @@ from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.parallel import AUTOMATIC
 from preflight.dialects.mindformers.stage_layers import Spread, full_layers, virtual
 from preflight.loaders.document import Unknown
-from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
+from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision
+from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, derived, unknown
 from preflight.source.record import replace
