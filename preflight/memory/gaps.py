@@ -78,6 +78,8 @@ GAPS: dict[str, Gap] = {
     "an encoder alone": Gap(most=1.2, whole=1.1),
     # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
     "an encoder and a decoder": Gap(most=2.5, whole=2.6),
+    # a search may divide any operator over any of the devices of a stage, or leave it whole
+    "sharding that auto_parallel finds": Gap(bound=False),
     # parts of the model may be frozen, others stand beside it
     "an entry script with options of its own": Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
     # encoders beside it, of a fifth of its weights at the most (InternViT-6B beside 34B and 72B)
