@@ -63,10 +63,10 @@ def answer(job: Job) -> str:
         needs = f"at least {_short(lowest.low)} {of} on stage {lowest.index}{where}"
         return f"does-not-fit: {needs}; {_short(lowest.low - budget)} GiB too much"
     if estimate.verdict == "at-risk":
-        most = _short(worst.required)
-        if most == _short(budget):  # by less than a digit shows
-            most, of = _gib(worst.required), f"of {_gib(budget)} GiB"
-        return f"at-risk: {_short(estimate.low)} to {most} {of} on stage {worst.index}{where}"
+        required = _short(worst.required)
+        if required == _short(budget):  # by less than a digit shows
+            required, of = _gib(worst.required), f"of {_gib(budget)} GiB"
+        return f"at-risk: {_short(estimate.low)} to {required} {of} on stage {worst.index}{where}"
     needs = f"{_short(worst.required)} {of} on stage {worst.index}{where}"
     return f"fits: {needs}; {_short(budget - worst.required)} GiB free"
 
