@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from jinja2 import Environment
+from jinja2.ext import extract_from_ast
+
 from preflight.source.finding import Severity
 
 ROOT = Path(__file__).parent.parent
@@ -43,7 +46,20 @@ NAMED = {"because", "cost", "label", "title", "lowered", "words", "wanted", "evi
 """Keywords whose argument is a sentence."""
 RETURN = {"did_you_mean", "choices_in_words", "words", "missing", "crash_line", "place_evidence"}
 """Functions and properties that give sentences."""
-NOUNS = ("file", "run", "check", "finding", "layer", "error", "warning", "note", "derived value", "step", "argument")
+NOUNS = (
+    "file",
+    "run",
+    "further run",
+    "check",
+    "finding",
+    "layer",
+    "error",
+    "warning",
+    "note",
+    "derived value",
+    "step",
+    "argument",
+)
 """What `counted` counts."""
 MOST = 60
 """Alternatives of one expression that are followed."""
@@ -188,6 +204,17 @@ def of_code() -> dict[str, list[str]]:
     return found
 
 
+def of_pages() -> dict[str, list[str]]:
+    """The texts of HTML templates that are translated."""
+    environment = Environment()
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "preflight").rglob("*.j2")):
+        for line, _, text in extract_from_ast(environment.parse(path.read_text("utf-8")), ("_",)):
+            if isinstance(text, str):
+                found.setdefault(text, []).append(f"{path.relative_to(ROOT).as_posix()}:{line}")
+    return found
+
+
 def of_checks() -> dict[str, list[str]]:
     """The messages of declared checks, and the titles of their fixes."""
     import preflight.rules
@@ -220,7 +247,7 @@ def sentence(text: str) -> bool:
 def templates() -> dict[str, list[str]]:
     """All templates, with where they are."""
     found = of_checks()
-    for text, places in of_code().items():
+    for text, places in itertools.chain(of_code().items(), of_pages().items()):
         found.setdefault(text, []).extend(places)
     for noun in NOUNS:
         for text in (f"{{number}} {noun}", f"{{number}} {noun}s"):
