@@ -40,6 +40,9 @@ FIRST = {
     "Switch": slice(0, 9),
     "NotKnown": slice(0, 1),
     "lose": slice(1, 2),
+    "without_verdict": slice(1, 2),
+    "Outcome": slice(2, 3),
+    "Leave": slice(1, 2),
 }
 """Callables, and which of their arguments are sentences."""
 NAMED = {"because", "cost", "label", "title", "lowered", "words", "wanted", "evidence", "cause"}
