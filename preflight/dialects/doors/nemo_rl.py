@@ -25,6 +25,7 @@ OPTIONAL = frozenset(
         *("reward_model_enabled", "force_on_policy_ratio", "generation_backend", "dtensor_enabled"),
         *("engine_fp8", "engine_fp8_recipe", "engine_fp8_param"),
         *("checkpointing_modules", "expert_tensor_parallel_size", "logprob_batch_size"),
+        *("generation_transformer_impl", "generation_grouped_gemm_backend"),
     ]
 )
 """Keys that a run may go without."""
@@ -72,6 +73,13 @@ def recompute(run: Run) -> None:
     run.derive("recompute_modules", run.checkpointing_modules, of="checkpointing_modules")
 
 
+@derives("bias_gelu_fusion", "bias_swiglu_fusion")
+def fusions(run: Run) -> None:
+    """One switch for every activation."""
+    for name in ("bias_gelu_fusion", "bias_swiglu_fusion"):
+        run.derive(name, run.bias_activation_fusion, of="bias_activation_fusion")
+
+
 @derives("fp8", "fp8_recipe", "fp8_param_gather")
 def low_precision(run: Run) -> None:
     """FP8 is a section with a switch of its own."""
@@ -108,7 +116,7 @@ NEMO_RL = Door(
     "0.7.0",
     core="0.18.0",
     world=world,
-    before=(forced, recompute, low_precision, lengths, network),
+    before=(forced, recompute, fusions, low_precision, lengths, network),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,
