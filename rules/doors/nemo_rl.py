@@ -1,13 +1,14 @@
 """NeMo RL's own checks: the devices that train, batches over them, packing, offload, devices set apart to generate."""
 
 from preflight.dialects.doors.door import names
+from preflight.dialects.doors.nemo_rl import DERIVED
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.expressions import Handles, all_of, any_of, total
 from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.source.finding import Safety, Severity
 
 NEMO_RL = ConstraintSet("nemo-rl")
-a = Handles(megatron_names() | names("nemo-rl"))
+a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 POLICY, SETUP = "nemo_rl/models/policy/lm_policy.py", "nemo_rl/models/megatron/setup.py"
 GRPO = "nemo_rl/algorithms/grpo.py"
 DIES = "the run is refused at start-up, after Ray has its devices"
@@ -43,6 +44,7 @@ NEMO_RL.add(
         "unequal-micro-batches",
         all_of(
             a.tensor_model_parallel_size >= 4,
+            a.batches_are_checked,
             ~a.force_on_policy_ratio,
             a.logprob_batch_size.is_set,
             a.train_micro_batch_size != a.logprob_batch_size,

@@ -219,3 +219,69 @@ def test_every_key_that_megatron_knows_is_mapped() -> None:
 def test_other_files_are_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     assert not preflight.check([str(tmp_path / "a.yaml")]).jobs
+
+
+LAUNCH = """#!/bin/bash
+TOP=$(realpath $(dirname $0)/..)
+uv run {entry} {config} policy.megatron_cfg.tensor_model_parallel_size={tensor} cluster.num_nodes=2 $@ 2>&1 | tee log
+"""
+
+
+def launch(folder: Path, config: str, tensor: int = 4, entry: str = "examples/run_grpo.py") -> preflight.Report:
+    (folder / "pyproject.toml").touch()
+    for name in ("tests", "examples/configs"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name in ("grpo_math_1B.yaml", "other.yaml"):
+        (folder / "examples" / "configs" / name).write_text(BASE, encoding="utf-8")
+    script = folder / "tests" / "run.sh"
+    script.write_text(LAUNCH.format(config=config, tensor=tensor, entry=entry), encoding="utf-8")
+    found = preflight.check([str(script)])
+    assert not found.crashes, found.crashes[0].trace
+    return found
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "--config examples/configs/other.yaml",
+        "--config=examples/configs/other.yaml",
+        "--config $TOP/examples/configs/other.yaml",
+    ],
+)
+def test_a_command_is_read_over_its_config(tmp_path: Path, config: str) -> None:
+    found = launch(tmp_path, config)
+    layout = found.jobs[0].plan.layout
+    assert str(found.jobs[0].target) == "nemo-rl@0.7.0"
+    assert (layout.tensor.raw, layout.world.raw, layout.data.raw) == (4, 16, 4)
+    assert said(found) == {}
+    assert list(said(launch(tmp_path, config, tensor=5))) == ["device-count"]
+
+
+def test_a_fix_of_a_command_is_an_override(tmp_path: Path, real_cli: Cli) -> None:
+    launch(tmp_path, "policy.megatron_cfg.transformer_impl=inference_optimized")
+    assert real_cli("fix", "--unsafe", str(tmp_path / "tests" / "run.sh")).code == 0
+    text = (tmp_path / "tests" / "run.sh").read_text(encoding="utf-8")
+    assert "policy.megatron_cfg.transformer_impl=transformer_engine" in text
+
+
+def test_a_key_that_the_config_does_not_have_is_refused_in_a_command(tmp_path: Path) -> None:
+    found = launch(tmp_path, "policy.train_micro_batchsize=2")
+    assert [(f.rule, str(f.severity)) for f in found.findings] == [("unread-key", "error")]
+    assert said(launch(tmp_path, "++policy.train_micro_batchsize=2")) == {}
+
+
+@pytest.mark.parametrize("config", ["--config $1", "--config examples/configs/none.yaml"])
+def test_a_config_that_is_not_read_leaves_all_unknown(tmp_path: Path, config: str) -> None:
+    found = launch(tmp_path, config, tensor=5)
+    assert said(found) == {}
+    assert not found.jobs[0].plan.layout.world.known
+
+
+def test_a_check_that_the_environment_turns_off_is_not_made(tmp_path: Path) -> None:
+    unequal = "policy.logprob_batch_size=1"
+    assert list(said(launch(tmp_path, unequal))) == ["nemo-rl/unequal-micro-batches"]
+    script = tmp_path / "tests" / "run.sh"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace("TOP=", "export NRL_IGNORE_TP_ACCURACY_CHECK=1\nTOP="), encoding="utf-8")
+    assert said(preflight.check([str(script)])) == {}
