@@ -78,6 +78,9 @@ GAPS: dict[str, Gap] = {
     "an encoder alone": Gap(most=1.2, whole=1.1),
     # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
     "an encoder and a decoder": Gap(most=2.5, whole=2.6),
+    # four streams add to what a layer keeps: to 34·S·h 20 in Megatron-LM, 52 in MindSpeed-LLM unfused (streams.py); a
+    # recomputed layer keeps four inputs
+    "hyper-connections of MindSpore": Gap(most=4.0, whole=1.1),
     # a search may divide any operator over any of the devices of a stage, or leave it whole
     "sharding that auto_parallel finds": Gap(bound=False),
     # parts of the model may be frozen, others stand beside it
