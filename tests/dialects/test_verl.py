@@ -183,9 +183,9 @@ def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
 
 
 TUNING = """#!/usr/bin/env bash
-ENGINE="engine=megatron optim=megatron optim.lr=1e-5 engine.tensor_model_parallel_size={tensor} engine.sequence_parallel=True"
+ENGINE="engine=megatron optim=megatron optim.lr=1e-5 engine.tensor_model_parallel_size={tensor}"
 torchrun --nnodes=2 --nproc_per_node=8 -m verl.trainer.sft_trainer data.train_batch_size={batch} \\
-    data.micro_batch_size_per_gpu=4 data.max_length=2048 data.use_dynamic_bsz={dynamic} model.path=Qwen/Qwen3-8B ${{ENGINE}}
+    data.micro_batch_size_per_gpu=4 data.max_length=2048 data.use_dynamic_bsz={dynamic} ${{ENGINE}}
 """
 
 
