@@ -189,7 +189,7 @@ VERL.add(
         message=(
             "a batch of {train_batch_size} samples leaves some of {data_parallel_size} data-parallel ranks without one"
         ),
-        why="the data loader of each rank is made for no samples, and refuses that",
+        why="a data loader refuses batches of no samples",
         upstream="verl/trainer/sft_trainer.py:241",
         at=(a.train_batch_size,),
         fixes=(put(a.train_batch_size, a.data_parallel_size),),

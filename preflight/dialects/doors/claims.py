@@ -115,7 +115,7 @@ def is_nemo_rl(document: Document) -> bool:
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
-    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl_trainers"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
 )
 """Every door that is read."""

@@ -127,12 +127,8 @@ VERL = Door(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of one of its trainers."""
+    """A launch of its trainer."""
     assert document.launch is not None
-    if "sft_trainer" in (document.launch.entry.text or ""):
-        from preflight.dialects.doors import verl_sft
-
-        return verl_sft.read(document, surroundings)
     words = document.launch.words
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
     named = _named(words)
