@@ -11,4 +11,4 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of one of its trainers."""
     assert document.launch is not None
     tunes = "sft_trainer" in (document.launch.entry.text or "")
-    return (verl_sft if tunes else verl).read(document, surroundings)
+    return verl_sft.read(document, surroundings) if tunes else verl.read(document, surroundings)
