@@ -98,10 +98,18 @@ def is_nemo_rl(document: Document) -> bool:
     return any(name.endswith(".yaml") and "megatron" in name for name in names)
 
 
+def is_mindspeed_rl(document: Document) -> bool:
+    """A config with the section that each role's own is laid over."""
+    tree = document.tree
+    section = tree.get("megatron_training") if tree is not None and document.kind == "yaml" else None
+    return section is not None and section.kind == "mapping"
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
 )
 """Every door that is read."""

@@ -1,0 +1,164 @@
+"""MindSpeed-RL: a config with its model, the actor's options, and fixes in the section where a key stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import Cli
+
+import preflight
+from preflight import Severity
+
+MODEL = """\
+tiny:
+  use_mcore_models: true
+  num_layers: 8
+  hidden_size: 1024
+  ffn_hidden_size: 4096
+  num_attention_heads: 16
+  max_position_embeddings: 4096
+  padded_vocab_size: 32000
+  position_embedding_type: rope
+"""
+RUN = """\
+defaults:
+  - model:
+      - tiny
+
+megatron_training:
+  model: tiny
+  sequence_parallel: true
+  use_flash_attn: true
+  bf16: true
+  use_distributed_optimizer: true
+  tokenizer_type: PretrainedFromHF
+  tokenizer_name_or_path: ./tokenizer
+  global_batch_size: 32 # prompts
+  seq_length: 2048
+  train_iters: 500
+  stage: ray_grpo
+
+actor_config:
+  micro_batch_size: 2
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 2
+  lr: 1e-6
+  no_load_optim: false
+
+rl_config:
+  mini_batch_size: 32
+  n_samples_per_prompt: 8
+  use_remove_padding: false # not yet
+  actor_resource:
+    num_npus: 16
+
+generate_config:
+  infer_tensor_parallel_size: 2
+  max_model_len: 4096
+"""
+
+
+def write(folder: Path, run: str = RUN, model: str = MODEL) -> Path:
+    (folder / "pyproject.toml").touch()
+    (folder / "model").mkdir(exist_ok=True)
+    (folder / "model" / "tiny.yaml").write_text(model, encoding="utf-8")
+    (folder / "run.yaml").write_text(run, encoding="utf-8")
+    return folder / "run.yaml"
+
+
+def report(folder: Path, run: str = RUN, model: str = MODEL, **asked: object) -> preflight.Report:
+    found = preflight.check([str(write(folder, run, model))], **asked)  # type: ignore[arg-type]
+    assert not found.crashes, found.crashes[0].trace
+    return found
+
+
+def said(found: preflight.Report) -> dict[str, str]:
+    return {f.rule: f.message for f in found.findings if f.severity is not Severity.NOTE}
+
+
+def test_the_actor_is_read_over_its_model_on_its_devices(tmp_path: Path) -> None:
+    found = report(tmp_path)
+    plan, arguments = found.jobs[0].plan, found.jobs[0].arguments
+    assert str(found.jobs[0].target) == "mindspeed-rl@2.3.0"
+    assert (plan.layout.world.raw, plan.layout.data.raw, plan.model.layers.raw) == (16, 4, 8)
+    assert (plan.batch.total.raw, arguments.get("lr").raw) == (256, 1e-6)
+    assert arguments.get("context_parallel_algo").raw == "ulysses_cp_algo"
+    assert said(found) == {}
+
+
+def test_a_check_of_megatron_is_told_at_the_key_in_the_model(tmp_path: Path) -> None:
+    found = report(tmp_path, model=MODEL.replace("num_layers: 8", "num_layers: 7"))
+    (finding,) = [f for f in found.findings if f.severity is Severity.ERROR]
+    assert (Path(finding.span.path).name, finding.span.line) == ("tiny.yaml", 3)
+
+
+def test_the_actor_wins_over_the_shared_section(tmp_path: Path) -> None:
+    shared = RUN.replace("  stage:", "  tensor_model_parallel_size: 8\n  stage:")
+    assert report(tmp_path, shared).jobs[0].plan.layout.tensor.raw == 2
+
+
+def test_dapo_is_handed_on_as_grpo(tmp_path: Path) -> None:
+    assert said(report(tmp_path, RUN.replace("ray_grpo", "ray_dapo"))) == {}
+    assert "bad-choice" in said(report(tmp_path, RUN.replace("ray_grpo", "ray_nothing")))
+
+
+def test_a_key_that_no_class_has_is_refused(tmp_path: Path) -> None:
+    found = said(report(tmp_path, RUN.replace("mini_batch_size: 32\n  n_s", "mini_batchsize: 32\n  n_s")))
+    assert found == {
+        "unread-key": "mindspeed-rl 2.3.0 has no key rl_config.mini_batchsize: it refuses the run; "
+        "did you mean rl_config.mini_batch_size"
+    }
+
+
+def test_keys_of_older_releases_are_read_as_those(tmp_path: Path) -> None:
+    older = RUN.replace("  stage:", "  variable_seq_lengths: true\n  stage:")
+    found = report(tmp_path, older)
+    assert str(found.jobs[0].target) == "mindspeed-rl@2.2.0"
+    assert found.jobs[0].arguments.versions["megatron"] == "0.8.0"
+    assert [f.severity for f in found.findings if f.rule == "unread-key"] == [Severity.WARNING]
+    assert said(report(tmp_path, older, target="mindspeed-rl@2.2.0")) == {}
+    assert str(report(tmp_path, target="mindspeed-rl@2.2").jobs[0].target) == "mindspeed-rl@2.2.0"
+
+
+def test_without_the_model_nothing_is_known_of_its_sizes(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "model" / "tiny.yaml").unlink()
+    found = preflight.check([str(path)])
+    assert not found.crashes
+    assert said(found) == {}
+    assert not found.jobs[0].plan.model.layers.known
+    assert found.jobs[0].plan.layout.tensor.raw == 2
+
+
+def test_a_config_without_roles_says_no_devices(tmp_path: Path) -> None:
+    dpo = (
+        RUN.partition("actor_config:")[0].replace("ray_grpo", "dpo")
+        + "  lr: 1e-6\n  min-lr: 0\n  micro_batch_size: 1\n"
+    )
+    dpo = dpo.replace("\n\n  lr", "\n  lr")
+    found = report(tmp_path, dpo)
+    assert not found.jobs[0].plan.layout.world.known
+    assert (found.jobs[0].plan.batch.total.raw, found.jobs[0].arguments.get("min_lr").raw) == (32, 0)
+    assert said(found) == {}
+    assert report(tmp_path, dpo, world_size=8).jobs[0].plan.layout.data.raw == 8
+
+
+def test_a_fix_keeps_comments_and_the_section(tmp_path: Path, real_cli: Cli) -> None:
+    path = write(tmp_path, RUN.replace("max_model_len: 4096", "max_model_len: 1024 # short"))
+    assert real_cli("fix", "--unsafe", str(path)).code == 0
+    assert path.read_text(encoding="utf-8") == RUN.replace("max_model_len: 4096", "max_model_len: 2048 # short")
+
+
+def test_a_key_that_nobody_typed_is_added_to_the_actor(tmp_path: Path, real_cli: Cli) -> None:
+    packed = RUN.replace("use_remove_padding: false", "use_remove_padding: true")
+    path = write(tmp_path, packed)
+    assert real_cli("fix", "--unsafe", str(path)).code == 0
+    actor = path.read_text(encoding="utf-8").partition("actor_config:")[2].partition("\n\n")[0]
+    assert "no_pad_to_seq_lengths: true" in actor
+    assert "reset_attention_mask: true" in actor
+    assert (tmp_path / "model" / "tiny.yaml").read_text(encoding="utf-8") == MODEL
+
+
+def test_a_batch_is_mended_in_prompts(tmp_path: Path) -> None:
+    found = report(tmp_path, RUN.replace("global_batch_size: 32", "global_batch_size: 30"))
+    assert "30 prompts" in said(found)["mindspeed-rl/prompts-over-ranks"]
