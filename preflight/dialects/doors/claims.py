@@ -105,10 +105,20 @@ def is_mindspeed_rl(document: Document) -> bool:
     return section is not None and section.kind == "mapping"
 
 
+def is_mindrlhf(document: Document) -> bool:
+    """A config that names a config of MindFormers for each of its models."""
+    tree = document.tree
+    if tree is None or document.kind != "yaml" or tree.get("megatron_training") is not None:
+        return False
+    named = tree.get("actor_config", "model_config")
+    return named is not None and named.kind == "scalar" and tree.get("rl_config") is not None
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.dialects.doors.mindrlhf"),
     DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
 )
