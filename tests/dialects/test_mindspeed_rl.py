@@ -120,6 +120,18 @@ def test_keys_of_older_releases_are_read_as_those(tmp_path: Path) -> None:
     assert str(report(tmp_path, target="mindspeed-rl@2.2").jobs[0].target) == "mindspeed-rl@2.2.0"
 
 
+def test_sequences_are_as_long_as_prompts_and_responses(tmp_path: Path) -> None:
+    limits = RUN.replace("mini_batch_size: 32\n  n_s", "max_prompt_length: 1024\n  n_s")
+    plan = report(tmp_path, limits + "  sampling_config: {max_tokens: 3072}\n").jobs[0].plan
+    assert (plan.model.sequence.raw, plan.batch.varying.raw) == (4096, True)
+
+
+def test_no_stages_end_no_check(tmp_path: Path) -> None:
+    stages = "pipeline_model_parallel_size: 0\n  num_layer_list: 4,4"
+    found = report(tmp_path, RUN.replace("pipeline_model_parallel_size: 2", stages))
+    assert any(f.severity is Severity.ERROR for f in found.findings)
+
+
 def test_without_the_model_nothing_is_known_of_its_sizes(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "model" / "tiny.yaml").unlink()
@@ -128,6 +140,12 @@ def test_without_the_model_nothing_is_known_of_its_sizes(tmp_path: Path) -> None
     assert said(found) == {}
     assert not found.jobs[0].plan.model.layers.known
     assert found.jobs[0].plan.layout.tensor.raw == 2
+
+
+def test_isolated_opens_no_model(tmp_path: Path, real_cli: Cli) -> None:
+    path = write(tmp_path, model=MODEL.replace("num_layers: 8", "num_layers: 7"))
+    assert real_cli("check", str(path)).code == 1
+    assert real_cli("check", "--isolated", str(path)).code == 0
 
 
 def test_a_config_without_roles_says_no_devices(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.parents import opener
 from preflight.dialects.doors.unread import unread
-from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of
+from preflight.dialects.mindformers.config_kinds import kind_of
 from preflight.dialects.mindformers.graph import read_graph
 from preflight.dialects.mindformers.identified import COMMON, NOT_COMMON, identified
 from preflight.loaders.composition.merging import removed
@@ -25,11 +25,14 @@ from preflight.source.record import replace
 MINDRLHF = Door("mindrlhf", "0.5.0", core="0.12.1", unread="refused")
 ACTOR, RL = "actor_config", "rl_config"
 CONFIG = (ACTOR, "model_config")
+BENEATH = Target("mindformers", "1.6.0")
+"""The newest release with what it imports: mindformers.LlamaConfig, research.deepseek3 (train_worker.py:30-35)."""
 WHOLE = {(ACTOR, "parallel_config"), (ACTOR, "recompute_config"), ("context",)}
 """Sections that take the place of MindFormers' as they are; without one all of its keys have MindRLHF's defaults."""
 ITS_OWN = ("parallel", "optimizer", "lr_schedule", "runner_config", "runner_wrapper", "trainer", "callbacks")
 """What MindRLHF makes itself, and takes from neither file as MindFormers would."""
 MASK = "model.model_config.use_eod_attn_mask_compression"
+OFFLOAD = "actor_config.optimizer.opt_offload"
 LEVELS = 6
 """Folders above a file in which the config that it names is looked for: it is named from where the run starts."""
 
@@ -39,16 +42,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     assert document.tree is not None
     said = _said(document.tree, document)
     model = _named(document, surroundings)
-    around = surroundings._replace(request=surroundings.request._replace(target=None))
-    if model is None or model.tree is None or kind_of(model.tree) == "pynative":
-        reading = _alone(document, said)
-    else:
-        tree = _without(model.tree)
-        around = identified(model, around)
-        kind = tree.get("model", "model_config", "type")
-        if kind is None or kind.value != "LlamaConfig":  # train_worker.py:86-93
-            said.pop(MASK, None)
-        reading = read_graph(replace(model, tree=tree), around, said | _made(document.tree))
+    whole = model is not None and model.tree is not None and kind_of(model.tree) != "pynative"
+    reading = _together(document.tree, model, said, surroundings) if whole and model is not None else _alone(said)
     told = reading.arguments
     arguments = replace(
         told,
@@ -57,6 +52,21 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         versions={**told.versions, MINDRLHF.name: MINDRLHF.release},
     )
     return reading._replace(documents=(document, *reading.documents), arguments=arguments)
+
+
+def _together(own: Node, model: Document, said: dict[str, Value], surroundings: Surroundings) -> Reading:
+    """Both files."""
+    assert model.tree is not None
+    tree = _without(model.tree)
+    around = identified(model, surroundings._replace(request=surroundings.request._replace(target=None)))
+    if around.request.target is None:
+        around = around._replace(request=around.request._replace(target=BENEATH))
+    kind = tree.get("model", "model_config", "type")
+    if kind is None or kind.value != "LlamaConfig":  # train_worker.py:86-93
+        said.pop(MASK, None)
+    reading = read_graph(replace(model, tree=tree), around, said | _made(own))
+    left = (OFFLOAD,) if _on_the_host(own) else ()
+    return reading._replace(plan=replace(reading.plan, unmodelled=(*reading.plan.unmodelled, *left)))
 
 
 def _named(document: Document, surroundings: Surroundings) -> Document | None:
@@ -128,9 +138,15 @@ def _made(tree: Node) -> dict[str, Value]:
     }
 
 
-def _alone(document: Document, said: dict[str, Value]) -> Reading:
+def _on_the_host(tree: Node) -> bool:
+    """Whether the optimizer's states are, or may be, in the host's memory."""
+    node = tree.get(*OFFLOAD.split("."))
+    return node is not None and node.value not in (None, False)
+
+
+def _alone(said: dict[str, Value]) -> Reading:
     """The file without the other one: what that says is unknown."""
-    target = Target("mindformers", VERSIONS[-1])
+    target = BENEATH
     lost = unknown("the config that model_config names is not read")
     arguments = Arguments(
         target, said, {"clashes": derived(())}, lambda name: lost, open=True, versions={"mindformers": target.version}

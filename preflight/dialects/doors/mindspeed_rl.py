@@ -21,6 +21,7 @@ from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Problem
+from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Value, default, derived, unknown
 from preflight.run.versions import matches
@@ -118,8 +119,17 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     result = reading(door, document, surroundings, made)
     if config.at(RL).node is None:
         return result
-    lengths = derived(True, "sequences are as long as prompts and responses")
-    return result._replace(plan=replace(result.plan, batch=replace(result.plan.batch, varying=lengths)))
+    return result._replace(plan=_in_lengths(result))
+
+
+def _in_lengths(reading: Reading) -> Plan:
+    """The plan with sequences as long as prompts and responses are: seq_length is for the data set alone."""
+    plan, told = reading.plan, reading.arguments
+    prompt, response = told.get("max_prompt_length").raw, told.get("sampling_max_tokens").raw
+    known = isinstance(prompt, int) and isinstance(response, int)
+    longest = derived(prompt + response, "prompt + response") if known else unknown("how long a response is")
+    varying = derived(True, "sequences are as long as they are")
+    return replace(plan, batch=replace(plan.batch, varying=varying), model=replace(plan.model, sequence=longest))
 
 
 def _release(config: Composed, wanted: Target | None) -> Door:
