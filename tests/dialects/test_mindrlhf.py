@@ -140,3 +140,16 @@ def test_a_config_outside_of_the_checkout_stays_closed(tmp_path: Path) -> None:
     (tmp_path / "away" / "tiny.yaml").write_text(MODEL, encoding="utf-8")
     path.write_text(RUN.replace("./model_configs/tiny.yaml", "../../../away/tiny.yaml"), encoding="utf-8")
     assert not preflight.check([str(path)]).jobs[0].plan.model.layers.known
+
+
+def test_a_launch_says_how_many_devices_there_are(tmp_path: Path) -> None:
+    write(tmp_path)
+    script = tmp_path / "examples" / "run.sh"
+    start = "msrun --worker_num=16 --local_worker_num=8 examples/grpo/main.py --config examples/grpo/grpo.yaml"
+    script.write_text(f"{start} --actor_checkpoint_path /path/to\n", encoding="utf-8")
+    (job,) = preflight.check([str(script)]).jobs
+    assert [Path(one.source.name).name for one in job.documents] == ["run.sh", "grpo.yaml", "tiny.yaml"]
+    assert (job.cluster.count.raw, job.plan.layout.tensor.raw) == (16, 2)
+    script.write_text(f"{start.replace('grpo.yaml', 'none.yaml')} --actor_checkpoint_path /path/to\n", encoding="utf-8")
+    (job,) = preflight.check([str(script)]).jobs
+    assert not job.plan.layout.tensor.known

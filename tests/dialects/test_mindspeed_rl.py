@@ -177,6 +177,54 @@ def test_a_key_that_nobody_typed_is_added_to_the_actor(tmp_path: Path, real_cli:
     assert (tmp_path / "model" / "tiny.yaml").read_text(encoding="utf-8") == MODEL
 
 
+LAUNCH = "NAME=${1:-run}\npython cli/train_grpo.py --config-name $NAME "
+
+
+def launched(folder: Path, more: str) -> preflight.Report:
+    for name in ("configs", "examples"):
+        (folder / name).mkdir(exist_ok=True)
+    write(folder / "configs")
+    (folder / "configs" / "pyproject.toml").unlink()
+    (folder / "pyproject.toml").touch()
+    script = folder / "examples" / "run.sh"
+    script.write_text(LAUNCH + more + "\n", encoding="utf-8")
+    found = preflight.check([str(script)])
+    assert not found.crashes, found.crashes[0].trace
+    return found
+
+
+def test_a_launch_is_read_with_its_config_and_overrides(tmp_path: Path) -> None:
+    (job,) = launched(tmp_path, "actor_config.tensor_model_parallel_size=4").jobs
+    assert [Path(one.source.name).name for one in job.documents] == ["run.sh", "run.yaml", "tiny.yaml"]
+    assert (job.plan.layout.world.raw, job.plan.layout.tensor.raw) == (16, 4)
+
+
+def test_what_a_launch_overrides_is_told_and_mended_there(tmp_path: Path, real_cli: Cli) -> None:
+    found = launched(tmp_path, "generate_config.max_model_len=1024")
+    (finding,) = [f for f in found.findings if f.severity is Severity.ERROR]
+    assert (finding.rule, Path(finding.span.path).name) == ("mindspeed-rl/length-beyond-generation", "run.sh")
+    assert real_cli("fix", "--unsafe", str(tmp_path / "examples" / "run.sh")).code == 0
+    text = (tmp_path / "examples" / "run.sh").read_text(encoding="utf-8")
+    assert text == LAUNCH + "generate_config.max_model_len=2048\n"
+    assert (tmp_path / "configs" / "run.yaml").read_text(encoding="utf-8") == RUN
+
+
+def test_a_config_in_another_folder_is_not_known(tmp_path: Path) -> None:
+    assert not launched(tmp_path, "--config-path /data/mine").jobs[0].plan.layout.tensor.known
+    assert launched(tmp_path, "--config-path=$HERE/../configs").jobs[0].plan.layout.tensor.raw == 2
+
+
+def test_nearly_every_key_that_becomes_an_option_is_one_of_mindspeed_llm() -> None:
+    from preflight.dialects.doors.door import data
+    from preflight.dialects.megatron.option_table import table
+
+    options = table("mindspeed-llm", "2.3.0").options
+    keys = [key for key in data("mindspeed-rl")["keys"] if "." not in key]
+    mapped = [key for key in keys if f"--{key.replace('_', '-')}" in options]
+    assert len(keys) > 150
+    assert len(mapped) / len(keys) > 0.95
+
+
 def test_a_batch_is_mended_in_prompts(tmp_path: Path) -> None:
     found = report(tmp_path, RUN.replace("global_batch_size: 32", "global_batch_size: 30"))
     assert "30 prompts" in said(found)["mindspeed-rl/prompts-over-ranks"]

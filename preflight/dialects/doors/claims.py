@@ -45,6 +45,10 @@ _MEGATRON = lazy_pattern(
 )
 
 
+_RL_TRAINERS = lazy_pattern(r"(?:^|/)cli/train_(?:grpo|ppo|dapo|dpo)\.py$")
+_RL_OPTIONS = ("--actor_checkpoint_path", "--ref_checkpoint_path", "--generate_checkpoint_path")
+
+
 def options(document: Document) -> frozenset[str]:
     """The options of a launch as they are typed."""
     words = document.launch.words if document.launch is not None else ()
@@ -99,14 +103,19 @@ def is_nemo_rl(document: Document) -> bool:
 
 
 def is_mindspeed_rl(document: Document) -> bool:
-    """A config with the section that each role's own is laid over."""
+    """A config with the section that each role's own is laid over, or a launch with a config of that repository."""
+    if document.launch is not None:
+        named = not options(document).isdisjoint(("--config-name", "-cn"))
+        return named and _RL_TRAINERS.search(entry_text(document)) is not None
     tree = document.tree
     section = tree.get("megatron_training") if tree is not None and document.kind == "yaml" else None
     return section is not None and section.kind == "mapping"
 
 
 def is_mindrlhf(document: Document) -> bool:
-    """A config that names a config of MindFormers for each of its models."""
+    """A config that names a config of MindFormers for each of its models, or a launch with options of its trainer."""
+    if document.launch is not None:
+        return "--config" in options(document) and not options(document).isdisjoint(_RL_OPTIONS)
     tree = document.tree
     if tree is None or document.kind != "yaml" or tree.get("megatron_training") is not None:
         return False

@@ -7,8 +7,9 @@ from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
-from preflight.dialects.doors.parents import opener
+from preflight.dialects.doors.parents import above, after, opener
 from preflight.dialects.doors.unread import unread
+from preflight.dialects.megatron.machine import machine
 from preflight.dialects.mindformers.config_kinds import kind_of
 from preflight.dialects.mindformers.graph import read_graph
 from preflight.dialects.mindformers.identified import COMMON, NOT_COMMON, identified
@@ -33,12 +34,25 @@ ITS_OWN = ("parallel", "optimizer", "lr_schedule", "runner_config", "runner_wrap
 """What MindRLHF makes itself, and takes from neither file as MindFormers would."""
 MASK = "model.model_config.use_eod_attn_mask_compression"
 OFFLOAD = "actor_config.optimizer.opt_offload"
-LEVELS = 6
-"""Folders above a file in which the config that it names is looked for: it is named from where the run starts."""
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """The run of the actor."""
+    """The run of the actor, from its file or from the launch that names this."""
+    if document.launch is None:
+        return _read(document, surroundings)
+    request, cluster = surroundings.request, machine(document, surroundings)
+    found = above(document, after(document, "--config"), opener(document, surroundings))
+    if found is None:
+        return _alone({})._replace(documents=(document,), cluster=cluster)
+    if request.devices is None and isinstance(cluster.count.raw, int):
+        request = request._replace(world_size=cluster.count.raw)
+    reading = _read(found, surroundings._replace(request=request))
+    counted = replace(reading.cluster, count=cluster.count, per_node=cluster.per_node, said=cluster.said)
+    return reading._replace(documents=(document, *reading.documents), cluster=counted)
+
+
+def _read(document: Document, surroundings: Surroundings) -> Reading:
+    """The run that a file describes."""
     assert document.tree is not None
     said = _said(document.tree, document)
     model = _named(document, surroundings)
@@ -72,12 +86,9 @@ def _together(own: Node, model: Document, said: dict[str, Value], surroundings: 
 def _named(document: Document, surroundings: Surroundings) -> Document | None:
     """The config that the file names."""
     node = document.tree.get(*CONFIG) if document.tree is not None else None
-    opened = opener(document, surroundings)
-    for level in range(LEVELS) if node is not None and isinstance(node.value, str) else ():
-        found = opened(document, "../" * level + str(node.value)) if node is not None else None
-        if found is not None and found.tree is not None and found.tree.kind == "mapping":
-            return found
-    return None
+    if node is None or not isinstance(node.value, str):
+        return None
+    return above(document, node.value, opener(document, surroundings))
 
 
 def _without(tree: Node) -> Node:

@@ -9,6 +9,8 @@ from pathlib import Path
 from preflight.dialects import Surroundings
 from preflight.loaders.document import Document
 
+LEVELS = 6
+"""Folders above a file in which another is looked for that is named from where the run starts."""
 MARKS = (".git", "pyproject.toml", "setup.py")
 """What the top folder of a checkout has."""
 
@@ -38,3 +40,22 @@ def _top(path: Path) -> str:
             return folder
         folder = os.path.dirname(folder)
     return own
+
+
+def above(document: Document, name: str, opened: Callable[[Document, str], Document | None]) -> Document | None:
+    """A YAML file that is named from where the run starts: the folder of the document, or one above it."""
+    for level in range(LEVELS):
+        found = opened(document, "../" * level + name)
+        if found is not None and found.tree is not None and found.tree.kind == "mapping":
+            return found
+    return None
+
+
+def after(document: Document, *names: str) -> str:
+    """The value of an option of a launch, as --option value or --option=value; "" where it is not known."""
+    words = document.launch.words if document.launch is not None else ()
+    for at, word in enumerate(words):
+        option, equal, value = (word.text or "").partition("=")
+        if option in names:
+            return value if equal else (words[at + 1].text or "" if at + 1 < len(words) else "")
+    return ""

@@ -60,12 +60,15 @@ class SectionWriter(DottedWriter):
             raw = value is not REMOVE and on == flag.stores(flag.option)
         place = self.found.get(key)
         if place is None:
-            return (Edit("set", (self.section, key), raw),)
+            return self._added(f"{self.section}.{key}", raw)
         path, document = where(place, self.dotted.documents)
-        return (Edit("set", path, raw, place.node.span),) if document is not None and place.node is not None else ()
+        if document is None or place.node is None:
+            return self.at(place.path, raw)
+        return (Edit("set", path, raw, place.node.span),)
 
     def _added(self, key: str, value: object) -> tuple[Edit, ...]:
-        return (Edit("set", tuple(key.split(".")), value),)
+        main = next((one for one in self.dotted.documents if one.tree is not None), self.dotted.documents[0])
+        return (Edit("set", tuple(key.split(".")), value, main.start),)
 
 
 def _key(flag: Flag) -> str:
@@ -92,7 +95,7 @@ def read_sections(writer: SectionWriter, parsed: Parsed, instead: Mapping[str, s
     paths = {name: where(one, writer.dotted.documents)[0] for name, one in places.items()}
     words = tuple(word for name, one in places.items() for word in _words(name, one, instead))
     own = Parsed()
-    parse(words, writer.table, lambda name: paths[name], writer.dotted.documents[0].run, own, writer.put)
+    parse(words, writer.table, lambda name: paths[name], 0, own, writer.put)
     parsed.faults += of_door(door, own.faults)
     parsed.suspect |= own.suspect
     parsed.written |= own.written
