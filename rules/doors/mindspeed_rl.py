@@ -7,7 +7,8 @@ from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.source.finding import Safety
 
 MINDSPEED_RL = ConstraintSet("mindspeed-rl")
-a = Handles(megatron_names() | names("mindspeed-rl") | {"generation_ranks", "verifiers", "verifier_weights"})
+DERIVED = {"generation_ranks", "verifiers", "verifier_weights", "metric_is_verified", "section_of_its_own"}
+a = Handles(megatron_names() | names("mindspeed-rl") | DERIVED)
 VALIDATE = "mindspeed_rl/config_cls/validate_config.py"
 DIES = "the run is refused at start-up, after Ray has its devices"
 RL = a.prompts.is_set
@@ -33,6 +34,15 @@ MINDSPEED_RL.add(
         why=DIES,
         upstream=f"{VALIDATE}:33",
         at=(a.reference_npus, a.reward_npus, a.use_integrated_worker),
+    ),
+    refuse(
+        "section-beside-integrated",
+        all_of(a.use_integrated_worker, a.section_of_its_own.is_set),
+        message="{section_of_its_own} is refused with use_integrated_worker, which is on",
+        why=DIES,
+        upstream="cli/train_grpo.py:203",
+        at=(a.section_of_its_own, a.use_integrated_worker),
+        fixes=(put(a.use_integrated_worker, False),),
     ),
     refuse(
         "length-beyond-generation",
@@ -162,6 +172,14 @@ MINDSPEED_RL.add(
         why=DIES,
         upstream=f"{VALIDATE}:384",
         at=(a.verifier_weights, a.verifiers),
+    ),
+    refuse(
+        "filtered-by-no-verifier",
+        all_of(a.filter_groups_enable, ~a.metric_is_verified),
+        message="filter_groups_metric {filter_groups_metric} is none of verifier_function",
+        why=DIES,
+        upstream=f"{VALIDATE}:412",
+        at=(a.filter_groups_metric, a.verifier_function),
     ),
     refuse(
         "overlong-beyond-response",

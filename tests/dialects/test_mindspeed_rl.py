@@ -110,6 +110,12 @@ def test_a_key_that_no_class_has_is_refused(tmp_path: Path) -> None:
     }
 
 
+def test_a_key_of_another_role_is_refused_too(tmp_path: Path) -> None:
+    apart = RUN.replace("  mini_batch_size", "  use_integrated_worker: false\n  mini_batch_size")
+    found = said(report(tmp_path, apart + "ref_config:\n  model: tiny\n  micro_batchs: 1\n"))
+    assert found["unread-key"].startswith("mindspeed-rl 2.3.0 has no key ref_config.micro_batchs: it refuses the run")
+
+
 def test_keys_of_older_releases_are_read_as_those(tmp_path: Path) -> None:
     older = RUN.replace("  stage:", "  variable_seq_lengths: true\n  stage:")
     found = report(tmp_path, older)

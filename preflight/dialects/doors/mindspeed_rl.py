@@ -21,10 +21,10 @@ from preflight.loaders.composition.hydra import Hydra, composed
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import apply, read_override
 from preflight.loaders.composition.values import Composed
-from preflight.loaders.document import Document, Problem, Word
+from preflight.loaders.document import Document, Problem, Setting, Word
 from preflight.run.plan import Plan
 from preflight.run.request import Target
-from preflight.run.value import Value, default, derived, unknown
+from preflight.run.value import Origin, Value, default, derived, unknown
 from preflight.run.versions import matches
 from preflight.source.finding import Edit
 from preflight.source.record import replace
@@ -33,6 +33,9 @@ TRAINING, ACTOR, RL, GENERATE = "megatron_training", "actor_config", "rl_config"
 CONFIGS, FOLDERS = "configs", ("--config-path", "--config-dir", "-cp", "-cd")
 """The folder of configs, and the options that name another."""
 ROLES = {"ref_config": "reference", "critic_config": "critic"}
+OTHERS = ("ref_config", "reward_config", "critic_config", "vit_config")
+INTEGRATED = ("ref_config", "reward_config")
+"""Sections that the one worker for all roles does not take (train_grpo.py:203)."""
 WORKER = "mindspeed_rl/workers/base_worker.py"
 
 
@@ -65,11 +68,12 @@ def generation(run: Run) -> None:
     run.derive("generation_ranks", run.actor_npus // each)
 
 
-@derives("verifiers", "verifier_weights")
+@derives("verifiers", "verifier_weights", "metric_is_verified")
 def rewards(run: Run) -> None:
-    """How many there are of each."""
+    """How many there are of each, and whether one makes what groups are filtered by."""
     run.derive("verifiers", len(run.verifier_function), of="verifier_function")
     run.derive("verifier_weights", len(run.verifier_weight), of="verifier_weight")
+    run.derive("metric_is_verified", run.filter_groups_metric in run.verifier_function, of="verifier_function")
 
 
 MINDSPEED_RL = Door(
@@ -188,6 +192,11 @@ def _prompts(writer: Writer, parsed: Parsed) -> None:
     """The batch under a name of its own: Megatron gets another one."""
     samples = parsed.written.get("n_samples_per_prompt")
     writer.samples = samples.raw if samples is not None else 1
+    for section in INTEGRATED:
+        found = writer.dotted.config.at(section)
+        if found.key is not None and found.node is not None:
+            setting = Setting((section,), section, found.key.span, found.key.span, editable=False)
+            parsed.written["section_of_its_own"] = Value(section, Origin.WRITTEN, setting)
     batch = parsed.written.get("global_batch_size")
     if batch is not None:
         parsed.written["prompts"] = batch._replace(edits=partial(writer.put, "prompts"))
@@ -206,13 +215,18 @@ def _unknown_keys(config: Composed, writer: SectionWriter) -> Iterator[Problem]:
         if key not in options and (typed := one.key or one.node) is not None:
             path = tuple(map(str, one.path))
             yield unread(MINDSPEED_RL, key, typed.span, path=path, shown=".".join(path))
-    known = MINDSPEED_RL.keys.options
-    inner = {name.rpartition(".")[0] for name in known if name.count(".") == 2}
+    for section in OTHERS:
+        node = config.at(section).node
+        for entry in node.entries if node is not None else ():
+            key = str(entry.key.value)
+            if key.replace("-", "_") not in options and key != "model":
+                yield unread(MINDSPEED_RL, key, entry.key.span, path=(section, key), shown=f"{section}.{key}")
+    inner = {name.rpartition(".")[0] for name in options if name.count(".") == 2}
     for section in (RL, GENERATE, *sorted(inner)):
         node = config.at(*section.split(".")).node
         for entry in node.entries if node is not None else ():
             key = f"{section}.{str(entry.key.value).replace('-', '_')}"
-            if key not in known and key not in inner:
+            if key not in options and key not in inner:
                 path = (*section.split("."), str(entry.key.value))
                 yield unread(MINDSPEED_RL, key, entry.key.span, path=path)
 
