@@ -198,7 +198,7 @@ DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
-    "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("v2.1.0", "v2.2.0")),
+    "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
 }

@@ -117,7 +117,7 @@ def test_a_key_of_another_role_is_refused_too(tmp_path: Path) -> None:
 
 
 def test_keys_of_older_releases_are_read_as_those(tmp_path: Path) -> None:
-    older = RUN.replace("  stage:", "  variable_seq_lengths: true\n  stage:")
+    older = RUN.replace("  stage:", "  cp_attention_mask_type: causal\n  stage:")
     found = report(tmp_path, older)
     assert str(found.jobs[0].target) == "mindspeed-rl@2.2.0"
     assert found.jobs[0].arguments.versions["megatron"] == "0.8.0"

@@ -8,7 +8,7 @@ from functools import partial
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.parents import above, after, opener
-from preflight.dialects.doors.unread import unread
+from preflight.dialects.doors.unread import doubted, unread
 from preflight.dialects.megatron.machine import machine
 from preflight.dialects.mindformers.config_kinds import kind_of
 from preflight.dialects.mindformers.graph import read_graph
@@ -61,7 +61,7 @@ def _read(document: Document, surroundings: Surroundings) -> Reading:
     told = reading.arguments
     arguments = replace(
         told,
-        problems=tuple(_unread(document.tree)),
+        problems=tuple(doubted(one, surroundings) for one in _unread(document.tree)),
         certainty=told.certainty._replace(completed="MindRLHF", parts=_parts(), apart=NOT_COMMON),
         versions={**told.versions, MINDRLHF.name: MINDRLHF.release},
     )

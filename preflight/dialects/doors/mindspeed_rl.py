@@ -13,7 +13,7 @@ from preflight.dialects.doors.provider import trained
 from preflight.dialects.doors.reading import Typed
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.doors.sections import SectionWriter, layered, read_sections
-from preflight.dialects.doors.unread import UNREAD, unread
+from preflight.dialects.doors.unread import UNREAD, doubted, unread
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.words import MINDSPEED_STEPS
@@ -88,6 +88,14 @@ MINDSPEED_RL = Door(
     unread="refused",
     apart=("pretrain_", "megatron/training/tokenizer", "megatron/core/datasets", "mindspeed_llm/tasks/preprocess"),
 )
+OLD_KEYS = frozenset(
+    [
+        *("variable_seq_lengths", "cp_attention_mask_type", "moe_intermediate_size", "multi_head_latent_attention"),
+        *("n_group", "topk_group", "qk_nope_head_dim", "qk_rope_head_dim", "routed_scaling_factor"),
+        *("rope_scaling_beta_fast", "rope_scaling_beta_slow"),
+    ]
+)
+"""Keys that releases before 2.3 have, and none since."""
 OLDER = MINDSPEED_RL._replace(release="2.2.0", core="0.8.0", on=Target("mindspeed-llm", "2.1.0"))
 """What a config with keys of releases before 2.3 is read as."""
 
@@ -169,7 +177,7 @@ def _release(config: Composed, wanted: Target | None) -> Door:
     if wanted is not None and wanted.version:
         return OLDER if matches(wanted.version, "<2.3") else MINDSPEED_RL
     keys = layered(config, (TRAINING, ACTOR)).keys()
-    return MINDSPEED_RL if keys.isdisjoint(MINDSPEED_RL.known - MINDSPEED_RL.keys.options.keys()) else OLDER
+    return MINDSPEED_RL if keys.isdisjoint(OLD_KEYS) else OLDER
 
 
 def _typed(door: Door, dotted: Dotted, surroundings: Surroundings) -> Typed:
@@ -179,7 +187,7 @@ def _typed(door: Door, dotted: Dotted, surroundings: Surroundings) -> Typed:
     made = typed(door, dotted, surroundings, writer)
     parsed = made.parsed
     read_sections(writer, parsed, {"ray_dapo": "ray_grpo"})  # base_worker.py:201
-    parsed.faults += _unknown_keys(config, writer)
+    parsed.faults += [doubted(one, surroundings) for one in _unknown_keys(config, writer)]
     if door is OLDER and surroundings.request.target is not None:
         parsed.faults = [fault for fault in parsed.faults if fault.kind != UNREAD or not fault.harmless]
     if config.at(RL).node is not None:
