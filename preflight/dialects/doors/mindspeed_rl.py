@@ -8,7 +8,7 @@ from functools import partial
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.dotted import Dotted, typed
-from preflight.dialects.doors.parents import above, after, opener
+from preflight.dialects.doors.hydra_config import hydra
 from preflight.dialects.doors.provider import trained
 from preflight.dialects.doors.reading import Typed
 from preflight.dialects.doors.reading import read as reading
@@ -17,11 +17,10 @@ from preflight.dialects.doors.unread import UNREAD, doubted, unread
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.words import MINDSPEED_STEPS
-from preflight.loaders.composition.hydra import Hydra, composed
 from preflight.loaders.composition.merging import mapping
-from preflight.loaders.composition.overrides import apply, read_override
+from preflight.loaders.composition.overrides import apply
 from preflight.loaders.composition.values import Composed
-from preflight.loaders.document import Document, Problem, Setting, Word
+from preflight.loaders.document import Document, Problem, Setting
 from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Origin, Value, default, derived, unknown
@@ -30,8 +29,6 @@ from preflight.source.finding import Edit
 from preflight.source.record import replace
 
 TRAINING, ACTOR, RL, GENERATE = "megatron_training", "actor_config", "rl_config", "generate_config"
-CONFIGS, FOLDERS = "configs", ("--config-path", "--config-dir", "-cp", "-cd")
-"""The folder of configs, and the options that name another."""
 ROLES = {"ref_config": "reference", "critic_config": "critic"}
 OTHERS = ("ref_config", "reward_config", "critic_config", "vit_config")
 INTEGRATED = ("ref_config", "reward_config")
@@ -117,7 +114,7 @@ class Writer(SectionWriter):
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A config with its model, and the overrides of the launch that names it."""
-    found = _composed(document, surroundings)
+    found = hydra(document, surroundings)
     own = (document,) if document.launch is not None else ()
     documents = (*own, *found.documents) if found is not None else (document,)
     tree, _ = apply(found.tree, found.overrides) if found is not None else (mapping((), document.source.span(0)), ())
@@ -130,36 +127,6 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     if config.at(RL).node is None:
         return result
     return result._replace(plan=_in_lengths(result))
-
-
-def _composed(document: Document, surroundings: Surroundings) -> Hydra | None:
-    """The config with what its `defaults` name: a file, or what a launch names in the folder of configs."""
-    opened, words = opener(document, surroundings), document.launch.words if document.launch is not None else ()
-    primary: Document | None = document
-    if document.launch is not None:
-        name = after(document, "--config-name", "-cn").removesuffix(".yaml")
-        primary = above(document, f"{CONFIGS}/{name}.yaml", opened) if name and not _elsewhere(words) else None
-    if primary is None:
-        return None
-    home = primary
-    own = home.source.name.rpartition("/")[2].rpartition(".")[0] or "config"
-
-    def config_at(path: str) -> Document | None:
-        return home if path == own else opened(home, f"{path}.yaml")
-
-    return composed(own, config_at, (one for word in words if (one := read_override(word)) is not None))
-
-
-def _elsewhere(words: tuple[Word, ...]) -> bool:
-    """Whether the folder of configs is another one; what stands before its name may be unknown."""
-    for at, word in enumerate(words):
-        head, tail = (word.pieces[0].text, word.pieces[-1].text) if word.pieces else (word.text, word.text)
-        if (head or "").startswith(FOLDERS):
-            after_it = words[at + 1] if "=" not in (head or "") and at + 1 < len(words) else None
-            last = after_it.pieces[-1].text if after_it is not None and after_it.pieces else None
-            text = tail if after_it is None else last or after_it.text
-            return not (text or "").rstrip("/").endswith(CONFIGS)
-    return False
 
 
 def _in_lengths(reading: Reading) -> Plan:
