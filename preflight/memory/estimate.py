@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.memory import device_need, inference, leftovers, parameters, peak, states
+from preflight.memory import colocated, device_need, inference, leftovers, parameters, peak, states
 from preflight.memory.assumed import with_published
 from preflight.memory.between import between
 from preflight.memory.gaps import Gap, gap
@@ -152,10 +152,11 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
     steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
     stays = states.fp16_copy(s, n) + leftovers.last_inputs(s, rank)
     rest = Rest(n.total, stays, states.at_step(s, n))
+    dynamic = [*peak.dynamic_terms(s, rank), *colocated.loss(s, rank)]
     if beside is _NO_GAP:
-        return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), rest)
+        return summed(s, rank, cluster, steady, dynamic, rest)
     steady = [term._replace(low=term.low * beside.steady) for term in steady]
-    return summed(s, rank, cluster, steady, _with_gap(peak.dynamic_terms(s, rank), steady, beside), rest)
+    return summed(s, rank, cluster, steady, _with_gap(dynamic, steady, beside), rest)
 
 
 def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term]:
@@ -217,7 +218,12 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
             )
         ]
     allocated = total + max(alive, rest.step)
-    device = [*beyond, *device_need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
+    device = [
+        *beyond,
+        *device_need.device_terms(s, cluster, allocated),
+        *peak.fallback_terms(s, rank),
+        *colocated.engine(s, cluster, steady, allocated),
+    ]
     required = max(allocated, allocated + sum(term.high for term in device))
     sure = LOW_MIXED if s.experts or s.fp8 else LOW
     return Stage(

@@ -12,6 +12,7 @@ from typing import Any
 from preflight.dialects.megatron.namespace import Run, Step
 from preflight.dialects.megatron.option_table import Flag, Table, table
 from preflight.dialects.megatron.words import STEPS
+from preflight.run.plan import Plan
 from preflight.run.value import Value, default
 from preflight.source.record import NamedTuple
 
@@ -48,8 +49,9 @@ class Door(NamedTuple):
     unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
     apart: where the code of Megatron begins that it does not run: checks there are not made.
     elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
-    is the only one that begins so. options: its keys, where preflight has no file of them; takes_megatron: whether all
-    options of Megatron are keys beside those.
+    is the only one that begins so. models: arguments whose paths name the model that the network is taken from.
+    planned: what a plan of its runs has beside what Megatron's arguments say. options: its keys, where preflight has no
+    file of them; takes_megatron: whether all options of Megatron are keys beside those.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Door(NamedTuple):
     shortened: bool = False
     options: tuple[Flag, ...] = ()
     takes_megatron: bool = False
+    models: tuple[str, ...] = ()
+    planned: Callable[[Plan, Run], Plan] | None = None
 
     @property
     def versions(self) -> dict[str, str]:

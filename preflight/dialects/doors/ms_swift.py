@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.files import behind_file, typed_in_file
+from preflight.dialects.doors.published import build
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.unmodelled import ADAPTED
 from preflight.loaders.document import Document, Entry, Setting
 from preflight.run.value import Origin, Value, unknown
 
@@ -25,7 +28,7 @@ TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", 
 @derives(*NETWORK)
 def network(run: Run) -> None:
     """The network is the model's that is named; nothing of it is typed."""
-    for name in NETWORK:
+    for name in () if build(run) else NETWORK:
         run.lose(name, "the model's config.json says it")
     given = run.written.get("model")
     if given is not None and isinstance(given.raw, str):
@@ -104,6 +107,21 @@ def gradients(run: Run) -> None:
         run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32", of="bf16")
 
 
+@derives("lora_r", "lora_target_modules")
+def adapters(run: Run) -> None:
+    """All linears have an adapter unless some are named; what one that is loaded has is in its own file."""
+    if run.adapters or run.mcore_adapter:
+        raise NotKnown("the adapters' own config says it")
+    if run.tuner_type == "full":
+        return
+    named = [str(name) for name in run.target_modules]
+    if run.target_regex or run.modules_to_save or run.tuner_type == "lora_llm":
+        named.append("others")
+    wanted = [*ADAPTED[:4], *(name for name in named if name != "all-linear")] if "all-linear" in named else named
+    run.derive("lora_target_modules", wanted, of="target_modules")
+    run.derive("lora_r", run.lora_rank, of="lora_rank")
+
+
 @derives("rlhf_type", "generation_batch_size", "steps_per_generation")
 def generation(run: Run) -> None:
     """Steps of generation and their batch follow from each other."""
@@ -126,7 +144,7 @@ MS_SWIFT = Door(
     "ms-swift",
     "4.5.2",
     core="0.18.0",
-    before=(network, precision, sequence, padding, recomputation, switched, rates, output, gradients),
+    before=(network, precision, sequence, padding, recomputation, switched, rates, output, gradients, adapters),
     steps=(
         *(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
         *(silent_switches.params_dtype, silent_switches.single_values, silent_switches.recompute_modules),
@@ -143,6 +161,8 @@ MS_SWIFT = Door(
     ),
     elsewhere=("--config", "--colocate_groups"),
     shortened=True,
+    models=("model",),
+    planned=roles.ms_swift,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.commands import typed
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.reading import read as reading
@@ -82,6 +83,7 @@ SLIME = Door(
     after=(after,),
     unread="dropped",
     apart=APART,
+    planned=roles.slime,
     elsewhere=("--sglang-", "--router-"),
 )
 
