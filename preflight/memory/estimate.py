@@ -7,7 +7,7 @@ from preflight.memory.assumed import with_published
 from preflight.memory.between import between
 from preflight.memory.gaps import Gap, gap
 from preflight.memory.ranges import Ranged, changed, ranged, without_assumed
-from preflight.memory.requirements import MOST, Missing
+from preflight.memory.requirements import MOST, Missing, not_known
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term, Verdict
 from preflight.memory.shape import SWAPPED, Shape, shape
 from preflight.run.cluster import Cluster
@@ -72,7 +72,8 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     features = (*plan.unmodelled, *plan.doubted)
     beside = gap(features) if features else _NO_GAP
     if beside is None:
-        raise Missing(_not_modelled(plan))
+        hidden = plan.model.hidden
+        raise Missing(_not_modelled(plan) if hidden.known else not_known("model.hidden", hidden))
     ends = ranged(plan)
     architecture = cluster.device.architecture if cluster.device else plan.architecture
     most = shape(
@@ -125,13 +126,14 @@ def counted_shape(plan: Plan, cluster: Cluster) -> Shape | None:
 
 def _features(plan: Plan) -> tuple[str, ...]:
     return (
-        *(f"not modelled: {feature}" for feature in plan.unmodelled),
-        *(f"may be on, and is not modelled: {feature}" for feature in plan.doubted),
+        *(f"memory has no formula for {feature}" for feature in plan.unmodelled),
+        *(f"the run may have {feature}, and memory has no formula for it" for feature in plan.doubted),
     )
 
 
 def _not_modelled(plan: Plan) -> str:
-    return "; ".join(said for said in _features(plan) if gap((said.partition(": ")[2],)) is None)
+    names = (*plan.unmodelled, *plan.doubted)
+    return "; ".join(said for name, said in zip(names, _features(plan), strict=True) if gap((name,)) is None)
 
 
 def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryEstimate:

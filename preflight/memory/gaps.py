@@ -87,7 +87,7 @@ GAPS: dict[str, Gap] = {
     # an optimizer and activations of its own, of a size that nothing here says
     "a critic on the same devices": Gap(most=None),
     # 0.5 to 6 billion parameters that need 2 bytes each while they are frozen, and what images keep
-    "encoders of images beside the model": Gap(most=1.3, whole=1.15),
+    "encoders of images or sound beside the model": Gap(most=1.3, whole=1.15),
     # a mask and a copy of the input of each linear with an adapter, 1 of the 2 bytes more that the input has
     "dropout before adapters": Gap(most=1.5),
     # what they are is not known: none of them, or nearly all

@@ -15,7 +15,7 @@ from preflight.run.value import Value, default, derived, unknown
 from preflight.source.record import replace
 
 WHOLE = ("weights", "gradients", "optimizer")
-IMAGES, CRITIC = "encoders of images beside the model", "a critic on the same devices"
+IMAGES, CRITIC = "encoders of images or sound beside the model", "a critic on the same devices"
 TEACHER = "a distillation teacher"
 
 
@@ -123,7 +123,9 @@ def _nemo_packed(run: Run) -> int | None:
 
 def ms_swift(plan: Plan, run: Run) -> Plan:
     """Whole training keeps a reference model, adapters are switched off instead (rlhf_mixin.py:27-37); vLLM in the same
-    process keeps its part of the device unless --sleep_level frees it (rollout_mixin.py:415)."""
+    process keeps its part of the device unless --sleep_level frees it (rollout_mixin.py:415). Samples that are not
+    packed are padded to the longest of a micro-batch alone."""
+    plan = replace(plan, batch=replace(plan.batch, varying=_of(run, lambda r: not r.packing)))
     kind = run.value("rlhf_type").raw
     dropped = _of(run, lambda r: r.lora_dropout > 0 and bool(r.lora_target_modules))
     more = [*(("dropout before adapters",) if dropped.raw is True else ()), *_frozen(run)]
