@@ -118,7 +118,7 @@ NEMO_RL = Door(
     "0.7.0",
     core="0.18.0",
     world=world,
-    before=(forced, recompute, low_precision, lengths, adapters, network),
+    before=(forced, recompute, low_precision, lengths, network, adapters),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,

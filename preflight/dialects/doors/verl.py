@@ -129,7 +129,7 @@ VERL = Door(
     "0.9.0",
     core="0.18.0",
     world=world,
-    before=(forced, batches, lengths, optimizer, adapters, network),
+    before=(forced, batches, lengths, optimizer, network, adapters),
     after=(stages,),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="refused",
