@@ -64,8 +64,9 @@ def arguments(model: Published) -> dict[str, Any]:
     found["kv_channels"] = found["kv_channels"] or sizes["hidden"] // sizes["heads"]
     found["untie_embeddings_and_output_weights"] = not traits.get("tied")
     found["position_embedding_type"] = "alibi" if traits.get("alibi") else "rope"
-    if "dense" in traits:
-        found["moe_layer_freq"] = [0] * traits["dense"] + [1] * (sizes["layers"] - traits["dense"])
+    if "experts" in sizes:
+        dense = traits.get("dense", 0)
+        found["moe_layer_freq"] = [0] * dense + [1] * (sizes["layers"] - dense)
     if traits.get("linear"):
         found["experimental_attention_variant"] = "gated_delta_net"
     return found
@@ -85,6 +86,18 @@ def build(run: Run) -> bool:
         if not _typed(run.written.get(name)):
             run.derive(name, raw, model.name)
     return True
+
+
+def complete(run: Run) -> None:
+    """Give a run that is supposed what it types of its network and what is not known, as with a loop in a script; all
+    of it where it has no layers, whose file is not read."""
+    model = run.value(ASSUMED).raw
+    if not isinstance(model, Published) or ("num_layers" not in run.written and build(run)):
+        return
+    for name, raw in arguments(model).items():
+        given = run.written.get(name)
+        if given is not None and not given.known:
+            run.derive(name, raw, model.name)
 
 
 def _typed(value: Value | None) -> bool:
