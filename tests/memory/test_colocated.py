@@ -190,3 +190,12 @@ def test_frozen_weights_of_4_bits_weigh_what_their_document_says():
 
     assert weights() == pytest.approx(129, rel=0.01)
     assert weights("--qlora") == pytest.approx(35, rel=0.05)
+
+
+def test_the_end_of_a_path_names_the_model_where_its_folder_is_not_known(tmp_path):
+    script = tmp_path / "run.sh"
+    sizes = SLIME.replace("--num-layers 36", '--num-layers "$LAYERS"').replace("/root/x", '"${FOLDER}/Qwen3-4B"')
+    script.write_text(f"for i in $(cat layers); do LAYERS=$i; done\n{sizes}\n", encoding="utf-8")
+    found = preflight.check(str(script), device="h100").jobs[0].memory
+    assert found.stages and "Qwen3-4B" in found.assumed[0]
+    assert found.worst.parameters == pytest.approx(4.02e9 / 2, rel=0.1)

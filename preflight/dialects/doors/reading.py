@@ -68,9 +68,11 @@ class Front(NamedTuple):
 
     @property
     def model(self) -> Published | None:
-        """The published model that the network is taken from; None where no path names one."""
-        given = (self.parsed.written.get(name) for name in self.door.models)
-        return published([value.raw for value in given if value is not None and isinstance(value.raw, str)])
+        """The published model that the network is taken from; None where no path names one. The end of a path says it
+        also where its folder is a variable that nobody sets."""
+        given = [value for name in self.door.models if (value := self.parsed.written.get(name)) is not None]
+        texts = (value.raw if value.known else value.span.text if value.span else None for value in given)
+        return published([text.strip("\"'") for text in texts if isinstance(text, str)])
 
     @property
     def reasons(self) -> tuple[str, ...]:
