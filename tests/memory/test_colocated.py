@@ -199,3 +199,9 @@ def test_the_end_of_a_path_names_the_model_where_its_folder_is_not_known(tmp_pat
     found = preflight.check(str(script), device="h100").jobs[0].memory
     assert found.stages and "Qwen3-4B" in found.assumed[0]
     assert found.worst.parameters == pytest.approx(4.02e9 / 2, rel=0.1)
+
+
+def test_adapters_are_read_as_older_releases_spell_them():
+    new = memory(SWIFT.format("sft"), "--tuner_type", "lora", "--lora_rank", "8")
+    old = memory(SWIFT.format("sft"), "--train_type", "lora", "--lora_rank", "8")
+    assert old.stages and [t.high for t in old.worst.terms] == [t.high for t in new.worst.terms]
