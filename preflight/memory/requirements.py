@@ -69,6 +69,8 @@ _DECIDING = {
     "colocated.rollout": "part of the device that the rollout engine takes",
     "colocated.asleep": "sleep of the rollout engine during training",
     "model.cross_entropy": "kernel of the loss",
+    "model.streams": "number of residual streams",
+    "model.pair_bias": "bias of attention",
 }
 """What a dialect may leave out, but must not be guessed where it says why it does not know."""
 
