@@ -25,7 +25,7 @@ def with_published(plan: Plan) -> Plan:
     note = f"{model.name} is the model that a path names"
     found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
     # what every published model of the table is, or has
-    plain = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
+    plain: dict[str, int | None] = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
     if plain["latent"]:
         plain |= {name: model.traits.get(trait) for name, trait in LATENT.items()}
     missing = [n for n in plain if n not in model.sizes and getattr(plan.model, n).because.removeprefix("not given")]
