@@ -205,3 +205,14 @@ def test_adapters_are_read_as_older_releases_spell_them():
     new = memory(SWIFT.format("sft"), "--tuner_type", "lora", "--lora_rank", "8")
     old = memory(SWIFT.format("sft"), "--train_type", "lora", "--lora_rank", "8")
     assert old.stages and [t.high for t in old.worst.terms] == [t.high for t in new.worst.terms]
+
+
+def test_fine_tuning_with_verl_has_its_devices_for_itself():
+    command = (
+        "torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer engine=megatron model.path=Qwen/Qwen3-8B "
+        "data.max_length=4096 data.max_token_len_per_gpu=8192 engine.tensor_model_parallel_size=2"
+    )
+    found = memory(command)
+    assert found.stages and high(found, "rollout engine") == high(found, "reference model") == 0
+    assert high(memory(command, "model.lora.rank=8"), "gradients") < 0.02 * high(found, "gradients")
+    assert memory(command.replace("8192", "32768")).worst.allocated_peak > found.worst.allocated_peak

@@ -53,6 +53,12 @@ def verl(plan: Plan, run: Run) -> Plan:
     return _with(plan, run, beside, packed, *((CRITIC,) if critic.raw is not False else ()))
 
 
+def verl_sft(plan: Plan, run: Run) -> Plan:
+    """Fine-tuning has its devices for itself."""
+    packed = _of(run, lambda r: _tokens(r.max_token_len_per_gpu, r) if r.use_dynamic_bsz else None)
+    return _with(plan, run, None, packed)
+
+
 def _verl_freed(run: Run) -> tuple[str, ...]:
     held = ("weights", "gradients") if run.engine_param_offload else ()
     return (*held, *(("optimizer",) if run.engine_optimizer_offload else ()))
