@@ -19,6 +19,9 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
         return found
     template = "{target} checks this, the code in this checkout does not ({evidence})"
     because = Message(template, target=str(job.target), evidence=certainty.evidence)
+    if certainty.lying:
+        template = "{target} checks this; {lying} lies in this checkout ({evidence})"
+        because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
@@ -27,6 +30,25 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
         if finding.severity is Severity.ERROR and finding.kind.of_release and has(finding.rule) is False:
             return lowered(own, because)
         return own
+
+    return [judged(finding) for finding in found]
+
+
+def lower_what_older_programs_take(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with a warning for each error that older releases of a program do not have, where nobody says the
+    release."""
+    certainty = job.arguments.certainty
+    if certainty.stated or not certainty.since:
+        return found
+
+    def judged(finding: Finding) -> Finding:
+        first = certainty.since.get(finding.rule)
+        if first is None or finding.severity is not Severity.ERROR:
+            return finding
+        template = "{framework} before {first} accepts it; --target states the release"
+        return without_safe_fixes(
+            lowered(finding, Message(template, framework=job.target.framework, first=first))
+        )
 
     return [judged(finding) for finding in found]
 

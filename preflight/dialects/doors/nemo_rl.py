@@ -112,6 +112,7 @@ NEMO_RL = Door(
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,
+    since={"nemo-rl/two-backends": "0.4.0"},
 )
 
 

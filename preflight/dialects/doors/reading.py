@@ -7,6 +7,7 @@ from typing import Protocol
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
+from preflight.dialects.doors.in_checkout import certainty
 from preflight.dialects.megatron.command_words import Inherited, Spelled
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.machine import machine
@@ -17,7 +18,7 @@ from preflight.dialects.megatron.protected_options import keeps
 from preflight.dialects.megatron.seeding import Outside, open_up, seed
 from preflight.dialects.megatron.training_sizes import decides
 from preflight.loaders.document import Document
-from preflight.run.arguments import Arguments, Certainty
+from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Supposed
 from preflight.run.request import Target
@@ -117,7 +118,7 @@ def read(door: Door, document: Document, surroundings: Surroundings, typed: Type
         versions=run.versions,
         names=lambda: door.keys.defaults,
         decides=decides,
-        certainty=Certainty(stated=surroundings.request.target is not None, entry_known=True, apart=door.apart),
+        certainty=certainty(door, document, surroundings),
     )
     planned = replace(plan(run, front.target, writer), supposed=lambda: _supposed(front, writer))
     return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)

@@ -123,6 +123,7 @@ VERL = Door(
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="refused",
     apart=APART,
+    since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
 )
 
 

@@ -31,6 +31,9 @@ TELLING = frozenset(
 )
 """Options that tell a launch of this family from any other."""
 
+MOST_OTHERS = 4
+"""A script that is only called like one of the family has at most so many options for each that tells."""
+
 UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
 
@@ -76,10 +79,12 @@ def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) ->
         return False
     if name in ENTRIES:
         return True
-    told = sum((word or "").partition("=")[0] in TELLING for word in words)
-    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (
-        1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4
-    )
+    options = [text.partition("=")[0] for word in words if (text := word or "").startswith("--")]
+    told = sum(option in TELLING for option in options)
+    if not name.endswith(".py") and not name.startswith(UNKNOWN_ENTRY):
+        return False
+    named = re.match(r"(pretrain|posttrain|finetune|train)_", name) is not None
+    return told >= (1 if asked or (named and told * MOST_OTHERS >= len(options)) else 4)
 
 
 def is_model_args(tree: Node) -> bool:
