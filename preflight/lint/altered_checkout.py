@@ -46,9 +46,7 @@ def lower_what_older_programs_take(found: list[Finding], job: Job) -> list[Findi
         if first is None or finding.severity is not Severity.ERROR:
             return finding
         template = "{framework} before {first} accepts it; --target states the release"
-        return without_safe_fixes(
-            lowered(finding, Message(template, framework=job.target.framework, first=first))
-        )
+        return without_safe_fixes(lowered(finding, Message(template, framework=job.target.framework, first=first)))
 
     return [judged(finding) for finding in found]
 

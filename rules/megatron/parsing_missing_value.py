@@ -30,7 +30,10 @@ from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
 from preflight.source.finding import Kind
 
-_VARIABLE = re.compile(r"[ \t=]+[\"']?\$\{?([A-Za-z_]\w*)(?::?[-=](?:\"\"|'')?)?\}?")
+_EMPTY = r"""(?:""|'')?\}"""
+_VARIABLE = re.compile(r"""[ \t=]+["']?\$\{?([A-Za-z_]\w*)(:?[-=]""" + _EMPTY + ")?")
+_FILLED = re.compile(r"""(?m)^\s*(?:(?:export\s+)?(\w+)=["']?\$\{\1|:\s+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
+"""Variables whose default is empty: X=${X:-}, X="${X:-""}", : ${X:=}."""
 
 
 @rule(
@@ -44,7 +47,8 @@ _VARIABLE = re.compile(r"[ \t=]+[\"']?\$\{?([A-Za-z_]\w*)(?::?[-=](?:\"\"|'')?)?
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "missing-value"):
         if (name := left_to_the_caller(problem)) is not None:
-            message = Message("{message}: ${name} is empty unless the environment sets it", message=problem.message, name=name)
+            template = "{message}: ${name} is empty unless the environment sets it"
+            message = Message(template, message=problem.message, name=name)
             yield finding(problem._replace(message=message), None, Severity.WARNING)
             continue
         severity = own_options(job)
@@ -58,8 +62,5 @@ def left_to_the_caller(problem: Problem) -> str | None:
     if there is None:
         return None
     name = str(there[1])
-    default = rf"\$\{{{name}:?[-=](?:\"\"|'')?\}}"
-    own = re.search(default, there[0]) or re.search(
-        rf"^[ \t]*(?:export[ \t]+)?{name}=[\"']?{default}|^[ \t]*:[ \t]+[\"']?{default}", source.text, re.MULTILINE
-    )
-    return name if own is not None else None
+    filled = (match[1] or match[2] for match in _FILLED.finditer(source.text))
+    return name if there[2] is not None or name in filled else None

@@ -37,6 +37,19 @@ def test_the_options_are_those_of_the_checkouts_own_parser(tmp_path: Path) -> No
     assert not {"bad-value", "unknown-flag"} & set(severities(report))
 
 
+def test_a_newer_option_of_the_checkouts_own_parser_says_the_layers(tmp_path: Path) -> None:
+    parser = PARSER.replace(
+        "    return parser",
+        '    group.add_argument("--hybrid-layer-pattern", type=str, default=None)\n    return parser',
+        1,
+    )
+    script = launch("--hybrid-layer-pattern M-M*-M-M").replace("--num-layers 24 ", "")
+    report = fork(tmp_path, script, **{"megatron/training/arguments.py": parser})
+    assert "megatron/required-argument" not in severities(report)
+    assert report.jobs[0].plan.model.layers.raw == 8
+    assert "megatron/required-argument" in severities(fork(tmp_path / "without", script))
+
+
 def test_a_type_of_the_checkouts_own_parser_is_checked(tmp_path: Path) -> None:
     report = fork(tmp_path, launch("--own-size big"))
     assert [f.message for f in report.findings if f.rule == "bad-value"] == [

@@ -1,4 +1,4 @@
-"""Runs of other programs that lie in a checkout of the program: its own options hold, and another release is no proof."""
+"""Runs of other programs in a checkout of the program: its own options hold, and another release proves nothing."""
 
 from __future__ import annotations
 
