@@ -12,7 +12,10 @@ from preflight.source.record import replace
 
 
 def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
-    """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe."""
+    """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe.
+
+    What is about no value that somebody wrote is left out there: the checkout may have other defaults.
+    """
     certainty = job.arguments.certainty
     has = certainty.has
     if has is None:
@@ -23,15 +26,15 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
         template = "{target} checks this; {lying} lies in this checkout ({evidence})"
         because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
-    def judged(finding: Finding) -> Finding:
+    def judged(finding: Finding) -> Finding | None:
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
             return finding
         own = without_safe_fixes(finding)
         if finding.severity is Severity.ERROR and finding.kind.of_release and has(finding.rule) is False:
-            return lowered(own, because)
+            return lowered(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
         return own
 
-    return [judged(finding) for finding in found]
+    return [one for finding in found if (one := judged(finding)) is not None]
 
 
 def lower_what_older_programs_take(found: list[Finding], job: Job) -> list[Finding]:

@@ -88,6 +88,14 @@ def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) ->
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
 
 
+def test_a_check_that_the_checkout_does_not_have_is_nothing_about_what_nobody_wrote(tmp_path: Path) -> None:
+    rule, older = "megatron/split-inference-without-pipeline", INFO.replace("14", "9")
+    written = "--inference-batch-times-seqlen-threshold 512"
+    assert rule not in severities(fork(tmp_path / "default", launch(), **{"megatron/core/package_info.py": older}))
+    report = fork(tmp_path / "written", launch(written), **{"megatron/core/package_info.py": older})
+    assert severities(report)[rule] is Severity.WARNING
+
+
 def test_a_check_that_the_checkout_has_is_an_error(tmp_path: Path) -> None:
     body = (
         "\ndef validate(args):\n    if args.overlap_param_gather:\n        assert args.overlap_grad_reduce, 'needed'\n"

@@ -48,6 +48,7 @@ model: {dtype: bfloat16, model_config: {hidden_size: 2048, is_llama_config: true
 optimizer: {clip_grad: 1.0, weight_decay: 0.1}
 parallelism: {dp: 1, pp: 1, tp: 8}
 """
+NAMESAKE = "python pretrain_gpt.py --base_lr 5e-4 --hp_tune_actual_width 128 --class_name gpt --use_mup"
 TELECHAT = """\
 run_mode: train
 use_parallel: False
@@ -67,6 +68,7 @@ model:
         (UNRELEASED, "pretrain.yaml"),
         (EXPERIMENTAL, "mixtral.yaml"),
         (UNDERSCORED, "run.sh"),
+        (NAMESAKE, "run.sh"),
         (TORCHTITAN, "torchtitan.yaml"),
         (TRAINER_OF_OTHERS, "mixtral.yaml"),
         (NANOTRON, "nanotron.yaml"),

@@ -16,19 +16,27 @@ if TYPE_CHECKING:  # most runs lie in no checkout of a door
 
 class DoorLayout(NamedTuple):
     """How a program lies in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
-    that finds it; parser: where it adds options, "" where its keys are no options of a parser."""
+    that finds it; parser: where it adds options, () where its keys are no options of a parser."""
 
     name: str
     mark: str
     version: tuple[str, str]
-    parser: str = ""
+    parser: tuple[str, ...] = ()
 
 
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
+
+
+def _slime(package: str) -> tuple[str, ...]:
+    """The files in which slime adds options: its own, and those of each program that trains."""
+    backends = (f"{package}/backends/{name}_utils/arguments.py" for name in ("megatron", "fsdp"))
+    return (f"{package}/utils/arguments.py", *backends)
+
+
 LAYOUTS = (
-    DoorLayout("slime", "slime/utils/arguments.py", ("setup.py", _QUOTED), "slime/utils/arguments.py"),
-    DoorLayout("slime", "miles/utils/arguments.py", ("", ""), "miles/utils/arguments.py"),  # a fork of it
+    DoorLayout("slime", "slime/utils/arguments.py", ("setup.py", _QUOTED), _slime("slime")),
+    DoorLayout("slime", "miles/utils/arguments.py", ("", ""), _slime("miles")),  # a fork of it
     DoorLayout("verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)")),
     DoorLayout("nemo-rl", "nemo_rl/package_info.py", ("nemo_rl/package_info.py", _PARTS)),
     DoorLayout("ms-swift", "swift/version.py", ("swift/version.py", _QUOTED)),
@@ -49,12 +57,12 @@ class DoorPackage:
     @cached_property
     def options(self) -> tuple[OwnOption, ...]:
         """The options that its parser adds."""
-        text = self.files.code(self._layout.parser) if self._layout.parser else None
-        if text is None:
+        texts = [text for name in self._layout.parser if (text := self.files.code(name)) is not None]
+        if not texts:
             return ()
         from preflight.dialects.checkout.parser_options import own_options
 
-        return own_options(text)
+        return tuple({one.option: one for text in reversed(texts) for one in own_options(text)}.values())
 
 
 def door_in(folders: Iterator[Files], name: str) -> DoorPackage | None:

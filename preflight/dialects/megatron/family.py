@@ -63,13 +63,15 @@ def is_deepspeed(launch: Launch) -> bool:
 
 
 def is_underscored(launch: Launch) -> bool:
-    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does;
-    one is a slip, all are a parser of its own."""
+    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does, or, with none
+    that tells, every option of several words; one is a slip, all are a parser of its own."""
     options = {(word.text or "").partition("=")[0] for word in launch.words}
-    return (
-        not options & TELLING
-        and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
-    )
+    if options & TELLING:
+        return False
+    apart = {option for option in options if option.startswith("--") and "_" in option}
+    if len({option for option in apart if option.replace("_", "-") in TELLING}) > 2:
+        return True
+    return len(apart) > 2 and not any("-" in option[2:] for option in options if option.startswith("--"))
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
