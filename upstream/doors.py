@@ -213,13 +213,17 @@ def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from _paths(value, f"{above}{key}.")
 
 
+SWIFT_RELEASES = (
+    *("v3.4.1", "v3.5.3", "v3.6.4", "v3.7.3", "v3.8.3", "v3.9.3", "v3.10.3", "v3.11.3", "v3.12.6"),
+    *("v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0"),
+)
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
-    "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+    "slime": ("v0.3.1", slime, ("v0.1.0", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
     "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
-    "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
+    "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
@@ -237,13 +241,25 @@ def write(door: str, clone: Path) -> Path:
         return extract(lambda path: git("show", f"{release}:{path}"))
 
     found |= at(tag)
-    elsewhere = {key for other in others for key in _known(at(other))}
-    found["other releases"] = sorted(elsewhere - {*_known(found)})
+    tables = [at(other) for other in others]
+    found["other releases"] = sorted({key for table in tables for key in _known(table)} - {*_known(found)})
+    if choices := _other_choices(found["keys"], [table["keys"] for table in tables]):
+        found["other choices"] = choices
     found.pop("all keys", None)
     out = SCHEMAS / f"{door}.json"
     lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in found.items())
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return out
+
+
+def _other_choices(keys: dict[str, Row], others: Iterable[dict[str, Row]]) -> dict[str, list[str]]:
+    """The choices of each key that other releases have and this one has not."""
+    found: dict[str, set[str]] = {}
+    for key, choices in ((key, row_[4]) for other in others for key, row_ in other.items() if len(row_) > 4):
+        own = keys[key][4] if len(keys.get(key, ())) > 4 else None
+        if own and choices:
+            found.setdefault(key, set()).update({*map(str, choices)} - {*map(str, own)})
+    return {key: sorted(choices) for key, choices in sorted(found.items()) if choices}
 
 
 def _known(found: dict[str, Any]) -> Iterable[str]:

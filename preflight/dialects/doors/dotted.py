@@ -75,7 +75,8 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
     key_span = found.key.span if found.key is not None else found.node.span
     override = dotted.command is not None and found.node.span.source is dotted.command.source
     key: Key = (".".join(map(str, found.path)),) if override else found.path
-    setting = Setting(key, raw, found.node.span, key_span, found.uses, found.exact, run=dotted.documents[0].run)
+    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nobody reads that file
+    setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, run=dotted.documents[0].run)
     if isinstance(raw, Unknown):
         return Value(raw, Origin.UNKNOWN, setting, raw.because)
     dest = flag.dest

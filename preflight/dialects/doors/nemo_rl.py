@@ -138,6 +138,7 @@ NEMO_RL = Door(
     apart=APART,
     models=("model_name",),
     planned=roles.nemo_rl,
+    since={"nemo-rl/two-backends": "0.4.0"},
 )
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
+from preflight.dialects.doors.in_checkout import certainty
 from preflight.dialects.doors.published import ASSUMED
 from preflight.dialects.megatron.command_words import Inherited, Spelled
 from preflight.dialects.megatron.layout_edits import relayout
@@ -18,7 +19,7 @@ from preflight.dialects.megatron.protected_options import keeps
 from preflight.dialects.megatron.seeding import Outside, open_up, seed
 from preflight.dialects.megatron.training_sizes import decides
 from preflight.loaders.document import Document
-from preflight.run.arguments import Arguments, Certainty
+from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.models import Published, published
 from preflight.run.plan import Plan, Supposed
@@ -153,7 +154,7 @@ def read(door: Door, document: Document, surroundings: Surroundings, typed: Type
         versions=run.versions,
         names=lambda: door.keys.defaults,
         decides=decides,
-        certainty=Certainty(stated=surroundings.request.target is not None, entry_known=True, apart=door.apart),
+        certainty=certainty(door, document, surroundings),
     )
     made = front.planned(plan(run, front.target, writer), run)
     planned = replace(made, supposed=lambda: _supposed(front, writer))

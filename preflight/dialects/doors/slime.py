@@ -6,6 +6,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors import roles
 from preflight.dialects.doors.commands import typed
 from preflight.dialects.doors.door import Door
+from preflight.dialects.doors.in_checkout import with_own_options
 from preflight.dialects.doors.published import complete
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
@@ -97,8 +98,11 @@ SLIME = Door(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of train.py or train_async.py; with --debug-rollout-only none of Megatron's checks are made."""
-    found = typed(SLIME, document, surroundings)
-    only = found.parsed.written.get("debug_rollout_only")
-    door = SLIME._replace(apart=("megatron/",)) if only is not None and only.raw is not False else SLIME
+    """A launch of train.py or train_async.py; with --debug-rollout-only, and where FSDP trains, none of Megatron's
+    checks are made."""
+    door = with_own_options(SLIME, document, surroundings)
+    found = typed(door, document, surroundings)
+    only, trains = (found.parsed.written.get(name) for name in ("debug_rollout_only", "train_backend"))
+    if (only is not None and only.raw is not False) or (trains is not None and trains.raw == "fsdp"):
+        door = door._replace(apart=("megatron/",))
     return reading(door, document, surroundings, found)

@@ -136,6 +136,7 @@ VERL = Door(
     apart=APART,
     models=("model_path",),
     planned=roles.verl,
+    since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
 )
 
 
