@@ -98,10 +98,20 @@ def is_nemo_rl(document: Document) -> bool:
     return any(name.endswith(".yaml") and "megatron" in name for name in names)
 
 
+def is_flagscale(document: Document) -> bool:
+    """An experiment that trains with Megatron, and its runner."""
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml" or tree.get("experiment", "runner") is None:
+        return False
+    kind, backend = (tree.get("experiment", "task", key) for key in ("type", "backend"))
+    return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("flagscale", "0.9.0", is_flagscale, "preflight.dialects.doors.flagscale"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
 )
 """Every door that is read."""

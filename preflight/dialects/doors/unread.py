@@ -40,11 +40,21 @@ def _shortened(door: Door, key: str) -> bool:
 
 
 def unread(
-    door: Door, key: str, span: Span, related: tuple[Span, ...] = (), path: tuple[str, ...] = (), shown: str = ""
+    door: Door,
+    key: str,
+    span: Span,
+    related: tuple[Span, ...] = (),
+    path: tuple[str, ...] = (),
+    shown: str = "",
+    elsewhere: bool = False,
 ) -> Problem:
-    """A key that the door does not know, and what becomes of it. path: where it stands in a file, shown: its name."""
-    elsewhere = key in door.known
+    """A key that the door does not know, and what becomes of it. path: where it stands in a file, shown: its name.
+    elsewhere: whether another release has it."""
+    elsewhere = elsewhere or key in door.known
     near = "" if elsewhere else nearest(key, door.keys.alike(key), CLOSE) or ""
+    if shown:  # the key of a file
+        near = near.removeprefix("--")
+        near = near.replace("-", "_") if "_" in shown else near
     hint: str = Message("; did you mean {near}", near=near) if near else ""
     if elsewhere:
         hint = Message("; other releases have it")
