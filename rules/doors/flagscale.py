@@ -14,7 +14,6 @@ PATCH = "flagscale/backends/Megatron-LM/megatron/training/arguments.py.patch"
 DIES = "every rank stops at start-up, before the first step"
 MESHES = a.hetero_process_meshes.is_set
 SHARED = all_of(MESHES, any_of(~a.untie_embeddings_and_output_weights, a.mtp_num_layers >= 1))
-BETWEEN = all_of(SHARED, a.use_distributed_optimizer, a.mesh_data != a.mesh_data_last)
 MULTIPLE = any_of(a.mesh_data % a.mesh_data_last == 0, a.mesh_data_last % a.mesh_data == 0)
 
 FLAGSCALE.add(
@@ -41,7 +40,7 @@ FLAGSCALE.add(
     ),
     refuse(
         "mesh-micro-batch",
-        all_of(MESHES, a.mesh_batch_left > 0),
+        all_of(MESHES, a.mesh_batch_left.is_set),
         message=(
             "data parallel {mesh_data} of the first mesh x micro-batch {mesh_micro} is not a multiple of "
             "{mesh_batch_left}, the data parallel size of another"
@@ -103,7 +102,7 @@ FLAGSCALE.add(
     ),
     refuse(
         "mesh-shared-embedding",
-        all_of(BETWEEN, ~MULTIPLE),
+        all_of(SHARED, a.use_distributed_optimizer, ~MULTIPLE),
         message=(
             "the first and the last mesh share the embedding, and neither of their data parallel sizes, {mesh_data} "
             "and {mesh_data_last}, is a multiple of the other"
@@ -114,7 +113,13 @@ FLAGSCALE.add(
     ),
     refuse(
         "mesh-partial-reduce",
-        all_of(BETWEEN, MULTIPLE, ~a.use_partial_reduce_for_shared_embedding),
+        all_of(
+            SHARED,
+            a.use_distributed_optimizer,
+            a.mesh_data != a.mesh_data_last,
+            MULTIPLE,
+            ~a.use_partial_reduce_for_shared_embedding,
+        ),
         message=(
             "the first and the last mesh share the embedding with data parallel {mesh_data} and {mesh_data_last}: that "
             "needs use_partial_reduce_for_shared_embedding"
@@ -155,7 +160,7 @@ FLAGSCALE.add(
     ),
     refuse(
         "mesh-device-types",
-        all_of(MESHES, any_of(a.hetero_device_types.is_none, a.hetero_device_types.length != a.mesh_count)),
+        all_of(MESHES, a.hetero_device_types.length != a.mesh_count),
         message="hetero_device_types must name one device type for each of the {mesh_count} process meshes",
         why=DIES,
         upstream=f"{TRAIN}:185",
@@ -163,7 +168,7 @@ FLAGSCALE.add(
     ),
     refuse(
         "mesh-current-type",
-        all_of(MESHES, a.hetero_device_types.is_set, a.hostfile.is_none, ~a.mesh_type_known),
+        all_of(MESHES, a.hostfile.is_none, ~a.mesh_type_known),
         message="hetero_current_device_type is {hetero_current_device_type}, which hetero_device_types does not name",
         why=DIES,
         upstream=f"{TRAIN}:188",

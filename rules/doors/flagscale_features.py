@@ -36,7 +36,6 @@ FLAGSCALE.add(
             a.use_dualpipev,
             a.decoder_first_pipeline_num_layers.is_none,
             a.decoder_last_pipeline_num_layers.is_none,
-            PIPE > 1,
             a.num_layers % (PIPE * 2) != 0,
         ),
         message=(
@@ -46,7 +45,7 @@ FLAGSCALE.add(
         why=DIES,
         upstream=f"{PATCH}:232",
         at=(a.num_layers, PIPE, a.use_dualpipev),
-        after=("layers-not-divisible",),
+        after=("layers-not-divisible", "flagscale/dualpipev-needs"),
         fixes=(drop(a.use_dualpipev),),
     ),
     refuse(
@@ -126,7 +125,7 @@ FLAGSCALE.add(
     ),
     refuse(
         "wandb-without-key",
-        all_of(a.wandb_mode == "online", a.wandb_api_key == "", a.wandb_project.is_set, a.wandb_project != ""),
+        all_of(a.wandb_mode == "online", a.wandb_api_key == "", a.wandb_project != ""),
         message="wandb_mode online needs wandb_api_key",
         why="the ranks that log stop before the first step",
         upstream=f"{MEGATRON}/global_vars.py.patch:122",

@@ -81,7 +81,7 @@ def meshes(run: Run) -> None:
         run.derive(name, raw, of=of)
     types, mine = run.hetero_device_types, run.hetero_current_device_type
     run.derive("mesh_type_known", types is None or mine in types, of="hetero_current_device_type")
-    left = next((one for one in data if data[0] * run.mesh_micro % one), 0)
+    left = next((one for one in data if data[0] * run.mesh_micro % one), None)
     run.derive("mesh_batch_left", left, of=of)
 
 
