@@ -258,6 +258,29 @@ def test_variables_of_the_experiment_reach_the_run(tmp_path: Path) -> None:
     assert len(said(found)) == 1 and "CUDA_DEVICE_MAX_CONNECTIONS" in next(iter(said(found).values()))
 
 
+def test_the_config_of_the_training_is_checked_alone_too(tmp_path: Path, real_cli: Cli) -> None:
+    report(tmp_path, BODY.replace("num_attention_heads: 16", "num_attention_heads: 15 # odd"))
+    body = tmp_path / "conf" / "train" / "7b.yaml"
+    found = preflight.check([str(body)])
+    (job,) = found.jobs
+    assert not found.crashes
+    assert (job.plan.layout.tensor.raw, job.plan.layout.world.known, job.arguments.get("seed").known) == (
+        2,
+        False,
+        False,
+    )
+    assert {f.span.line for f in found.findings if f.severity is Severity.ERROR} == {18}
+    body.write_text(BODY.replace("sequence_parallel", "sequence_paralel"), encoding="utf-8")
+    assert real_cli("fix", "--unsafe", str(body)).code == 0
+    assert body.read_text(encoding="utf-8") == BODY
+
+
+def test_the_length_of_a_run_that_may_be_tuned_is_not_known(tmp_path: Path) -> None:
+    body = BODY.replace("train_iters: 1000", "train_samples: 100\n  lr_warmup_samples: 2000")
+    assert list(said(report(tmp_path, body))) == ["megatron/warmup-over-decay"]
+    assert said(preflight.check([str(tmp_path / "conf" / "train" / "7b.yaml")])) == {}
+
+
 MESHES = """\
   hetero:
     enable_hetero: true

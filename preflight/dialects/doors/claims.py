@@ -99,9 +99,14 @@ def is_nemo_rl(document: Document) -> bool:
 
 
 def is_flagscale(document: Document) -> bool:
-    """An experiment that trains with Megatron, and its runner."""
+    """An experiment that trains with Megatron, and its runner; or the config of its training, with Megatron's sizes."""
     tree = document.tree
-    if tree is None or tree.kind != "mapping" or document.kind != "yaml" or tree.get("experiment", "runner") is None:
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    if tree.get("experiment") is None:
+        sizes = (("system", "tensor_model_parallel_size"), ("model", "num_layers"), ("model", "hidden_size"), ("data",))
+        return all(tree.get(*path) is not None for path in sizes)
+    if tree.get("experiment", "runner") is None:
         return False
     kind, backend = (tree.get("experiment", "task", key) for key in ("type", "backend"))
     return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")

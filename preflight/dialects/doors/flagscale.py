@@ -15,8 +15,10 @@ from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.loaders.composition.hydra import composed
+from preflight.loaders.composition.merging import mapping, put
 from preflight.loaders.composition.values import Composed
-from preflight.loaders.document import Document, Unknown
+from preflight.loaders.composition.yaml_values import omegaconf_values
+from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.value import Value, unknown
 
@@ -37,11 +39,15 @@ SHAPE = Shape(
 TUNED = (
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "micro_batch_size"),
     *("expert_model_parallel_size", "sequence_parallel", "use_distributed_optimizer", "recompute_method"),
-    *("recompute_granularity", "recompute_num_layers", "num_layers_per_virtual_pipeline_stage", "train_samples"),
-    *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "train_iters", "rampup_batch_size"),
-    *("lr_warmup_samples", "lr_decay_samples", "save_interval", "load"),
+    *("recompute_granularity", "recompute_num_layers", "num_layers_per_virtual_pipeline_stage"),
+    *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"),
 )
-"""What the auto-tuner sets (flagscale/runner/auto_tuner/generate.py)."""
+SHORTENED = (
+    *("train_samples", "train_iters", "rampup_batch_size", "lr_warmup_samples", "lr_decay_samples", "save_interval"),
+    "load",
+)
+"""What the auto-tuner chooses, and what it changes or drops to shorten runs
+(flagscale/runner/auto_tuner/generate.py)."""
 
 
 def world(run: Run) -> Value:
@@ -114,9 +120,9 @@ def gated(run: Run) -> None:
 @derives()
 def tuned(run: Run) -> None:
     """The auto-tuner chooses the layout and shortens the run."""
-    if run.action == "auto_tune":
-        for name in TUNED:
-            run.lose(name, "the auto-tuner chooses it")
+    action = run.value("action")
+    for name in (*TUNED, *SHORTENED) if action.raw == "auto_tune" else () if action.known else SHORTENED:
+        run.lose(name, "the auto-tuner chooses it" if action.known else "an auto-tuner may choose it")
 
 
 @derives("transformer_pipeline_model_parallel_size")
@@ -139,17 +145,25 @@ FLAGSCALE = Door(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """An experiment with the config of its training."""
+    """An experiment with the config of its training, or that config alone."""
+    assert document.tree is not None
+    if document.tree.get("experiment") is None:
+        alone = mapping((), document.tree.span)
+        key = Node("scalar", "train", document.tree.span)
+        tree = put(alone, ("train",), key, omegaconf_values(document.tree))
+        return _read(Dotted(Composed(tree, "the experiment is not read"), (document,)), surroundings, whole=True)
     other = opener(document, surroundings)
     found = composed(NAME, lambda name: document if name == NAME else other(document, f"{name}.yaml"))
     assert found is not None
     missing = f"{found.missing[0]} is not read" if found.missing else ""
-    config = Composed(found.tree, missing)
-    dotted = Dotted(config, found.documents)
-    entry = config.at("experiment", "task", "entrypoint").value
-    name = "" if isinstance(entry, Unknown) else str(entry).rpartition("/")[2]
-    own = name not in (*GPT, *OTHERS)
+    return _read(Dotted(Composed(found.tree, missing), found.documents), surroundings, whole=not missing)
+
+
+def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading:
+    """whole: whether there are no other options than those that are typed."""
+    entry = dotted.config.at("experiment", "task", "entrypoint").value
+    own = not isinstance(entry, Unknown) and str(entry).rpartition("/")[2] not in (*GPT, *OTHERS)
     stated = surroundings.request.target is not None
     made = flatten(FLAGSCALE, typed(FLAGSCALE, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
-    made.parsed.open = bool(missing) or own
-    return reading(FLAGSCALE, document, surroundings, made)
+    made.parsed.open = own or not whole
+    return reading(FLAGSCALE, dotted.documents[0], surroundings, made)
