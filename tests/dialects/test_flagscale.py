@@ -252,10 +252,14 @@ def test_what_is_to_be_filled_in_is_not_known(tmp_path: Path) -> None:
     assert not found.jobs[0].arguments.get("vocab_size").known
 
 
-def test_variables_of_the_experiment_reach_the_run(tmp_path: Path) -> None:
+def test_variables_of_the_experiment_reach_the_run(tmp_path: Path, real_cli: Cli) -> None:
     assert said(report(tmp_path, device="h100")) == {}
     found = report(tmp_path, experiment=EXPERIMENT.replace("CONNECTIONS: 1", "CONNECTIONS: 8"), device="h100")
-    assert len(said(found)) == 1 and "CUDA_DEVICE_MAX_CONNECTIONS" in next(iter(said(found).values()))
+    (message,) = said(found).values()
+    assert "CUDA_DEVICE_MAX_CONNECTIONS" in message
+    run = str(tmp_path / "conf" / "train.yaml")
+    assert real_cli("fix", "--unsafe", "--device", "h100", run).code == 0
+    assert (tmp_path / "conf" / "train.yaml").read_text(encoding="utf-8") == EXPERIMENT
 
 
 def test_the_config_of_the_training_is_checked_alone_too(tmp_path: Path, real_cli: Cli) -> None:

@@ -84,7 +84,10 @@ class FlatWriter(DottedWriter):
 
     def export(self, name: str, value: object) -> tuple[Edit, ...]:
         """A variable of the job."""
-        return self._new(self.shape.environment, name, str(value))
+        text = str(value)
+        return self._new(
+            self.shape.environment, name, int(text) if text.isdecimal() and str(int(text)) == text else text
+        )
 
     def _new(self, section: Path, key: str, value: object) -> tuple[Edit, ...]:
         """The edit that sets a key of a section."""
