@@ -22,6 +22,7 @@ PREFIXES = {
     "doors-verl": "verl/",
     "doors-nemo-rl": "nemo-rl/",
     "doors-flagscale": "flagscale/",
+    "doors-mindspeed-rl": "mindspeed-rl/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

@@ -35,9 +35,9 @@ class Dotted(NamedTuple):
         return self.documents[0] if self.documents[0].launch is not None else None
 
 
-def typed(door: Door, dotted: Dotted, surroundings: Surroundings) -> Typed:
+def typed(door: Door, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
     """What somebody typed of it, by Megatron's names."""
-    parsed, writer = Parsed(), DottedWriter(door, dotted)
+    parsed, writer = Parsed(), own or DottedWriter(door, dotted)
     keys = (pair for pair in door.keys.options.items() if not pair[0].startswith("--"))
     for key, flag in (*keys, *_inside(door, dotted)):
         found = dotted.config.at(*key.split("."))
