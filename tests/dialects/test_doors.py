@@ -181,6 +181,14 @@ def test_a_flat_file_is_read_by_itself(tmp_path: Path) -> None:
     assert (report.jobs[0].plan.layout.world.raw, said(report)) == (4, {})
 
 
+def test_a_slip_in_a_flat_file_is_written_as_its_keys_are(tmp_path: Path, real_cli: Cli) -> None:
+    config = tmp_path / "sft.yaml"
+    slip = FLAT.replace(": 3", ": 2").replace("global_batch_size", "global_batch_siz")
+    config.write_text(slip, encoding="utf-8")
+    assert real_cli("fix", "--unsafe", str(config)).code == 0
+    assert config.read_text(encoding="utf-8") == FLAT.replace(": 3", ": 2")
+
+
 def test_every_door_has_a_target_that_is_known() -> None:
     frameworks = {target.framework for dialect in load().dialects for target in dialect.targets}
     assert {"slime", "ms-swift"} <= frameworks

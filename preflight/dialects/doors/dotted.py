@@ -38,7 +38,8 @@ class Dotted(NamedTuple):
 def typed(door: Door, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
     """What somebody typed of it, by Megatron's names."""
     parsed, writer = Parsed(), own or DottedWriter(door, dotted)
-    for key, flag in (*door.keys.options.items(), *_inside(door, dotted)):
+    keys = (pair for pair in door.keys.options.items() if not pair[0].startswith("--"))
+    for key, flag in (*keys, *_inside(door, dotted)):
         found = dotted.config.at(*key.split("."))
         if found.node is not None and found.node.span.source is not dotted.own:
             writer.keys.setdefault(flag.dest, key)

@@ -52,13 +52,23 @@ def _shortened(door: Door, key: str) -> bool:
 
 
 def unread(
-    door: Door, key: str, span: Span, related: tuple[Span, ...] = (), path: tuple[str, ...] = (), shown: str = ""
+    door: Door,
+    key: str,
+    span: Span,
+    related: tuple[Span, ...] = (),
+    path: tuple[str, ...] = (),
+    shown: str = "",
+    elsewhere: bool = False,
 ) -> Problem:
-    """A key that the door does not know, and what becomes of it. path: where it stands in a file, shown: its name."""
-    elsewhere = key in door.known
+    """A key that the door does not know, and what becomes of it. path: where it stands in a file, shown: its name.
+    elsewhere: whether another release has it."""
+    elsewhere = elsewhere or key in door.known
     section = key.rpartition(".")[0]
     alike = [one for one in door.keys.alike(key) if not path or one.rpartition(".")[0] == section]
     near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
+    if shown:  # the key of a file
+        near = near.removeprefix("--")
+        near = near.replace("-", "_") if "_" in shown else near
     hint: str = Message("; did you mean {near}", near=near) if near else ""
     if elsewhere:
         hint = Message("; other releases have it")

@@ -64,6 +64,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("offloaded activations",
         lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
             or (is_on(r, "swap_attention") and not swapped_attention.modules(r))),
+    ("stages in two directions", lambda r: is_on(r, "use_dualpipev")),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
     ("a compressed or low-precision optimizer",
         lambda r: any(is_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),
