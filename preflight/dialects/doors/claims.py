@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
-from preflight.loaders.document import Document
+from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -43,6 +44,30 @@ _TRAINERS = lazy_pattern(
 _MEGATRON = lazy_pattern(
     r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
 )
+_BRIDGE_TRAINS = lazy_pattern(r"[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*", re.DOTALL)
+_BRIDGE_BESIDE = lazy_pattern(
+    r"--config[-_]file(?:=.*)?|[+]*(?:model\.\w+_parallel_size|scheduler\.lr_\w+|optimizer\.(?:lr|min_lr)"
+    r"|checkpoint\.(?:save|load|pretrained_checkpoint)|dataset\.seq_length|logger\.\w+|ddp\.\w+|dist\.\w+)=.*",
+    re.DOTALL,
+)
+_OTHERS = ("trainer.", "exp_manager.", "actor_rollout_ref.", "policy.", "--config-name", "--config-path")
+"""What other programs with dotted overrides have."""
+BRIDGE_SECTIONS = frozenset(
+    [
+        *("checkpoint", "comm_overlap", "dataset", "ddp", "dist", "env_vars", "ft", "inprocess_restart", "logger"),
+        *("mixed_precision", "model", "nvrx_straggler", "optimizer", "optimizer_config_override_provider", "peft"),
+        *("profiling", "rerun_state_machine", "rng", "scheduler", "straggler", "tensor_inspect", "tokenizer"),
+        *("train", "validation", "_target_"),
+    ]
+)
+"""All that a config of Megatron-Bridge has at its top."""
+_BRIDGE_KEYS = {
+    "model": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "seq_length"),
+    "train": ("train_iters", "global_batch_size"),
+    "ddp": ("grad_reduce_in_fp32", "use_distributed_optimizer", "overlap_param_gather", "use_megatron_fsdp"),
+    "dist": ("use_megatron_fsdp", "use_torch_fsdp2", "use_decentralized_pg", "use_tp_pp_dp_mapping"),
+    "scheduler": ("lr_decay_style", "lr_warmup_iters", "lr_decay_iters"),
+}
 
 
 def options(document: Document) -> frozenset[str]:
@@ -98,10 +123,36 @@ def is_nemo_rl(document: Document) -> bool:
     return any(name.endswith(".yaml") and "megatron" in name for name in names)
 
 
+def is_megatron_bridge(document: Document) -> bool:
+    """A recipe, Bridge's own runner, or overrides of at least two sections that only its configs have."""
+    if document.kind == "python" and document.tree is not None:
+        return True
+    if document.launch is not None:
+        if entry(document) == "run_recipe.py":
+            return not options(document).isdisjoint(("--recipe", "--model"))
+        texts = [word.text or "" for word in document.launch.words]
+        trains = any(_BRIDGE_TRAINS.fullmatch(text) for text in texts) and entry(document).endswith(".py")
+        beside = trains and any(_BRIDGE_BESIDE.fullmatch(text) for text in texts)
+        return beside and not any(text.lstrip("+~").startswith(_OTHERS) for text in texts)
+    return document.tree is not None and document.kind == "yaml" and _is_bridge_config(document.tree)
+
+
+def _is_bridge_config(tree: Node) -> bool:
+    names = [entry.key.value for entry in tree.entries]
+    if not names or not BRIDGE_SECTIONS.issuperset(str(name) for name in names):
+        return False
+    made = tree.get("_target_")
+    if made is not None:
+        return str(made.value).startswith("megatron.bridge.")
+    sections = [s for s, keys in _BRIDGE_KEYS.items() if any(tree.get(s, key) is not None for key in keys)]
+    return len(sections) > 1
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
+    DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )
 """Every door that is read."""

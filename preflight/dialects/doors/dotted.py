@@ -35,9 +35,9 @@ class Dotted(NamedTuple):
         return self.documents[0] if self.documents[0].launch is not None else None
 
 
-def typed(door: Door, dotted: Dotted, surroundings: Surroundings) -> Typed:
-    """What somebody typed of it, by Megatron's names."""
-    parsed, writer = Parsed(), DottedWriter(door, dotted)
+def typed(door: Door, dotted: Dotted, surroundings: Surroundings, writer: DottedWriter | None = None) -> Typed:
+    """What somebody typed of it, by Megatron's names. writer: makes the edits, where it is another one."""
+    parsed, writer = Parsed(), writer or DottedWriter(door, dotted)
     for key, flag in (*door.keys.options.items(), *_inside(door, dotted)):
         found = dotted.config.at(*key.split("."))
         if found.node is not None and found.node.span.source is not dotted.own:
@@ -86,10 +86,10 @@ def _converted(found: Found, flag: Flag) -> object:
     """A value of the kind that the key has; unknown where it is of another."""
     assert found.node is not None
     raw = found.value if found.node.kind == "scalar" or isinstance(found.value, Unknown) else found.node.plain()
-    if isinstance(raw, Unknown) or raw is None:
+    if isinstance(raw, Unknown) or raw is None or flag.kind == "any":
         return raw
     kinds: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (list,)}
-    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else (str, int, float, list))
+    wanted = (*kinds.get(flag.kind, (str, int, float)), *(() if flag.nargs is None else (list,)))
     if not isinstance(raw, wanted) or (isinstance(raw, bool) and flag.kind != "bool"):
         return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
     return str(raw) if flag.kind == "str" and flag.nargs is None else raw
