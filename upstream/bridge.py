@@ -155,7 +155,11 @@ def main(words: Sequence[str]) -> int:
     found = {"release": TAG.lstrip("v"), "commit": git(words[0], "rev-parse", f"{TAG}^{{commit}}")[:7]} | at(TAG, CORE)
     other = [f"{section}.{name}" for one in OTHERS for section, all_ in at(*one)["sections"].items() for name in all_]
     own = {f"{section}.{name}" for section, names in found["sections"].items() for name in names}
-    helped = {"release": found["release"], "helpers": helpers(lambda *command: git(words[0], *command))}
+    helped = {
+        "release": found["release"],
+        "package": "megatron.bridge",
+        "helpers": helpers(lambda *command: git(words[0], *command)),
+    }
     found["other releases"] = sorted({*other} - own)
     for folder, table_ in (("doors", found), ("recipes", helped)):
         lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in table_.items())

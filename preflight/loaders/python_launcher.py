@@ -14,6 +14,8 @@ from preflight.loaders.python_values import Values
 from preflight.source.text import InputError, Source
 
 MOST_LAUNCHES, MOST_NODES, MAX_DEPTH = 64, 20_000, 10
+RETURNED = "ConfigContainer"
+"""What functions return that are recipes."""
 _STARTS = frozenset(
     ["run", "call", "check_call", "check_output", "Popen", "system", "popen", "execvp", "execv", "execvpe", "spawnvp"]
 )
@@ -23,7 +25,7 @@ _MODULES = frozenset(["subprocess", "sp", "os"])
 def load_python(source: Source) -> tuple[Document, ...]:
     """The launches that a program starts; one document without a launch where it has none that is literal."""
     refuse_large(source, MAX_SCRIPT)
-    configures = "megatron.bridge" in source.text and "ConfigContainer" in source.text
+    configures = RETURNED in source.text
     if not configures and "subprocess" not in source.text and "os." not in source.text:
         return (Document(source, "python"),)
     try:

@@ -122,7 +122,7 @@ BRIDGE.add(
         ),
         message=(
             "fine-tuning over {context_parallel_size} context ranks needs model.calculate_per_token_loss on and "
-            "ddp.average_in_collective off, which only run_recipe.py sees to"
+            "ddp.average_in_collective off; only run_recipe.py sets them"
         ),
         why=DIES,
         upstream=f"{CONFIG}:1447",
@@ -184,7 +184,7 @@ BRIDGE.add(
     refuse(
         "groups-of-gloo",
         all_of(a.dist_use_decentralized_pg, a.use_gloo_process_groups),
-        message="dist.use_decentralized_pg has no groups of Gloo, and dist.use_gloo_process_groups is on",
+        message="dist.use_decentralized_pg excludes process groups of Gloo, and dist.use_gloo_process_groups is on",
         why=DIES,
         upstream=f"{CONFIG}:1408",
         at=(a.use_gloo_process_groups, a.dist_use_decentralized_pg),

@@ -154,7 +154,8 @@ REPORTED = {
         "layout-over-virtual-stages",
     ),
     "2684": (
-        "model: {cpu_offloading: true, cpu_offloading_activations: false, cpu_offloading_weights: false}\n",
+        "model: {seq_length: 8, cpu_offloading: true, cpu_offloading_activations: false,\n"
+        "        cpu_offloading_weights: false}\n",
         "nothing-offloaded",
     ),
     "5386": ("dataset: {micro_batch_size: 1}\nmodel: {seq_length: 4096}\n", "micro-batches-differ"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from importlib import import_module
 
@@ -44,11 +43,10 @@ _TRAINERS = lazy_pattern(
 _MEGATRON = lazy_pattern(
     r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
 )
-_BRIDGE_TRAINS = lazy_pattern(r"[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*", re.DOTALL)
+_BRIDGE_TRAINS = lazy_pattern(r"(?s)[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*")
 _BRIDGE_BESIDE = lazy_pattern(
-    r"--config[-_]file(?:=.*)?|[+]*(?:model\.\w+_parallel_size|scheduler\.lr_\w+|optimizer\.(?:lr|min_lr)"
-    r"|checkpoint\.(?:save|load|pretrained_checkpoint)|dataset\.seq_length|logger\.\w+|ddp\.\w+|dist\.\w+)=.*",
-    re.DOTALL,
+    r"(?s)--config[-_]file(?:=.*)?|[+]*(?:model\.\w+_parallel_size|scheduler\.lr_\w+|optimizer\.(?:lr|min_lr)"
+    r"|checkpoint\.(?:save|load|pretrained_checkpoint)|dataset\.seq_length|logger\.\w+|ddp\.\w+|dist\.\w+)=.*"
 )
 _OTHERS = ("trainer.", "exp_manager.", "actor_rollout_ref.", "policy.", "--config-name", "--config-path")
 """What other programs with dotted overrides have."""

@@ -1,4 +1,4 @@
-"""Python functions that return a configuration of Megatron-Bridge, as far as what they assign is literal."""
+"""Python functions that return the configuration of a run, as far as what they assign is literal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from preflight.loaders.document import Document, Entry, Node
 from preflight.loaders.python_values import Values
 from preflight.loaders.recipes.effects import Effects, Path
 from preflight.loaders.recipes.following import CONTAINER, Assigned, Recipe, made
+from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
-PACKAGE = "megatron.bridge"
 NAME = "recipe"
 """The key under which the name of the function stands."""
 MOST_RECIPES, MOST_NODES, MAX_CHAIN = 100, 60_000, 4
@@ -29,20 +29,30 @@ def recipes(source: Source, tree: ast.Module) -> tuple[Document, ...]:
         return ()
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     own = [node for node in functions.values() if _makes(node)][:MOST_RECIPES]
-    if not own or not any(_imports(node) for node in ast.walk(tree)):
+    program = _program(tree) if own else None
+    if program is None:
         return ()
-    read = _Reader(source, tree, functions)
+    read = _Reader(source, tree, functions, program)
     found = [(node, recipe) for node in own if (recipe := read.recipe(node.name, 0)) is not None and recipe.values]
     trees = [_tree(source, node, recipe.values, node.name in read.bases) for node, recipe in found]
     return tuple(Document(source, "python", tree=tree, run=run, runs=len(trees)) for run, tree in enumerate(trees))
 
 
+class Program(NamedTuple):
+    """A program that takes recipes. package: what recipes import; helpers: what its functions set, by their names."""
+
+    package: str
+    helpers: dict[str, frozenset[Path]]
+
+
 class _Reader:
     """The functions of a file, each read once."""
 
-    def __init__(self, source: Source, tree: ast.Module, functions: dict[str, ast.FunctionDef]) -> None:
+    def __init__(
+        self, source: Source, tree: ast.Module, functions: dict[str, ast.FunctionDef], program: Program
+    ) -> None:
         self.values, self.functions = Values(source), functions
-        self.effects = Effects(functions, _imported(tree))
+        self.effects = Effects(functions, _imported(tree, program))
         self.bases: set[str] = set()
         self.constants = _constants(tree)
         self.read: dict[str, Recipe | None] = {}
@@ -69,29 +79,38 @@ def _makes(function: ast.FunctionDef) -> bool:
     return (named or getattr(returned, "value", None)) == CONTAINER and bool(function.body)
 
 
-def _imports(node: ast.AST) -> bool:
+def _program(tree: ast.Module) -> Program | None:
+    """The program whose package is imported."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return next((one for one in _programs() if any(_imports(node, one.package) for node in nodes)), None)
+
+
+def _imports(node: ast.AST, package: str) -> bool:
     if isinstance(node, ast.ImportFrom):
-        return (node.module or "").startswith(PACKAGE)
-    return isinstance(node, ast.Import) and any(one.name.startswith(PACKAGE) for one in node.names)
+        return (node.module or "").startswith(package)
+    return isinstance(node, ast.Import) and any(one.name.startswith(package) for one in node.names)
 
 
-def _imported(tree: ast.Module) -> dict[str, frozenset[Path]]:
-    """What functions of Megatron-Bridge that are imported by name may set."""
-    known = _effects()
+def _imported(tree: ast.Module, program: Program) -> dict[str, frozenset[Path]]:
+    """What functions of the program that are imported by name may set."""
     return {
-        alias.asname or alias.name: known[alias.name]
+        alias.asname or alias.name: program.helpers[alias.name]
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and _imports(node)
+        if isinstance(node, ast.ImportFrom) and _imports(node, program.package)
         for alias in node.names
-        if alias.name in known
+        if alias.name in program.helpers
     }
 
 
 @cache
-def _effects() -> dict[str, frozenset[Path]]:
-    path = File(str(import_module("preflight.schemas").__file__)).parent / "recipes" / "megatron-bridge.json"
-    table: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))["helpers"]
-    return {name: frozenset(tuple(key.split(".")) for key in keys) for name, keys in table.items()}
+def _programs() -> tuple[Program, ...]:
+    folder = File(str(import_module("preflight.schemas").__file__)).parent / "recipes"
+    tables = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return tuple(Program(table["package"], _paths(table["helpers"])) for table in tables)
+
+
+def _paths(helpers: dict[str, list[str]]) -> dict[str, frozenset[Path]]:
+    return {name: frozenset(tuple(key.split(".")) for key in keys) for name, keys in helpers.items()}
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:
