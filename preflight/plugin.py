@@ -15,7 +15,8 @@ from preflight.lint.rule import Rule, RulePack
 from preflight.loaders.document import Document, Entry, Launch, Node, Setting
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster, Device
-from preflight.run.plan import Batch, Layout, Model, Plan, Precision, Recompute
+from preflight.run.plan import Batch, Layout, Model, Plan, Precision
+from preflight.run.recomputation import Recompute
 from preflight.run.value import Origin, Value, default, derived, known, unknown
 from preflight.source.finding import Kind
 

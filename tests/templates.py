@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from jinja2 import Environment
+from jinja2.ext import extract_from_ast
+
 from preflight.source.finding import Severity
 
 ROOT = Path(__file__).parent.parent
@@ -37,13 +40,29 @@ FIRST = {
     "Switch": slice(0, 9),
     "NotKnown": slice(0, 1),
     "lose": slice(1, 2),
+    "without_verdict": slice(1, 2),
+    "Outcome": slice(2, 3),
+    "Leave": slice(1, 2),
 }
 """Callables, and which of their arguments are sentences."""
 NAMED = {"because", "cost", "label", "title", "lowered", "words", "wanted", "evidence", "cause"}
 """Keywords whose argument is a sentence."""
 RETURN = {"did_you_mean", "choices_in_words", "words", "missing", "crash_line", "place_evidence"}
 """Functions and properties that give sentences."""
-NOUNS = ("file", "run", "check", "finding", "layer", "error", "warning", "note", "derived value", "step", "argument")
+NOUNS = (
+    "file",
+    "run",
+    "further run",
+    "check",
+    "finding",
+    "layer",
+    "error",
+    "warning",
+    "note",
+    "derived value",
+    "step",
+    "argument",
+)
 """What `counted` counts."""
 MOST = 60
 """Alternatives of one expression that are followed."""
@@ -188,6 +207,17 @@ def of_code() -> dict[str, list[str]]:
     return found
 
 
+def of_pages() -> dict[str, list[str]]:
+    """The texts of HTML templates that are translated."""
+    environment = Environment()
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "preflight").rglob("*.j2")):
+        for line, _, text in extract_from_ast(environment.parse(path.read_text("utf-8")), ("_",)):
+            if isinstance(text, str):
+                found.setdefault(text, []).append(f"{path.relative_to(ROOT).as_posix()}:{line}")
+    return found
+
+
 def of_checks() -> dict[str, list[str]]:
     """The messages of declared checks, and the titles of their fixes."""
     import preflight.rules
@@ -220,7 +250,7 @@ def sentence(text: str) -> bool:
 def templates() -> dict[str, list[str]]:
     """All templates, with where they are."""
     found = of_checks()
-    for text, places in of_code().items():
+    for text, places in itertools.chain(of_code().items(), of_pages().items()):
         found.setdefault(text, []).extend(places)
     for noun in NOUNS:
         for text in (f"{{number}} {noun}", f"{{number}} {noun}s"):

@@ -142,6 +142,17 @@ def test_programs_get_chinese_where_the_call_says_so(real_cli: Callable[..., Ran
     assert (first["severity"], first["message"]) == ("error", "34 层不能被 4 个流水线阶段整除")
 
 
+def test_a_page_for_people_is_chinese_throughout(
+    real_cli: Callable[..., Ran], nobody_asks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    page = real_cli("check", str(ROOT / "examples" / "megatron" / "model_config.yaml"), "-f", "html").out
+    assert '<html lang="zh">' in page and "34 层不能被 4 个流水线阶段整除" in page
+    frame = re.sub(r"(?s)<(style|script|pre|details|table).*?</\1>|<option>.*?</option>|<[^>]*>", " ", page)
+    words = set(re.findall(r"(?<![\w/.-])[a-z]{4,}(?![\w/.-])", re.sub(r"\S*[/_.]\S*", " ", frame)))
+    assert words <= {"preflight", "safe", "unsafe", "full", "uniform"}, words
+
+
 def test_a_language_without_catalogue_is_refused(real_cli: Callable[..., Ran]) -> None:
     ran = real_cli("check", ".", "--lang", "fr")
     assert (ran.code, ran.err) == (2, "preflight: --lang is one of en, zh, not 'fr'\n")

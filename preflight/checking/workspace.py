@@ -32,8 +32,11 @@ class Workspace:
         policy: Policy = Policy(),
         checkouts: Checkouts | None = None,
     ) -> None:
-        self.sources = tuple(_with_variables(source, request) for source in sources)
         self.checkouts = checkouts if checkouts is not None else Checkouts()
+        self.sources = tuple(_with_variables(source, request) for source in sources)
+        if checkouts is not None:
+            for source in self.sources:
+                source.in_checkout = request.follow and not checkouts.isolated
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
         self._looked: dict[str, None] = {}

@@ -69,6 +69,10 @@ def _opens_links() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "linux")
 
 
+FOR_PEOPLE = ("text", "html")
+"""Formats that speak the language of the call throughout, the locale's too."""
+
+
 def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:
     """The reporters of a call, each with the file it writes to (None: stdout). Raises InputError."""
     known = plugins.reporters()
@@ -79,7 +83,7 @@ def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]
             hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
             raise InputError(f"there is no output format {name!r}{hint}")
         render = _load(name, known[name])
-        found.append((render if name == "text" else in_language(render), Path(file) if file else None))
+        found.append((render if name in FOR_PEOPLE else in_language(render), Path(file) if file else None))
     if output.output_file:
         first = next((i for i, (_, file) in enumerate(found) if file is None), None)
         if first is None:

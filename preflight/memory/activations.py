@@ -7,6 +7,7 @@ Megatron-LM d98e8a6 and Transformer Engine. S = tokens kept between tensor-paral
 
 from __future__ import annotations
 
+from preflight.memory import pair_bias, streams
 from preflight.memory.shape import Shape
 
 Parts = dict[str, float]
@@ -40,7 +41,7 @@ def attention(s: Shape) -> Parts:
         parts["scores"] = scores(s)
     if s.hidden_dropout:
         parts["attention dropout mask"] = sh
-    return parts
+    return parts | pair_bias.kept(s)
 
 
 def _key_heads(s: Shape) -> float:
@@ -104,13 +105,15 @@ def expert_mlp(s: Shape) -> Parts:
     # the router's input, and a copy for shared experts
     parts = {"norm 2 input": 2 * sh, "norm 2 output": (3 if s.fp8 and e.shared else 2) * sh}
     parts |= _post_norms(s)
-    parts["router"] = 13 * s.split_tokens * e.count
+    parts["router"] = 13 * s.split_tokens * e.count + e.router_copy * sh
     parts["dispatched tokens"] = eight * routed * s.hidden
     parts["fc1 output"] = 2 * routed * s.projections * e.ffn / s.expert_tensor
     parts["activation output"] = eight * routed * e.ffn / s.expert_tensor
     if s.gated and s.gate_kept:
         parts["gate activation"] = s.gate_kept * 2 * routed * e.ffn / s.expert_tensor
-    if not s.gated or s.gate_kept:
+    if e.weighted_last:
+        parts["expert outputs"] = 2 * routed * s.hidden
+    elif not s.gated or s.gate_kept:
         parts["weighted activation"] = 2 * routed * e.ffn / s.expert_tensor
     if e.shared:
         parts["shared experts"] = s.tokens * (2 * s.projections + eight) * e.shared / s.tensor
@@ -170,10 +173,11 @@ _ROUTED = (
     "gate activation",
     "activation output",
     "weighted activation",
+    "expert outputs",
     "shared experts",
 )
 _MODULES = {
-    "core_attn": ("scores", "softmax statistics", "attention output, padded"),
+    "core_attn": ("scores", "softmax statistics", "attention output, padded", "attention bias"),
     "layernorm": ("norm 1 output", "norm 2 output"),
     "mla_up_proj": ("query key value", "key value up"),
     "mlp": ("fc1 output", "gate output", "up output", "gate activation", "activation output"),
@@ -192,7 +196,7 @@ def layer(
     if part in ("M", "*"):
         parts = mamba(s) if part == "M" else attention(s)
     else:
-        parts = ({} if part else attention(s)) | (expert_mlp(s) if routed else dense_mlp(s))
+        parts = ({} if part else attention(s)) | (expert_mlp(s) if routed else dense_mlp(s)) | streams.kept(s)
     gone = set(operators)
     for module in () if whole else s.modules:
         if not ((module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed)):
@@ -212,5 +216,5 @@ a frozen linear without an adapter does not."""
 
 
 def layer_input(s: Shape) -> float:
-    """All that a fully recomputed layer keeps: its input, 2·S·h."""
-    return 2 * s.split_tokens * s.hidden
+    """All that a fully recomputed layer keeps: its input, 2·S·h, of each residual stream."""
+    return 2 * s.split_tokens * s.hidden * streams.width(s)

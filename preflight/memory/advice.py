@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from preflight.memory.activations import FLASH
-from preflight.memory.estimate import counted_shape, stage
+from preflight.memory.estimate import counted, stage
+from preflight.memory.gaps import Gap
 from preflight.memory.shape import Shape
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
@@ -27,20 +28,21 @@ class Saving(NamedTuple):
 
 def savings(plan: Plan, cluster: Cluster) -> list[Saving]:
     """The changes that save most, the largest saving first."""
-    numbers = counted_shape(plan, cluster)
-    if numbers is None or plan.inference.enabled.raw is True:
+    known = counted(plan, cluster)
+    if known is None:
         return []
-    now = _required(numbers, cluster)
+    numbers, beside = known
+    now = _required(numbers, cluster, beside)
     found = []
     for words, changes in _changes(numbers):
-        after = _required(replace(numbers, **changes), cluster)
+        after = _required(replace(numbers, **changes), cluster, beside)
         if now - after > LEAST * now:
             found.append(Saving(words, after, now - after))
     return sorted(found, key=lambda saving: -saving.saved)[:SHOWN]
 
 
-def _required(s: Shape, cluster: Cluster) -> float:
-    return max(stage(s, rank, cluster).required for rank in range(s.pipeline))
+def _required(s: Shape, cluster: Cluster, beside: Gap) -> float:
+    return max(stage(s, rank, cluster, beside).required for rank in range(s.pipeline))
 
 
 def _changes(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,14 +22,19 @@ NOT_MODELLED = "what is not modelled"
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     """Memory of each pipeline rank of a plan at the second step, when optimizer states exist."""
+    return _chosen(plan, cluster)[0]
+
+
+def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
+    """The estimate, and the plan that it is of: as it stands, or as it is supposed where that says more."""
     found = _estimated(plan, cluster)
     if (found.stages and not _undivided(plan, found)) or plan.supposed is None or (supposed := plan.supposed()) is None:
-        return found
+        return found, plan
     other = _estimated(supposed.plan, cluster)
     if found.stages and (not other.stages or len(other.taken) >= len(found.taken)):
-        return found
+        return found, plan
     assumed = (*supposed.reasons, *other.assumed)
-    return replace(other, assumed=assumed, verdict=_no_bound(other.verdict), supposed=True)
+    return replace(other, assumed=assumed, verdict=_no_bound(other.verdict), supposed=True), supposed.plan
 
 
 def _undivided(plan: Plan, found: MemoryEstimate) -> bool:
@@ -75,9 +80,7 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
         raise Missing(_not_modelled(plan))
     ends = ranged(plan)
     architecture = cluster.device.architecture if cluster.device else plan.architecture
-    most = shape(
-        changed(ends.most or ends.least, beside.high) if beside.high else ends.most or ends.least, architecture
-    )
+    most = _most(ends, beside, architecture)
     stages = tuple(stage(most, rank, cluster, beside) for rank in range(most.pipeline))
     if ends.taken or beside.low:
         least = shape(changed(ends.least, beside.low) if beside.low else ends.least, architecture)
@@ -110,17 +113,21 @@ def _open(numbers: Shape) -> tuple[str, ...]:
     return (f"{why} is not known",) if why else ()
 
 
-def counted_shape(plan: Plan, cluster: Cluster) -> Shape | None:
-    """The numbers that a plan is estimated with, at their most; None where it is not, or features have no formula."""
-    supposed = plan.supposed() if plan.supposed is not None else None
-    for one in (plan, *((supposed.plan,) if supposed is not None else ())):
-        try:
-            if not (one.unmodelled or one.doubted):
-                architecture = cluster.device.architecture if cluster.device else one.architecture
-                return shape(ranged(one).most or one, architecture)
-        except Missing:
-            continue
-    return None
+def _most(ends: Ranged, beside: Gap, architecture: int) -> Shape:
+    """The numbers of a plan at its most."""
+    plan = ends.most or ends.least
+    return shape(changed(plan, beside.high) if beside.high else plan, architecture)
+
+
+def counted(plan: Plan, cluster: Cluster) -> tuple[Shape, Gap] | None:
+    """The numbers that a plan is estimated with, at their most, and what has no formula; None where it is not."""
+    found, used = _chosen(plan, cluster)
+    used = with_published(used)
+    features = (*used.unmodelled, *used.doubted)
+    beside = gap(features) if features else _NO_GAP
+    if not found.stages or beside is None or plan.inference.enabled.raw is True:
+        return None
+    return _most(ranged(used), beside, cluster.device.architecture if cluster.device else plan.architecture), beside
 
 
 def _features(plan: Plan) -> tuple[str, ...]:
@@ -150,7 +157,7 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
     """One pipeline rank. beside: what features without a formula may change."""
     n = parameters.stage(s, rank)
     steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
-    stays = states.fp16_copy(s, n) + leftovers.last_inputs(s, rank)
+    stays = states.gradient_copy(s, n) + leftovers.last_inputs(s, rank)
     rest = Rest(n.total, stays, states.at_step(s, n))
     if beside is _NO_GAP:
         return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), rest)

@@ -18,6 +18,7 @@ class Latent:
     nope: int
     rope: int
     v: int
+    down: int = 1  # tensor-parallel ranks that share a down projection
     padded: tuple[int, int] | None = None  # heads of queries and keys, and of values, as attention's kernel gets them
 
 
@@ -31,6 +32,17 @@ class Experts:
     shared: int
     layers: tuple[bool, ...]
     capacity: float | None
+    router_copy: int  # bytes an element of its input that the router keeps a copy of, in a wider type; 0
+    weighted_last: bool  # outputs are weighted, where they are put back in order; else activations are
+
+
+class Streams(NamedTuple):
+    """Residual streams: how many, bytes an element of them that a connection keeps, and holds for a moment."""
+
+    number: int
+    least: int
+    most: int
+    held: int
 
 
 class Mamba(NamedTuple):
@@ -88,6 +100,9 @@ class Shape:
     parts: str  # of a hybrid model: a letter a decoder layer; "" where every layer has attention and an MLP
     mamba: Mamba | None
     mtp: int
+    streams: Streams | None  # residual streams, where there are several
+    # tensors of heads x sequence² that attention adds: a sample's in a layer in flight, that stay, a sample's that stay
+    pair_bias: tuple[float, float, float] | None
     # beside a decoder that is frozen: frozen and trained parameters, bytes that they keep for a token
     beside: tuple[float, float, float] | None
     adapter_rank: int
@@ -141,7 +156,8 @@ class Shape:
     owned: str  # states of a whole parameter lie on one rank: "" no, "all", "either" (tables, too, in older versions)
     swapped: int  # parts in which states on the host visit the device during a step; 0: they stay on the device
     in_place: bool  # Adam is known to make no copy of a parameter
-    fsdp: bool  # layers are units whose weights and gradients are whole while they are at work
+    fsdp: str  # whose units are layers, whole while they are at work: "megatron-fsdp", "torch-fsdp2" …; "" without
+    whole_after_forward: bool  # fully sharded weights stay whole from the forward to the backward pass
     double_buffer: bool  # two buffers for such a unit's gradients
     cross_entropy: str
     capped: bool  # logits pass a tanh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.memory import pair_bias, streams
 from preflight.memory.parameters import Parameters
 from preflight.memory.result import Term
 from preflight.memory.shape import CUDA, TORCH_NPU, Shape
@@ -12,10 +13,11 @@ BLACKWELL = 10
 
 def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
     """Those that there are."""
-    work, (least, most) = fixed(s), caches(s, n)
+    work, (least, most), bias = fixed(s), caches(s, n), pair_bias.stays(s)
     found = (
         Term("workspaces", work, work, "Transformer Engine, cuBLAS", "steady"),
         Term("fp8 weight caches", least, most, "copies of linear weights, 1 byte each", "steady"),
+        Term("attention bias, made once", bias, bias, "2 (a / t) s² each, by sample", "steady"),
         Term("gathered inputs", grid_buffer(s), grid_buffer(s), "2 T f / x", "steady"),
         Term(
             "placeholders of weight gradients",
@@ -95,8 +97,12 @@ def attention(s: Shape) -> set[tuple[float, float]]:
     if m is None:
         return {((s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim, h), (h, s.heads * s.head_dim / t)}
     queries = s.heads * (m.nope + m.rope) / t
-    query = {(queries, h)} if m.q_rank is None else {(m.q_rank, h), (queries, m.q_rank)}
-    return query | {(m.kv_rank + m.rope, h), (s.heads * (m.nope + m.v) / t, m.kv_rank), (h, s.heads * m.v / t)}
+    query = {(queries, h)} if m.q_rank is None else {(m.q_rank / m.down, h), (queries, m.q_rank)}
+    return query | {
+        ((m.kv_rank + m.rope) / m.down, h),
+        (s.heads * (m.nope + m.v) / t, m.kv_rank),
+        (h, s.heads * m.v / t),
+    }
 
 
 def last_inputs(s: Shape, rank: int) -> float:
@@ -106,4 +112,4 @@ def last_inputs(s: Shape, rank: int) -> float:
     if s.pipeline == 1 or s.kernels not in (*CUDA, TORCH_NPU):
         return 0.0
     own = 1 if rank == 0 else 0
-    return 4 * s.split_tokens * s.hidden * max(s.virtual - own, 0)
+    return 4 * s.split_tokens * s.hidden * streams.width(s) * max(s.virtual - own, 0)

@@ -5,6 +5,7 @@ Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer
 
 from __future__ import annotations
 
+from preflight.memory import streams
 from preflight.memory.shape import Shape
 from preflight.source.record import NamedTuple, replace
 
@@ -49,8 +50,10 @@ def attention(s: Shape) -> float:
         )
     m = s.latent
     qk = m.nope + m.rope
-    query = h * s.heads * qk / t if m.q_rank is None else h * m.q_rank + m.q_rank * s.heads * qk / t + m.q_rank * s.norm
-    key_value = h * (m.kv_rank + m.rope) + m.kv_rank * s.heads * (m.nope + m.v) / t + m.kv_rank * s.norm
+    query = h * s.heads * qk / t
+    if m.q_rank is not None:
+        query = h * m.q_rank / m.down + m.q_rank * s.heads * qk / t + m.q_rank * s.norm
+    key_value = h * (m.kv_rank + m.rope) / m.down + m.kv_rank * s.heads * (m.nope + m.v) / t + m.kv_rank * s.norm
     return query + key_value + s.heads * m.v * h / t + (h if s.bias else 0)
 
 
@@ -60,8 +63,8 @@ def mlp(s: Shape, ffn: int, tensor: int) -> float:
 
 
 def norms(s: Shape) -> float:
-    """Two norms of h, four with norms behind (twice that for layer norm)."""
-    return (4 if s.post_norm else 2) * s.hidden * s.norm
+    """Two norms of h, four with norms behind (twice that for layer norm), and connections of residual streams."""
+    return (4 if s.post_norm else 2) * s.hidden * s.norm + streams.parameters(s)
 
 
 def dense_layer(s: Shape) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from preflight.memory import activations, loss, parameters, schedule
+from preflight.memory import activations, gathered, loss, schedule, streams
 from preflight.memory.result import Term
 from preflight.memory.shape import Shape
 from preflight.source.record import NamedTuple
@@ -113,7 +113,7 @@ def _layer_backward(s: Shape, routed: bool, part: str) -> float:
         size = _expert_backward(s) if routed else 2 * (wide + 2 * tokens * s.hidden)
     if part in ("", "*") and s.attention not in activations.FLASH:
         size = max(size, 4 * s.micro * s.heads / t * s.sequence * s.sequence / s.context)
-    return size
+    return max(size, streams.backward(s))
 
 
 def _mamba_backward(s: Shape) -> float:
@@ -143,11 +143,16 @@ def _expert_backward(s: Shape) -> float:
     return 2 * copies * s.experts.ffn * (2 * s.projections + 1) / s.expert_tensor + 6 * copies * s.hidden
 
 
+def _least(s: Shape, name: str) -> float:
+    """The share of a kept output that is there at the least."""
+    return 0.0 if name in s.doubtful else streams.least(s, name)
+
+
 def dynamic_terms(s: Shape, rank: int) -> list[Term]:
     """Everything alive at the worst moment of a step beyond the steady bytes."""
     kept = kept_layers(s, rank)
     terms = [
-        Term(f"activations: {name}", 0.0 if name in s.doubtful else size, size, "in flight x layers x bytes per layer")
+        Term(f"activations: {name}", size * _least(s, name), size, "in flight x layers x bytes per layer")
         for name, size in kept.items()
         if size
     ]
@@ -156,8 +161,7 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
     if rank == 0 and s.beside is not None:
         terms.append(_term("projection of images", s.beside[2] * s.micro * s.sequence, "2 input + 4 middle, a token"))
-    if whole := gathered(s, rank):
-        terms.append(_term("gathered weights", whole, "two layers' weights, tables, and a layer's gradient, whole"))
+    terms += gathered.terms(s, rank)
     last = rank == s.last_rank
     head = loss_terms(s) if last else []
     at_loss = sum(t.high for t in head) + mask
@@ -170,20 +174,6 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
         extra = [_term("output layer's backward", loss.logits_gradient(s), "2 T V / t + 2 V h / t + 2 T h")]
         return [*terms, *others, *extra, *([_term("attention mask", mask, "b s²")] if mask else [])]
     return [*terms, _term("a layer's backward", in_layer, "gradients of its widest operators")]
-
-
-def gathered(s: Shape, rank: int) -> float:
-    """Fully sharded weights are whole around the layer at work: it, the next one fetched ahead, and its gradient before
-    it is scattered (with double buffers two). Megatron-FSDP's units are layers: tables stay whole from their use to the
-    end of the backward pass (megatron_fsdp.py:590-600); with sharded gradients alone a layer's gradient is whole."""
-    if s.weights_sharded or s.zero < (2 if s.fsdp else 3):
-        return 0.0
-    layer = max(parameters.dense_layer(s), sum(parameters.expert_layer(s)) if s.experts else 0.0)
-    gradients = (2 if s.double_buffer else 1) * s.gradient_bytes * layer
-    if s.zero < 3:
-        return gradients
-    n = parameters.stage(s, rank)
-    return 2 * s.parameter_bytes * layer + gradients + (s.parameter_bytes * (n.embedding + n.output) if s.fsdp else 0.0)
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:

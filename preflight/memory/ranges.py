@@ -69,6 +69,8 @@ _RANGES: dict[str, Range] = dict(
         _one("model.attention", "flash", "unfused-fp32"),
         _one("layout.sequence_parallel", True, False),
         _one("model.lora_targets", ("query",), ()),
+        _one("model.streams", None, ENDLESS),
+        _one("model.pair_bias", None, (1, 2, 1)),
         _one("optimizer.shards", MOST, 1),
         _one("optimizer.expert_shards", MOST, 1),
         _one("optimizer.zero", 1, 0),

@@ -65,6 +65,8 @@ _DECIDING = {
     "optimizer.swapped": "swapping of the optimizer",
     "optimizer.fsdp": "use of fully sharded data parallelism",
     "model.cross_entropy": "kernel of the loss",
+    "model.streams": "number of residual streams",
+    "model.pair_bias": "bias of attention",
 }
 """What a dialect may leave out, but must not be guessed where it says why it does not know."""
 

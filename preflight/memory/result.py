@@ -3,6 +3,7 @@ Bytes throughout."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from preflight.source.record import NamedTuple, dataclass
@@ -48,6 +49,15 @@ class Stage:
     def low(self) -> float:
         """What is allocated at the peak at the least: the terms' low ends, and the estimate's own error."""
         return self.sure * sum(term.low for term in self.terms if term.kind != "device")
+
+
+KINDS = ("steady", "dynamic", "device")
+
+
+def term_names(stages: Iterable[Stage]) -> list[str]:
+    """Names of all terms, each once: what stays, what is alive at the peak, what lies beside allocated bytes."""
+    terms = [term for stage in stages for term in stage.terms if term.high]
+    return list(dict.fromkeys(term.name for kind in KINDS for term in terms if term.kind == kind))
 
 
 @dataclass(frozen=True, slots=True)

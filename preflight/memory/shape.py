@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from preflight.memory.figures import CUDA, TORCH_NPU, Experts, Latent, Mamba, Shape
+from preflight.memory.figures import CUDA, TORCH_NPU, Experts, Latent, Mamba, Shape, Streams
 from preflight.memory.requirements import BYTES, MOST, Missing, verify
 from preflight.run.plan import Plan
 from preflight.run.value import Value
@@ -48,6 +48,8 @@ def _network(get: Get) -> dict[str, Any]:
         "experts": _experts(get, sum(map(sum, get("layout.stages")))),
         **_hybrid(get, sum(map(sum, get("layout.stages")))),
         "mtp": get("model.mtp", 0),
+        "streams": _streams(get),
+        "pair_bias": get("model.pair_bias"),
         "beside": get("model.beside"),
         "adapter_rank": get("model.lora_rank", 8),
         "adapters": tuple(get("model.lora_targets", ())),
@@ -141,7 +143,8 @@ def _states(get: Get) -> dict[str, Any]:
         "owned": get("optimizer.owned", ""),
         "swapped": get("optimizer.swapped", 0),
         "in_place": bool(get("optimizer.in_place", False)),
-        "fsdp": bool(get("optimizer.fsdp")),
+        "fsdp": str(get("optimizer.fsdp") or ""),
+        "whole_after_forward": bool(get("optimizer.whole_after_forward", False)),
         "double_buffer": bool(get("optimizer.double_buffer", False)),
     }
 
@@ -174,8 +177,21 @@ def _latent(get: Any) -> Latent | None:
     if None in (kv_rank, nope, rope, v):
         raise Missing("a dimension of the latent attention is not known")
     return Latent(
-        q_rank=get("model.q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v, padded=get("model.padded_dims")
+        q_rank=get("model.q_lora_rank"),
+        kv_rank=kv_rank,
+        nope=nope,
+        rope=rope,
+        v=v,
+        down=get("layout.tensor") if get("model.down_split", False) else 1,
+        padded=get("model.padded_dims"),
     )
+
+
+def _streams(get: Get) -> Streams | None:
+    found = get("model.streams")
+    if found is not None and not all(isinstance(n, int) and 0 <= n <= MOST for n in found):
+        raise Missing("the number of residual streams is no usable size")
+    return Streams(*found) if found and found[0] > 1 else None
 
 
 def _hybrid(get: Get, layers: int) -> dict[str, Any]:
@@ -206,6 +222,8 @@ def _experts(get: Any, layers: int) -> Experts | None:
         layers=tuple(part == "E" for part in get("model.parts") or ())
         or tuple(get("model.expert_layers", (True,) * layers)),
         capacity=_capacity(get("model.capacity")),
+        router_copy=get("model.router_copy", 0),
+        weighted_last=bool(get("model.weighted_last", False)),
     )
 
 

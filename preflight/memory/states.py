@@ -83,7 +83,7 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
             weights,
             f"{s.parameter_bytes} x {whole.total:.4g} parameters{over if s.zero >= 3 or s.weights_sharded else ''}",
         ),
-        _term("gradients", gradients, f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}"),
+        _gradients(s, gradients, f"{s.gradient_bytes} x {n.total:.4g}{over if s.zero >= 2 else ''}"),
         Term(
             "master weights",
             master[own.fewest],
@@ -93,6 +93,11 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
         ),
         Term("optimizer states", moments[own.fewest], moments[own.tables], f"{each} x {n.total:.4g}{over}", "steady"),
     ]
+
+
+def _gradients(s: Shape, size: float, formula: str) -> Term:
+    """PyTorch's FSDP2 makes them during the first backward pass; they are there before the next ones."""
+    return Term("gradients", 0.0 if s.fsdp == "torch-fsdp2" and s.count == 1 else size, size, formula, "steady")
 
 
 def _reference(s: Shape, n: Parameters, weights: float) -> list[Term]:
@@ -125,9 +130,14 @@ def piece(s: Shape, n: Parameters) -> float:
     return max(min(dense, max(parameters.widest(s), n.embedding, n.output)), min(expert, stacked))
 
 
-def fp16_copy(s: Shape, n: Parameters) -> float:
-    """fp16 training keeps an fp32 copy of the sharded gradients from the step to the next zero_grad: 4N/shards."""
-    return 4 * sharded(s, n.trained, 1) if s.fp16 and s.master_bytes else 0.0
+def gradient_copy(s: Shape, n: Parameters) -> float:
+    """fp16 training keeps an fp32 copy of the sharded gradients from the step to the next zero_grad: 4N/shards. So does
+    PyTorch's FSDP2, in place of the gradients themselves (Megatron-LM core_v0.19.0, optimizer.py:1092-1105)."""
+    if not s.master_bytes:
+        return 0.0
+    if s.fsdp == "torch-fsdp2":
+        return max(0, 4 - s.gradient_bytes) * sharded(s, n.trained, 2)
+    return 4 * sharded(s, n.trained, 1) if s.fp16 else 0.0
 
 
 def _term(name: str, size: float, formula: str) -> Term:

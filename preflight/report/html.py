@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader
 
 import preflight
 from preflight.checking.engine import Report
+from preflight.checking.translated import translated
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.memory import Term
@@ -21,6 +22,7 @@ from preflight.report.page import documented, rule_text
 from preflight.report.style import Look
 from preflight.report.topics import section_url
 from preflight.source.finding import Finding, Severity
+from preflight.source.language import local, spoken
 from preflight.source.record import NamedTuple
 
 GIB = 2**30
@@ -54,6 +56,7 @@ class Bar(NamedTuple):
 
 def render(report: Report, look: Look = Look()) -> str:
     """The report as a page; every text is escaped by the template."""
+    report = translated(report)
     environment = Environment(
         loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -82,6 +85,8 @@ def render(report: Report, look: Look = Look()) -> str:
         color={name: index % COLORS for index, name in enumerate(names)},
         colors=COLORS,
         page=section_url,
+        language=spoken().language,
+        _=local,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
 from preflight.memory.advice import Saving, savings
+from preflight.memory.result import term_names
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.run.cluster import GIB, Device
@@ -30,7 +31,7 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
         other = replace(job, cluster=replace(job.cluster, device=device))
         lines.append(f"  {look.paint(local(answer(other)), COLORS[other.memory.verdict])}")
     if estimate.stages:
-        lines += [f"    {plain(local(f'not known: {said}'))}" for said in estimate.taken]
+        lines += [f"    {plain(local(_open(said)))}" for said in estimate.taken]
     lines += [f"    {plain(local(f'assumed: {said}'))}" for said in dict.fromkeys(estimate.assumed)]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
         lines.append(f"    {local('(--world-size says how many devices there are)')}")
@@ -40,6 +41,11 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
         lines += _table(estimate, look)
     lines += [f"  {line}".rstrip() for line in _savings(job)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _open(said: str) -> str:
+    """What is counted as a range, in words."""
+    return said if "not modelled: " in said else f"not known: {said}"
 
 
 def answer(job: Job) -> str:
@@ -57,7 +63,10 @@ def answer(job: Job) -> str:
         needs = f"at least {_short(lowest.low)} {of} on stage {lowest.index}{where}"
         return f"does-not-fit: {needs}; {_short(lowest.low - budget)} GiB too much"
     if estimate.verdict == "at-risk":
-        return f"at-risk: {_short(estimate.low)} to {_short(worst.required)} {of} on stage {worst.index}{where}"
+        required = _short(worst.required)
+        if required == _short(budget):  # by less than a digit shows
+            required, of = _gib(worst.required), f"of {_gib(budget)} GiB"
+        return f"at-risk: {_short(estimate.low)} to {required} {of} on stage {worst.index}{where}"
     needs = f"{_short(worst.required)} {of} on stage {worst.index}{where}"
     return f"fits: {needs}; {_short(budget - worst.required)} GiB free"
 
@@ -82,7 +91,7 @@ def _saved(one: Saving) -> str:
 
 def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
     stages = _columns(estimate)
-    names = list(dict.fromkeys(term.name for stage in stages for term in stage.terms if term.high))
+    names = term_names(stages)
     rows: list[Row] = [(local("GiB per rank"), [local(f"stage {stage.index}") for stage in stages])]
     rows += [(local(name), [_term(stage, name) for stage in stages]) for name in names]
     for title, attribute in (("steady", "steady"), ("peak", "allocated_peak"), ("required", "required")):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate
+from preflight.memory.result import term_names
 from preflight.run.cluster import GIB
 from preflight.source.text import InputError
 
@@ -95,7 +96,7 @@ def _draw(job: Job, path: Path) -> None:
 
     estimate = job.memory
     labels = [f"stage {stage.index}" for stage in estimate.stages]
-    names = list(dict.fromkeys(term.name for stage in estimate.stages for term in stage.terms))
+    names = term_names(estimate.stages)
     figure, axes = pyplot.subplots(figsize=(12, 1.5 + max(0.45 * len(labels), 0.2 * len(names))), layout="constrained")
     left = [0.0] * len(labels)
     look = _looks(estimate)

@@ -63,6 +63,9 @@ class Cluster:
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""
 
+    asked: Value = field(default_factory=lambda: unknown("the run does not say how many devices it asks for"))
+    """The devices that a front end asks for in keys of its own, where the count is the caller's."""
+
     @property
     def budget(self) -> float | None:
         """Bytes that a process can get: the limit that the config sets, within what the device gives; None where

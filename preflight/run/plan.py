@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
 from preflight.source.record import NamedTuple, dataclass, field, fields
@@ -54,6 +55,7 @@ class Model:
     qk_nope_dim: Value = _NOT_GIVEN
     qk_rope_dim: Value = _NOT_GIVEN
     v_dim: Value = _NOT_GIVEN
+    down_split: Value = _NOT_GIVEN  # True: latent attention's down projections are divided over tensor-parallel ranks
     # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
     padded_dims: Value = _NOT_GIVEN
     experts: Value = _NOT_GIVEN  # mixture of experts; None or 0 when dense
@@ -63,6 +65,9 @@ class Model:
     expert_layers: Value = _NOT_GIVEN  # tuple of bool per layer: True where the MLP is a mixture
     capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
     dispatcher: Value = _NOT_GIVEN  # how tokens travel to their experts: "alltoall", "allgather", "flex" …
+    router_copy: Value = _NOT_GIVEN  # bytes an element of the copy of its input that a router keeps; 0 without
+    # True: experts' outputs are weighted, where they are put back in order; else their activations are
+    weighted_last: Value = _NOT_GIVEN
     grouped_gemm: Value = _NOT_GIVEN  # True: the experts of a rank are one parameter
     parts: Value = _NOT_GIVEN  # hybrid: a letter a decoder layer, M Mamba, * attention, - MLP, E experts; None without
     mamba: Value = _NOT_GIVEN  # hybrid: (heads, head size, state size, groups); None without
@@ -71,6 +76,12 @@ class Model:
     beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
+    # tensors of heads x sequence² in 16 bits that attention adds: of a sample in each layer in flight, that stay, of a
+    # sample that stay; None without
+    pair_bias: Value = _NOT_GIVEN
+    # residual streams: how many, bytes an element of them that a connection keeps (least, most), bytes that it holds
+    # for a moment; None where there is one
+    streams: Value = _NOT_GIVEN
     gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product each keep their output
 
 
@@ -125,24 +136,6 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recompute:
-    """Activation recomputation."""
-
-    mode: Value = _NOT_GIVEN  # "none", "full", "selective"
-    method: Value = _NOT_GIVEN  # Megatron's "uniform" or "block"; None
-    layers: Value = _NOT_GIVEN  # recompute_num_layers; None
-    shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
-    modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
-    full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
-    # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
-    operators: Value = _NOT_GIVEN
-    # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
-    repeated: Value = _NOT_GIVEN
-    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
-    offload: Value = _NOT_GIVEN  # activation offloading or swap is on
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
     """Bytes per element are derived from these names: "fp32", "bf16", "fp16", "fp8",
     and "none" (gradients that are not kept)."""
@@ -172,6 +165,7 @@ class Optimizer:
     offload: Value = _NOT_GIVEN  # fraction of states on the host
     fsdp: Value = _NOT_GIVEN  # the name of what shards fully; None without
     double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
+    whole_after_forward: Value = _NOT_GIVEN  # True: fully sharded weights stay whole until the backward pass
     # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
     owned: Value = _NOT_GIVEN
     in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter

@@ -83,10 +83,21 @@ class Source:
 
     arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
     it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
-    is of another state than these.
+    is of another state than these. in_checkout: whether a script may source files of the checkout around it.
     """
 
-    __slots__ = ("_starts", "arguments", "beside", "bom", "encoding", "name", "path", "text", "variables")
+    __slots__ = (
+        "_starts",
+        "arguments",
+        "beside",
+        "bom",
+        "encoding",
+        "in_checkout",
+        "name",
+        "path",
+        "text",
+        "variables",
+    )
 
     def __init__(
         self,
@@ -100,6 +111,7 @@ class Source:
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.beside: dict[Path, Source] = {}
+        self.in_checkout = False
         self.text, self.name, self.path, self.bom = text, name, path, bom
         self.encoding, self.arguments, self.variables = encoding, arguments, variables
         self._starts: list[int] | None = None
@@ -145,6 +157,7 @@ class Source:
         """The same file with another text."""
         made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
         made.arguments, made.variables, made.beside = self.arguments, self.variables, self.beside
+        made.in_checkout = self.in_checkout
         return made
 
     def encode(self, text: str) -> bytes:

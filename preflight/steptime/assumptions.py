@@ -9,7 +9,10 @@ from preflight.source.record import replace
 ANOTHER_KIND = "another kind of attention"
 USUAL_VOCABULARY = 64_000
 SAME_TIME = frozenset(
-    ("ALiBi", "FP4", "CUDA graphs", "a virtual optimizer", "a compressed or low-precision optimizer", "this optimizer")
+    (
+        *("ALiBi", "FP4", "CUDA graphs", "a CUDA graph of the whole iteration", "a virtual optimizer"),
+        *("a compressed or low-precision optimizer", "this optimizer"),
+    )
 )
 """Features that the memory model does not know, and that a step takes no other time for."""
 
@@ -36,3 +39,14 @@ def _chunks(plan: Plan, most: int) -> int:
     """Virtual stages of a rank, where they are known."""
     stated = known(plan.layout.virtual)
     return stated[0] if stated is not None and isinstance(stated[0], int) and 1 <= stated[0] <= most else 1
+
+
+def not_timed(plan: Plan) -> str:
+    """A feature that the memory model knows and a step's time does not; "" where there is none."""
+    if plan.optimizer.fsdp.known and plan.optimizer.fsdp.raw == "torch-fsdp2":
+        return "PyTorch's fully sharded data parallelism"
+    if plan.model.streams.known and plan.model.streams.raw:
+        return "hyper-connections"
+    if plan.model.parts.known and plan.model.parts.raw:
+        return "a hybrid model"
+    return "encoders beside the language model" if plan.model.beside.known and plan.model.beside.raw else ""

@@ -9,7 +9,7 @@ from preflight.run.attention import LinearAttention
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple
-from preflight.steptime.assumptions import ANOTHER_KIND, SAME_TIME, completed
+from preflight.steptime.assumptions import ANOTHER_KIND, SAME_TIME, completed, not_timed
 from preflight.steptime.machine import FP4, Machine, machine
 from preflight.steptime.operations import model_operations
 from preflight.steptime.recompute import full_layers, operators_again
@@ -46,10 +46,8 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     counted = _counted(plan)
     if beyond := [feature for feature in plan.unmodelled if feature not in SAME_TIME | counted.keys()]:
         return StepTimeEstimate(unknown=tuple(f"not modelled: {feature}" for feature in beyond))
-    if plan.model.parts.known and plan.model.parts.raw:
-        return StepTimeEstimate(unknown=("not modelled: a hybrid model",))
-    if plan.model.beside.known and plan.model.beside.raw:
-        return StepTimeEstimate(unknown=("not modelled: encoders beside the language model",))
+    if feature := not_timed(plan):
+        return StepTimeEstimate(unknown=(f"not modelled: {feature}",))
     full, assumed = completed(plan)
     try:
         s = shape(full, cluster.device.architecture)

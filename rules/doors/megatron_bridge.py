@@ -9,13 +9,11 @@ from preflight.source.finding import Safety, Severity
 BRIDGE = ConstraintSet("megatron-bridge")
 a = Handles(megatron_names() | names("megatron-bridge"))
 CONFIG = "src/megatron/bridge/training/config.py"
-CORE = "megatron/core/transformer/transformer_config.py"
 DIES = "the run is refused at start-up, when the devices are there"
 EVALUATED = a.eval_micro_batch_size * a.data_parallel_size
 FSDP = any_of(a.use_megatron_fsdp, a.dist_use_megatron_fsdp)
 PACKED = any_of(a.enable_offline_packing.given, a.enable_in_batch_packing.given)
 RECIPES = a.entry == "run_recipe.py"
-VIRTUAL = a.num_virtual_stages_per_pipeline_rank
 LENGTHS = any_of(
     ~a.dataset_target.is_set,
     a.dataset_target.is_in(
@@ -25,6 +23,7 @@ LENGTHS = any_of(
 )
 """Datasets whose length is compared with the model's; of one that is not typed nobody knows."""
 ENERGON = any_of(~a.dataset_target.is_set, a.dataset_target == "EnergonDatasetConfig")
+
 
 BRIDGE.add(
     refuse(
@@ -72,18 +71,6 @@ BRIDGE.add(
         upstream="megatron/core/extensions/transformer_engine.py:3343",
         at=(a.cpu_offloading, a.cpu_offloading_activations, a.cpu_offloading_weights),
         fixes=(put(a.cpu_offloading, False, safety=Safety.SAFE), put(a.cpu_offloading_activations, True)),
-    ),
-    refuse(
-        "layout-over-virtual-stages",
-        all_of(VIRTUAL.is_set, a.layout_num_stages != a.pipeline_model_parallel_size * VIRTUAL),
-        message=(
-            "the pipeline layout has {layout_num_stages} stages, and {pipeline_model_parallel_size} pipeline ranks x "
-            "{num_virtual_stages_per_pipeline_rank} virtual stages make another number"
-        ),
-        why=DIES,
-        upstream=f"{CORE}:1971",
-        at=(VIRTUAL, a.pipeline_model_parallel_layout, a.pipeline_model_parallel_size),
-        after=("megatron/pipeline-layout",),
     ),
     refuse(
         "both-packings",

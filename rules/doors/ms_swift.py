@@ -1,13 +1,14 @@
 """ms-swift's own checks: batches of generation, checkpoints, stages, what an option asks for beside it."""
 
 from preflight.dialects.doors.door import names
+from preflight.dialects.doors.ms_swift import DERIVED
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
-from preflight.source.finding import Safety
+from preflight.source.finding import Safety, Severity
 
 MS_SWIFT = ConstraintSet("ms-swift")
-a = Handles(megatron_names() | names("ms-swift"))
+a = Handles(megatron_names() | names("ms-swift") | DERIVED)
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 REFUSED = "the run is refused at start-up"
 GENERATES = a.rlhf_type.is_in("grpo", "gkd")
@@ -157,5 +158,37 @@ MS_SWIFT.add(
         why=REFUSED,
         upstream=f"{ARGUMENTS}:474",
         at=(a.freeze_parameters_ratio,),
+    ),
+    refuse(
+        "published-layers-over-stages",
+        all_of(
+            a.published_layers % a.pipeline_model_parallel_size != 0,
+            a.pipeline_model_parallel_layout.is_none,
+            FIRST.is_none,
+            LAST.is_none,
+            ~a.account_for_embedding_in_pipeline_split,
+            ~a.account_for_loss_in_pipeline_split,
+        ),
+        message=(
+            "{model} has {published_layers} layers as it is published, which do not divide over "
+            "{pipeline_model_parallel_size} stages, and neither a layout nor the layers of the first or the last stage "
+            "are given"
+        ),
+        why="the run is refused when the network is built, if the model is the published one",
+        upstream="megatron/core/transformer/transformer_block.py:150",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_size, a.model),
+    ),
+    refuse(
+        "prediction-stage-without-layers",
+        all_of(a.bare_prediction_stage > 0, a.bridge_backend == "mcore-bridge"),
+        message=(
+            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has m without a t; ms-swift "
+            "takes the layers for multi-token prediction from the decoder layers of the same stage, and finds none"
+        ),
+        why="building the network dies with an index out of range",
+        upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_layout,),
     ),
 )

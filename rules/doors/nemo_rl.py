@@ -1,18 +1,23 @@
 """NeMo RL's own checks: the devices that train, batches over them, packing, offload, devices set apart to generate."""
 
 from preflight.dialects.doors.door import names
+from preflight.dialects.doors.nemo_rl import DERIVED
 from preflight.dialects.megatron import megatron_names
-from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.lint.expressions import Handles, all_of, any_of, total
 from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.source.finding import Safety, Severity
 
 NEMO_RL = ConstraintSet("nemo-rl")
-a = Handles(megatron_names() | names("nemo-rl"))
+a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 POLICY, SETUP = "nemo_rl/models/policy/lm_policy.py", "nemo_rl/models/megatron/setup.py"
 GRPO = "nemo_rl/algorithms/grpo.py"
 DIES = "the run is refused at start-up, after Ray has its devices"
 LATE = "the first training step dies, after the first rollout has been generated"
 APART = all_of(~a.generation_colocated, a.generation_backend.is_set)
+PADDING = (1 + total(a.context_parallel_size > 1) * (2 * a.context_parallel_size - 1)) * (
+    1 + total(a.sequence_parallel) * (a.tensor_model_parallel_size - 1)
+)
+"""What the length of a packed sample must be a multiple of."""
 
 NEMO_RL.add(
     divides(
@@ -39,6 +44,7 @@ NEMO_RL.add(
         "unequal-micro-batches",
         all_of(
             a.tensor_model_parallel_size >= 4,
+            a.batches_are_checked,
             ~a.force_on_policy_ratio,
             a.logprob_batch_size.is_set,
             a.train_micro_batch_size != a.logprob_batch_size,
@@ -81,6 +87,48 @@ NEMO_RL.add(
         at=(a.context_parallel_size, a.sequence_packing_enabled),
         fixes=(put(a.sequence_packing_enabled, True),),
     ),
+    divides(
+        "padding-of-packed-samples",
+        PADDING,
+        a.make_sequence_length_divisible_by,
+        when=all_of(a.sequence_packing_enabled, ~a.dynamic_batching),
+        message=(
+            "packed samples are padded to a multiple of {make_sequence_length_divisible_by}, and tensor "
+            "{tensor_model_parallel_size} with context {context_parallel_size} needs a multiple of {padding}"
+        ),
+        why=LATE,
+        upstream="nemo_rl/models/megatron/data.py:1132",
+        shows={"padding": PADDING},
+        at=(a.make_sequence_length_divisible_by, a.context_parallel_size, a.tensor_model_parallel_size),
+        fixes=(put(a.make_sequence_length_divisible_by, PADDING, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "inference-layers-train",
+        a.transformer_impl == "inference_optimized",
+        message="megatron_cfg.transformer_impl is inference_optimized, whose layers cannot be trained",
+        why=DIES,
+        upstream="nemo_rl/models/policy/workers/megatron_policy_worker.py:327",
+        at=(a.transformer_impl,),
+        fixes=(put(a.transformer_impl, "transformer_engine", safety=Safety.SAFE),),
+    ),
+    refuse(
+        "grouped-gemm-of-generation",
+        all_of(
+            a.generation_backend == "megatron",
+            a.generation_transformer_impl == "inference_optimized",
+            a.expert_model_parallel_size > 1,
+            a.generation_grouped_gemm_backend.is_set,
+            ~a.generation_grouped_gemm_backend.is_in("flashinfer", "torch", "vllm"),
+        ),
+        message=(
+            "inference_grouped_gemm_backend is {generation_grouped_gemm_backend}; Megatron-LM 0.18 takes flashinfer, "
+            "torch and vllm"
+        ),
+        why=DIES,
+        upstream="nemo_rl/models/megatron/setup.py:679",
+        at=(a.generation_grouped_gemm_backend,),
+        fixes=(put(a.generation_grouped_gemm_backend, "vllm", safety=Safety.SAFE),),
+    ),
     refuse(
         "context-with-fused-loss",
         all_of(a.context_parallel_size > 1, a.use_linear_ce_fusion_loss),
@@ -98,6 +146,40 @@ NEMO_RL.add(
         upstream=f"{SETUP}:890",
         at=(a.optimizer_offload_fraction, a.optimizer_cpu_offload),
         fixes=(put(a.optimizer_offload_fraction, 1.0, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "optimizer-of-another-type",
+        any_of(
+            all_of(a.policy_precision == "bfloat16", a.use_precision_aware_optimizer, ~a.optimizer_bf16),
+            all_of(a.policy_precision == "float16", a.use_precision_aware_optimizer, ~a.optimizer_fp16),
+            all_of(a.policy_precision == "float32", any_of(a.optimizer_bf16, a.optimizer_fp16)),
+        ),
+        message=(
+            "policy.precision is {policy_precision}, and the optimizer has bf16 {optimizer_bf16} and fp16 "
+            "{optimizer_fp16}"
+        ),
+        why=DIES,
+        upstream=f"{SETUP}:956",
+        at=(a.optimizer_bf16, a.optimizer_fp16, a.policy_precision),
+    ),
+    refuse(
+        "type-between-stages",
+        all_of(a.pipeline_dtype.is_set, ~a.pipeline_dtype.is_in("float32", "bfloat16", "float16")),
+        message="megatron_cfg.pipeline_dtype is {pipeline_dtype}; it is one of float32, bfloat16 and float16",
+        why=DIES,
+        upstream=f"{SETUP}:785",
+        at=(a.pipeline_dtype,),
+        fixes=(put(a.pipeline_dtype, a.policy_precision, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "custom-fsdp-unread",
+        a.use_custom_fsdp,
+        message="use_custom_fsdp is true, and NeMo RL reads it nowhere: weights are not sharded",
+        why="the run needs the memory of weights that are not sharded",
+        upstream="nemo_rl/models/policy/__init__.py:282",
+        severity=Severity.WARNING,
+        at=(a.use_custom_fsdp,),
+        fixes=(put(a.use_custom_fsdp, False, safety=Safety.SAFE),),
     ),
     refuse(
         "chunks-of-half-precision",

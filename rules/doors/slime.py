@@ -4,7 +4,7 @@ from preflight.dialects.doors.door import names
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.source.finding import Safety
+from preflight.source.finding import Safety, Severity
 
 SLIME = ConstraintSet("slime")
 a = Handles(megatron_names() | names("slime"))
@@ -132,5 +132,25 @@ SLIME.add(
         upstream=f"{OPTIONS}:1782",
         at=(a.eval_interval,),
         fixes=(drop(a.eval_interval, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "devices-of-a-node",
+        all_of(
+            a.colocate,
+            a.actor_num_nodes > 1,
+            a.num_gpus_per_node > a.actor_num_gpus_per_node,
+            ~a.debug_train_only,
+            a.rollout_external_engine_addrs.is_none,
+            any_of(a.rollout_num_gpus.is_none, a.rollout_num_gpus > 0),
+        ),
+        message=(
+            "--num-gpus-per-node is {num_gpus_per_node}, and the actor has {actor_num_gpus_per_node} devices on each "
+            "of {actor_num_nodes} nodes: engines on the second node get the address of the first"
+        ),
+        why="SGLang cannot bind the address of another node, and its engines do not start",
+        upstream="slime/ray/rollout.py:949",
+        severity=Severity.WARNING,
+        at=(a.num_gpus_per_node, a.actor_num_gpus_per_node),
+        fixes=(put(a.num_gpus_per_node, a.actor_num_gpus_per_node, safety=Safety.SAFE),),
     ),
 )

@@ -158,23 +158,59 @@ def test_isolated_opens_no_parent(tmp_path: Path, real_cli: Cli) -> None:
     assert "does not spread" not in real_cli("check", "--isolated", run).out
 
 
-def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
-    """What stands in the base config at the release, by its name in Megatron's table or in the door's."""
+MEGATRONS = {
+    "policy": """
+        precision
+    """,
+    "policy.megatron_cfg": """
+        empty_unused_memory_level activation_checkpointing recompute_granularity recompute_modules
+        tensor_model_parallel_size expert_tensor_parallel_size expert_model_parallel_size
+        pipeline_model_parallel_size num_layers_in_first_pipeline_stage num_layers_in_last_pipeline_stage
+        context_parallel_size pipeline_dtype sequence_parallel moe_router_dtype moe_router_load_balancing_type
+        moe_router_bias_update_rate moe_permute_fusion apply_rope_fusion bias_activation_fusion
+        moe_per_layer_logging moe_enable_deepep moe_token_dispatcher_type moe_shared_expert_overlap
+        mtp_num_layers mtp_loss_scaling_factor mtp_use_repeated_layer mtp_detach_heads
+        gradient_accumulation_fusion use_fused_weighted_squared_relu attention_backend
+        inference_moe_token_dispatcher_type inference_grouped_gemm_backend moe_router_num_groups
+        moe_router_group_topk transformer_impl cuda_graph_impl moe_pad_experts_for_cuda_graph_inference
+        moe_grouped_gemm moe_flex_dispatcher_backend moe_hybridep_num_sms
+    """,
+    "policy.megatron_cfg.optimizer": """
+        optimizer lr min_lr weight_decay bf16 fp16 params_dtype adam_beta1 adam_beta2 adam_eps sgd_momentum
+        use_distributed_optimizer use_precision_aware_optimizer clip_grad optimizer_cpu_offload
+        optimizer_offload_fraction
+    """,
+    "policy.megatron_cfg.scheduler": """
+        start_weight_decay end_weight_decay weight_decay_incr_style lr_decay_style lr_decay_iters lr_warmup_iters
+        lr_warmup_init
+    """,
+    "policy.megatron_cfg.distributed_data_parallel_config": """
+        grad_reduce_in_fp32 overlap_grad_reduce overlap_param_gather use_custom_fsdp
+        data_parallel_sharding_strategy
+    """,
+    "policy.megatron_cfg.fp8_cfg": """
+        fp8 fp8_recipe fp8_param
+    """,
+}
+"""The keys of the release that Megatron knows, by the section that they stand in."""
+
+
+def test_every_key_that_megatron_knows_is_mapped() -> None:
+    """Each is in the door's table, or a field of Megatron's by the same name. policy.optimizer and policy.scheduler are
+    read by the other engine alone (nemo_rl/models/automodel/setup.py:806)."""
     from preflight.dialects.doors.door import data
     from preflight.dialects.megatron.option_table import table
 
-    found, core = data("nemo-rl"), {flag.dest for flag in table("megatron", "0.18.0").options.values()}
-    names = """tensor_model_parallel_size expert_tensor_parallel_size expert_model_parallel_size sequence_parallel
-        pipeline_model_parallel_size num_layers_in_first_pipeline_stage num_layers_in_last_pipeline_stage
-        context_parallel_size activation_checkpointing recompute_granularity recompute_modules moe_router_dtype
-        moe_router_load_balancing_type moe_router_bias_update_rate moe_permute_fusion apply_rope_fusion
-        bias_activation_fusion moe_per_layer_logging moe_enable_deepep moe_token_dispatcher_type
-        moe_shared_expert_overlap mtp_num_layers mtp_loss_scaling_factor gradient_accumulation_fusion
-        attention_backend transformer_impl moe_grouped_gemm moe_flex_dispatcher_backend cuda_graph_impl""".split()
-    renamed = found["inside"]["policy.megatron_cfg"]
-    own = {key.rpartition(".")[2] for key in found["keys"]}
-    left = {name for name in names if name not in own and (renamed.get(name, name) or "") not in core}
-    assert left == {"bias_activation_fusion"}
+    found = data("nemo-rl")
+    core = {f.dest for f in table("megatron", "0.18.0").options.values() if not f.option.startswith("--no-")}
+    every = [(section, name) for section, names in MEGATRONS.items() for name in names.split()]
+    left = {
+        f"{section}.{name}"
+        for section, name in every
+        if f"{section}.{name}" not in found["keys"]
+        and (found["inside"].get(section, {}).get(name, name) or "") not in core
+    }
+    assert (len(every), left) == (72, set())
 
 
 @pytest.mark.parametrize(
@@ -183,3 +219,69 @@ def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
 def test_other_files_are_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     assert not preflight.check([str(tmp_path / "a.yaml")]).jobs
+
+
+LAUNCH = """#!/bin/bash
+TOP=$(realpath $(dirname $0)/..)
+uv run {entry} {config} policy.megatron_cfg.tensor_model_parallel_size={tensor} cluster.num_nodes=2 $@ 2>&1 | tee log
+"""
+
+
+def launch(folder: Path, config: str, tensor: int = 4, entry: str = "examples/run_grpo.py") -> preflight.Report:
+    (folder / "pyproject.toml").touch()
+    for name in ("tests", "examples/configs"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name in ("grpo_math_1B.yaml", "other.yaml"):
+        (folder / "examples" / "configs" / name).write_text(BASE, encoding="utf-8")
+    script = folder / "tests" / "run.sh"
+    script.write_text(LAUNCH.format(config=config, tensor=tensor, entry=entry), encoding="utf-8")
+    found = preflight.check([str(script)])
+    assert not found.crashes, found.crashes[0].trace
+    return found
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "--config examples/configs/other.yaml",
+        "--config=examples/configs/other.yaml",
+        "--config $TOP/examples/configs/other.yaml",
+    ],
+)
+def test_a_command_is_read_over_its_config(tmp_path: Path, config: str) -> None:
+    found = launch(tmp_path, config)
+    layout = found.jobs[0].plan.layout
+    assert str(found.jobs[0].target) == "nemo-rl@0.7.0"
+    assert (layout.tensor.raw, layout.world.raw, layout.data.raw) == (4, 16, 4)
+    assert said(found) == {}
+    assert list(said(launch(tmp_path, config, tensor=5))) == ["device-count"]
+
+
+def test_a_fix_of_a_command_is_an_override(tmp_path: Path, real_cli: Cli) -> None:
+    launch(tmp_path, "policy.megatron_cfg.transformer_impl=inference_optimized")
+    assert real_cli("fix", "--unsafe", str(tmp_path / "tests" / "run.sh")).code == 0
+    text = (tmp_path / "tests" / "run.sh").read_text(encoding="utf-8")
+    assert "policy.megatron_cfg.transformer_impl=transformer_engine" in text
+
+
+def test_a_key_that_the_config_does_not_have_is_refused_in_a_command(tmp_path: Path) -> None:
+    found = launch(tmp_path, "policy.train_micro_batchsize=2")
+    assert [(f.rule, str(f.severity)) for f in found.findings] == [("unread-key", "error")]
+    assert said(launch(tmp_path, "++policy.train_micro_batchsize=2")) == {}
+
+
+@pytest.mark.parametrize("config", ["--config $1", "--config examples/configs/none.yaml"])
+def test_a_config_that_is_not_read_leaves_all_unknown(tmp_path: Path, config: str) -> None:
+    found = launch(tmp_path, config, tensor=5)
+    assert said(found) == {}
+    assert not found.jobs[0].plan.layout.world.known
+
+
+def test_a_check_that_the_environment_turns_off_is_not_made(tmp_path: Path) -> None:
+    unequal = "policy.logprob_batch_size=1"
+    assert list(said(launch(tmp_path, unequal))) == ["nemo-rl/unequal-micro-batches"]
+    script = tmp_path / "tests" / "run.sh"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace("TOP=", "export NRL_IGNORE_TP_ACCURACY_CHECK=1\nTOP="), encoding="utf-8")
+    assert said(preflight.check([str(script)])) == {}

@@ -14,6 +14,7 @@ from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.text import told
 from preflight.gate.verdict import Policies, Verdict, judge
 from preflight.plugins.manager import load
+from preflight.source.language import asked, columns, speaking
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """\
@@ -182,6 +183,16 @@ def test_a_refusal_fits_80_columns_and_contains_the_fix(gate):
         and "fix: set the global batch to" in text
         and "preflight-override=WHY" in text
     )
+
+
+def test_a_refusal_is_chinese_where_the_server_is(gate):
+    english = told(gate(BAD))
+    with speaking(asked(["--lang", "zh"])):
+        lines = told(gate(BAD))
+        (empty,) = told(judge(Submission(b"", name="job"), load(), Policies(20)))
+    assert lines[0] == "preflight：已拒绝，1 个错误" and lines[-1] == english[-1]
+    assert all(columns("sbatch: error: lua: " + line) <= 84 for line in lines)
+    assert empty == "preflight：没有结论：job: 为空：没有要检查的任务"
 
 
 def test_layouts_that_would_run_are_offered(gate):

@@ -118,6 +118,28 @@ def test_a_script_sources_only_from_its_folder(tmp_path: Path) -> None:
         assert document.launch is not None and document.launch.words[-1].text != "3"
 
 
+def test_a_script_sources_only_from_its_checkout(tmp_path: Path) -> None:
+    inner = tmp_path / "checkout" / "scripts"
+    (inner / "deep").mkdir(parents=True)
+    (tmp_path / "checkout" / "setup.py").touch()
+    (tmp_path / "outside.sh").write_text("TP=3\n")
+    (tmp_path / "checkout" / "inside.sh").write_text("TP=3\n")
+    (tmp_path / "checkout" / "link.sh").symlink_to(tmp_path / "outside.sh")
+    (inner / "deep" / "first.sh").write_text('source "$(dirname "${BASH_SOURCE[0]}")/second.sh"\n')
+    (inner / "deep" / "second.sh").write_text("TP=3\n")
+
+    def found(name: str, *options: str) -> bool:
+        text = f"#!/bin/bash\nsource {name}\n{COMMAND} --tensor-model-parallel-size $TP\n"
+        (inner / "run.sh").write_text(text)
+        return "not a multiple of tensor 3" in preflight("check", *options, "run.sh", cwd=inner).stdout
+
+    for name in ("../inside.sh", "/elsewhere/checkout/inside.sh", '"${TOP}/inside.sh"', "deep/first.sh"):
+        assert found(name), name
+    for name in ("../../outside.sh", str(tmp_path / "outside.sh"), "../link.sh", "/elsewhere/other/inside.sh"):
+        assert not found(name), name
+    assert not found("../inside.sh", "--isolated")
+
+
 def test_a_base_that_names_itself_or_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "run.yaml").write_text("base_config: run.yaml\n" + GRAPH)

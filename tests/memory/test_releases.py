@@ -58,3 +58,75 @@ def test_a_stated_release_tells_whether_adam_copies_a_parameter():
     }
     assert first["mindspeed-llm"] - first["mindspeed-llm@2.3.0"] > 4 * 128000 * 1024 * 0.5
     assert first["mindspeed-llm@2.0.0"] >= first["mindspeed-llm"]
+
+
+EXPERTS = (
+    "--num-experts 8 --moe-router-topk 2 --moe-grouped-gemm --moe-token-dispatcher-type alltoall --swiglu "
+    "--disable-bias-linear --moe-router-load-balancing-type none"
+)
+
+
+def kept(target: str, more: str) -> dict[str, float]:
+    report = preflight.check_command(
+        [*RUN.format(batch=2, more=more).split()], world_size=1, device="h100", target=target
+    )
+    return {term.name.removeprefix("activations: "): term.high for term in report.jobs[0].memory.stages[0].terms}
+
+
+@pytest.mark.parametrize(("target", "outputs"), [("megatron@0.12.1", True), ("megatron@0.13.0", False)])
+def test_experts_outputs_were_kept_to_be_weighted_before_0_13(target, outputs):
+    found = kept(target, EXPERTS)
+    assert ("expert outputs" in found) is outputs
+    if outputs:
+        assert found["expert outputs"] == 8 * 2 * (4096 * 2) * 1024
+
+
+def test_a_router_in_32_bits_kept_a_copy_of_its_input_before_0_13():
+    older, newer = (
+        kept(target, f"{EXPERTS} --moe-router-dtype fp32")["router"]
+        for target in ("megatron@0.12.1", "megatron@0.13.0")
+    )
+    assert older - newer == 8 * 4 * 4096 * 1024
+    assert kept("megatron@0.12.1", EXPERTS)["router"] == newer
+
+
+PRECISE = "--use-precision-aware-optimizer --use-distributed-optimizer"
+
+
+@pytest.mark.parametrize(
+    ("more", "bytes_each"),
+    [
+        ("--use-distributed-optimizer", 4),
+        (PRECISE, 2),
+        (f"{PRECISE} --main-params-dtype fp16", 2),
+        (f"{PRECISE} --fp8-format hybrid --fp8-recipe mxfp8", 4),
+        (f"{PRECISE} --fp8-format hybrid --fp8-recipe delayed", 2),
+    ],
+)
+def test_a_precise_optimizer_keeps_what_the_weights_lack(more, bytes_each):
+    """Of an fp32 weight, the 16 bits beside those of the bf16 weight."""
+    found = kept("megatron@0.19.0", f"{more} --transformer-impl transformer_engine")
+    assert found["master weights"] == pytest.approx(2 * bytes_each * found["weights"] / 4)
+
+
+LATENT = (
+    "--multi-latent-attention --q-lora-rank 512 --kv-lora-rank 256 --qk-head-dim 64 --qk-pos-emb-head-dim 64 "
+    "--v-head-dim 64 --tensor-model-parallel-size 2"
+)
+
+
+def parameters(target: str, more: str) -> float:
+    report = preflight.check_command(RUN.format(batch=2, more=more).split(), world_size=2, device="h100", target=target)
+    return report.jobs[0].memory.stages[0].parameters
+
+
+def test_down_projections_were_divided_over_tensor_parallel_ranks_before_0_14():
+    older, newer = (parameters(f"megatron@{version}", LATENT) for version in ("0.13.0", "0.14.0"))
+    assert newer - older == 8 * 1024 * (512 + 256 + 64) / 2
+    assert parameters("megatron@0.14.0", f"{LATENT} --transformer-impl local") == older
+
+
+@pytest.mark.parametrize(("target", "tensors"), [("megatron@0.14.0", 1), ("megatron@0.15.0", 2)])
+def test_an_unfused_gate_keeps_its_linear_half_since_0_15(target, tensors):
+    found = kept(target, "--swiglu --no-bias-swiglu-fusion --disable-bias-linear")
+    assert found["gate activation"] == pytest.approx(tensors * found["fc1 output"] / 2)

@@ -179,7 +179,7 @@ def test_padded_heads_replace_the_projection_and_are_cut_to_size():
             "megatron@0.20.0",
             True,
         ),
-        ("--use-torch-fsdp2", "megatron@0.20.0", False),
+        ("--use-torch-fsdp2", "megatron@0.20.0", True),
         ("--swap-attention --swap-modules mlp --use-flash-attn", "mindspeed-llm", False),
         ("--quant-grads", "mindspeed-llm", False),
         ("--o2-optimizer", "mindspeed-llm", True),

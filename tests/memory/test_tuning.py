@@ -105,3 +105,22 @@ def test_swapped_activations_may_be_gone():
 
 def test_what_does_not_fit_without_a_single_token_does_not_fit():
     assert estimate(make(batch__varying=True, batch__micro=64), CLUSTER).verdict == "does-not-fit"
+
+
+LARGE = (
+    YAML.replace("parallel_mode: 1", "parallel_mode: {mode}")
+    .replace("num_layers: 4", "num_layers: 80")
+    .replace("hidden_size: 1024", "hidden_size: 8192")
+    .replace("num_heads: 16", "num_heads: 64")
+)
+
+
+@pytest.mark.parametrize(("mode", "answer", "told"), [(1, "does-not-fit", True), (2, "at-risk", False)])
+def test_what_a_search_divides_is_no_bound(mode, answer, told):
+    """auto_parallel may divide what the config's own layout leaves whole."""
+    text = LARGE.format(patterns="False", mode=mode)
+    report = preflight.check_text(text, world_size=8, device="910b", target="mindformers@1.5.0")
+    memory = report.jobs[0].memory
+    assert memory.verdict == answer
+    assert ("not modelled: sharding that auto_parallel finds" in memory.taken) is (mode == 2)
+    assert any(finding.rule == "predicted-oom" for finding in report.findings) is told

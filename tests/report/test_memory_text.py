@@ -6,8 +6,11 @@ from pathlib import Path
 
 import preflight
 from preflight.memory.advice import savings
+from preflight.memory.result import term_names
 from preflight.report.memory import answer, memory_text
+from preflight.run.cluster import Device
 from preflight.run.devices import devices
+from preflight.source.record import replace
 
 SCRIPT = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
@@ -54,3 +57,42 @@ def test_what_is_counted_and_assumed_is_said(tmp_path: Path) -> None:
     script.write_text(SCRIPT.format(micro=2).replace("--vocab-size 32000", "--own-option 1").replace("_gpt", "_own"))
     text = memory_text(preflight.check(script, device="h100", target="megatron@0.20.0").jobs[0])
     assert "\n    assumed: no options are added: the entry script has options of its own" in text
+
+
+def test_what_has_no_formula_is_said_as_such() -> None:
+    script = SCRIPT.format(micro=2).replace("--bf16", "--bf16 --cuda-graph-impl transformer_engine --te-rng-tracker")
+    found = preflight.check_text(script, name="run.sh", device="h100", target="megatron@0.20.0").jobs[0]
+    assert "\n    not modelled: CUDA graphs\n" in memory_text(found)
+    assert savings(found.plan, found.cluster)
+
+
+MIXTURE = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+    "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --bf16 "
+    "--lr 1e-4 --train-iters 10 --vocab-size 32000 --use-distributed-optimizer --pipeline-model-parallel-size 4 "
+    "--num-experts 8 --expert-model-parallel-size 8\n"
+)
+
+
+def test_savings_are_of_the_run_that_is_shown() -> None:
+    """Its devices are taken as the nearest number that the layout divides."""
+    found = preflight.check_text(MIXTURE, name="run.sh", device="h100", target="megatron@0.20.0").jobs[0]
+    assert found.memory.assumed and found.memory.worst is not None
+    for saving in savings(found.plan, found.cluster):
+        assert abs(saving.required + saving.saved - found.memory.worst.required) < 1
+
+
+def test_what_stays_comes_before_what_is_alive_and_what_lies_beside() -> None:
+    found = preflight.check_text(MIXTURE, name="run.sh", device="h100", target="megatron@0.20.0").jobs[0]
+    names = term_names(found.memory.stages)
+    assert names.index("optimizer states") < names.index("a layer's backward") < names.index("allocator slack")
+
+
+def test_a_need_that_rounds_to_what_there_is_shows_more_digits() -> None:
+    plain = job()
+    worst = plain.memory.worst
+    assert worst is not None
+    device = Device("close", worst.required, worst.required - 20 * 2**20)
+    said = answer(replace(plain, cluster=replace(plain.cluster, device=device)))
+    needed, there = (float(word) for word in said.split() if word.count(".") == 1 and len(word.partition(".")[2]) == 2)
+    assert needed > there

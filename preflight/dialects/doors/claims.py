@@ -107,8 +107,19 @@ def is_verl(document: Document) -> bool:
     return chosen and _TRAINERS.fullmatch(entry_text(document)) is not None
 
 
+_NEMO_RL = lazy_pattern(
+    r"(?:.*/)?run_(?:grpo|grpo_nemo_gym|sft|dpo|rm|ppo|distillation|vlm_grpo|vlm_sft|grpo_sliding_puzzle|xtoken_off_policy_distillation)\.py"
+)
+
+
 def is_nemo_rl(document: Document) -> bool:
-    """A config with the policy's Megatron, or one whose parent by its name has that."""
+    """A config with the policy's Megatron, or one whose parent by its name has that; a launch that names Megatron."""
+    if document.launch is not None:
+        texts = [word.text or "" for word in document.launch.words]
+        own = any(text == "--config" or text.startswith(("--config=", "policy.", "cluster.")) for text in texts)
+        return (
+            own and any("megatron" in text for text in texts) and _NEMO_RL.fullmatch(entry_text(document)) is not None
+        )
     tree = document.tree
     if tree is None or tree.kind != "mapping" or document.kind != "yaml":
         return False

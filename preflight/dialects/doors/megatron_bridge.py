@@ -11,11 +11,12 @@ from preflight.dialects.doors.dotted import Dotted, typed
 from preflight.dialects.doors.provider import OFF as TRAINERS
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
-from preflight.dialects.megatron.namespace import Run, Step, derives
+from preflight.dialects.megatron.namespace import NotKnown, Run, Step, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.composition.yaml_values import omegaconf_values
 from preflight.loaders.document import Document
+from preflight.run.models import published
 
 TRANSFORMER = "src/megatron/bridge/models/transformer_config.py"
 RUNNER = "scripts/training/recipe_runner.py"
@@ -28,6 +29,15 @@ OFF = TRAINERS | {
     "encoder_pipeline_model_parallel_size",
 }
 """What no recipe sets unseen."""
+UNEVEN = frozenset(
+    [
+        *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "pipeline_model_parallel_layout"),
+        *("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"),
+    ]
+)
+"""What the config.json of a published model does not set."""
+DERIVED = frozenset({"model_layers"})
+"""Names of its own checks that no key has."""
 PRECISION = frozenset(
     [
         *("bf16", "fp16", "params_dtype", "accumulate_allreduce_grads_in_fp32", "fp8", "fp8_recipe", "fp8_margin"),
@@ -97,6 +107,14 @@ def beneath(run: Run) -> None:
     run.derive("entry", run.entry.rpartition("/")[2])
 
 
+@derives()
+def made_here(run: Run) -> None:
+    """Where a recipe makes the model of a published one, nothing beneath it says anything of that."""
+    for name in UNEVEN - run.written.keys() if run.value("hf_model_id").written else ():
+        if not run.effective[name].written:
+            run.effective[name] = run.default(name)
+
+
 def nulls(parsed: Parsed) -> tuple[Step, tuple[str, ...]]:
     """What is typed as null is known, and counts as not given."""
     taken = {name: value for name, value in parsed.written.items() if value.raw is None}
@@ -136,6 +154,18 @@ def groups(run: Run) -> None:
     run.derive("group_query_attention", run.num_query_groups is not None, of="num_query_groups")
 
 
+@derives("model_layers")
+def layers(run: Run) -> None:
+    """The layers of the model: as they are typed, else as the model that is named is published; for warnings."""
+    if run.value("num_layers").written:
+        run.derive("model_layers", run.num_layers, of="num_layers")
+        return
+    model = published((run.hf_model_id,)) if isinstance(run.hf_model_id, str) else None
+    if model is None:
+        raise NotKnown("the model's config.json says it")
+    run.derive("model_layers", model.sizes["layers"], f"{model.name} as it is published", of="hf_model_id")
+
+
 @derives("dataset_target")
 def dataset(run: Run) -> None:
     """The class of the dataset by its name; None where it is not typed."""
@@ -150,7 +180,7 @@ def stages(run: Run) -> None:
     run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=key)
 
 
-FIELDS = (communication, offloading, groups, dataset)
+FIELDS = (communication, offloading, groups, layers, dataset)
 BRIDGE = Door(
     "megatron-bridge",
     "0.6.0",
@@ -181,5 +211,6 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += unread_keys(BRIDGE, found)
     made.parsed.open = True  # the recipe beneath may say anything else
     first, *rest = BRIDGE.before
-    door = BRIDGE._replace(before=(first, nulls(made.parsed), *rest))
+    model = (made_here,) if document.kind == "python" else ()
+    door = BRIDGE._replace(before=(first, nulls(made.parsed), *model, *rest))
     return reading(door, document, surroundings, made)

@@ -10,8 +10,10 @@ from preflight.dialects.doors.files import behind_file, typed_in_file
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED
+from preflight.dialects.megatron.layout_pattern import parse_layout
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.loaders.document import Document, Entry, Setting
+from preflight.run.models import published
 from preflight.run.value import Origin, Value, unknown
 
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
@@ -19,6 +21,8 @@ NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attent
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
 """What the model's config.json says."""
+DERIVED = frozenset({"published_layers", "bare_prediction_stage"})
+"""Names of its own checks that no key has."""
 TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "float32": "fp16"}
 
 
@@ -30,6 +34,24 @@ def network(run: Run) -> None:
     given = run.written.get("model")
     if given is not None and isinstance(given.raw, str):
         run.derive("tokenizer_model", given.raw, "the model", of="model")
+
+
+@derives("published_layers")
+def layers(run: Run) -> None:
+    """The layers of the model that is named, as it is published; an estimate for warnings."""
+    given = run.written.get("model") or run.written.get("load")
+    model = published((given.raw,)) if given is not None and isinstance(given.raw, str) else None
+    if model is None:
+        raise NotKnown("the model's config.json says it")
+    run.derive("published_layers", model.sizes["layers"], f"{model.name} as it is published", of="model")
+
+
+@derives("bare_prediction_stage")
+def prediction(run: Run) -> None:
+    """The first stage, from 1, that predicts further tokens and has no layer beside; 0 where there is none."""
+    stages = parse_layout(run.pipeline_model_parallel_layout or "").stages
+    bare = [at for at, stage in enumerate(stages, 1) if "m" in stage and "t" not in stage]
+    run.derive("bare_prediction_stage", bare[0] if bare else 0, of="pipeline_model_parallel_layout")
 
 
 @derives("bf16", "fp16")
@@ -126,7 +148,19 @@ MS_SWIFT = Door(
     "ms-swift",
     "4.5.2",
     core="0.18.0",
-    before=(network, precision, sequence, padding, recomputation, switched, rates, output, gradients),
+    before=(
+        network,
+        layers,
+        prediction,
+        precision,
+        sequence,
+        padding,
+        recomputation,
+        switched,
+        rates,
+        output,
+        gradients,
+    ),
     steps=(
         *(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
         *(silent_switches.params_dtype, silent_switches.single_values, silent_switches.recompute_modules),

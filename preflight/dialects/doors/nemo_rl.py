@@ -1,16 +1,17 @@
-"""NeMo RL: a YAML file over its parents; Megatron trains the policy on the devices that generation leaves."""
+"""NeMo RL: YAML over its parents, and overrides; Megatron trains the policy on the devices that generation leaves."""
 
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.dotted import Dotted, typed
+from preflight.dialects.doors.nemo_rl_command import composed, exempting, open_to_more, overrides, refusals
 from preflight.dialects.doors.parents import opener
 from preflight.dialects.doors.provider import NETWORK, lose_network, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
-from preflight.loaders.composition.inheritance import inherited
+from preflight.loaders.composition.overrides import apply
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document
 from preflight.run.value import Value, unknown
@@ -25,6 +26,7 @@ OPTIONAL = frozenset(
         *("reward_model_enabled", "force_on_policy_ratio", "generation_backend", "dtensor_enabled"),
         *("engine_fp8", "engine_fp8_recipe", "engine_fp8_param"),
         *("checkpointing_modules", "expert_tensor_parallel_size", "logprob_batch_size"),
+        *("generation_transformer_impl", "generation_grouped_gemm_backend"),
     ]
 )
 """Keys that a run may go without."""
@@ -49,9 +51,14 @@ def _trained(run: Run) -> int:
     return int(each - apart if nodes == 1 else (nodes - across) * each)
 
 
+DERIVED = frozenset({"batches_are_checked"})
+"""Names of its own checks that no key has."""
+
+
 @derives("sequence_parallel", "bf16", "fp16", "params_dtype", "calculate_per_token_loss")
 def forced(run: Run) -> None:
     """What it sets itself."""
+    run.derive("batches_are_checked", True)
     if run.tensor_model_parallel_size == 1:
         run.derive("sequence_parallel", False, "tensor parallel is 1", of="sequence_parallel")
     for name, wanted in (("bf16", "bfloat16"), ("fp16", "float16")):
@@ -70,6 +77,13 @@ def recompute(run: Run) -> None:
     run.derive("recompute_method", "uniform" if full else None, of="activation_checkpointing")
     run.derive("recompute_num_layers", 1 if full else None, of="activation_checkpointing")
     run.derive("recompute_modules", run.checkpointing_modules, of="checkpointing_modules")
+
+
+@derives("bias_gelu_fusion", "bias_swiglu_fusion")
+def fusions(run: Run) -> None:
+    """One switch for every activation."""
+    for name in ("bias_gelu_fusion", "bias_swiglu_fusion"):
+        run.derive(name, run.bias_activation_fusion, of="bias_activation_fusion")
 
 
 @derives("fp8", "fp8_recipe", "fp8_param_gather")
@@ -108,7 +122,7 @@ NEMO_RL = Door(
     "0.7.0",
     core="0.18.0",
     world=world,
-    before=(forced, recompute, low_precision, lengths, network),
+    before=(forced, recompute, fusions, low_precision, lengths, network),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,
@@ -116,13 +130,17 @@ NEMO_RL = Door(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A config with its parents."""
-    found = inherited(document, opener(document, surroundings))
+    """A config with its parents, or a launch with overrides over one."""
+    found = composed(document, opener(document, surroundings))
     missing = f"{found.missing[0]} is not read" if found.missing else ""
-    config = Composed(found.tree, missing)
-    made = typed(NEMO_RL, Dotted(config, found.documents), surroundings)
+    given = overrides(document)
+    tree, refused = apply(found.tree, given, complete=not missing)
+    config = Composed(tree, missing)
+    documents = found.documents if document.launch is None else (document, *found.documents)
+    made = typed(NEMO_RL, Dotted(config, documents, given), surroundings)
     if config.at("policy", "megatron_cfg", "enabled").value is not True:
         made.parsed.written.clear()  # another engine trains, or nobody knows which
         missing = missing or "Megatron is not enabled"
-    made.parsed.open = bool(missing)
-    return reading(NEMO_RL, document, surroundings, made)
+    made.parsed.open = bool(missing) or open_to_more(document)
+    made.parsed.faults += [] if missing else refusals(NEMO_RL, refused, surroundings)
+    return reading(exempting(document, NEMO_RL), document, surroundings, made)

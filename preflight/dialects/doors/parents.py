@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from preflight.dialects import Surroundings
 from preflight.loaders.document import Document
-
-MARKS = (".git", "pyproject.toml", "setup.py")
-"""What the top folder of a checkout has."""
+from preflight.source.checkout_root import checkout_root
 
 
 def opener(document: Document, surroundings: Surroundings) -> Callable[[Document, str], Document | None]:
     """What opens parents of a config, by a path relative to the one that names it. --isolated opens none."""
     around = surroundings.around
     path = document.source.path
-    top = None if path is None or around is None or around.isolated else _top(path)
+    top = None if path is None or around is None or around.isolated else checkout_root(path)
 
     def opened(current: Document, name: str) -> Document | None:
         here = current.source.path
@@ -27,14 +24,3 @@ def opener(document: Document, surroundings: Surroundings) -> Callable[[Document
         return surroundings.read(current, name) if target.startswith(os.path.join(top, "")) else None
 
     return opened
-
-
-def _top(path: Path) -> str:
-    """The top folder of the checkout that a file lies in; its own folder where there is none."""
-    folder = os.path.dirname(os.path.realpath(path))
-    own = folder
-    while folder != os.path.dirname(folder):
-        if any(os.path.lexists(os.path.join(folder, mark)) for mark in MARKS):
-            return folder
-        folder = os.path.dirname(folder)
-    return own

@@ -21,7 +21,7 @@ from preflight.run.arguments import Arguments, Certainty
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Supposed
 from preflight.run.request import Target
-from preflight.run.value import Value
+from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple, replace
 
@@ -90,16 +90,27 @@ class Front(NamedTuple):
 
     def _world(self, run: Run) -> Value:
         """The devices that train: as the caller says, else as the door's own keys do."""
+        return self.cluster.count if self.stated or self.door.world is None else self.door.world(run)
+
+    def asked(self, run: Run) -> Value:
+        """The devices that the door's own keys ask for, where the caller says how many there are."""
+        door = self.door
+        return (
+            door.world(run) if self.stated and door.world is not None else unknown("it asks for those that there are")
+        )
+
+    @property
+    def stated(self) -> bool:
+        """Whether the caller says how many devices there are."""
         count = self.cluster.count
-        stated = count.known and count.setting is None and count.note == "stated by the caller"
-        return count if stated or self.door.world is None else self.door.world(run)
+        return count.known and count.setting is None and count.note == "stated by the caller"
 
 
 def read(door: Door, document: Document, surroundings: Surroundings, typed: Typed) -> Reading:
     """The run behind a door."""
     front = Front(door, typed, machine(document, surroundings))
     run, spelled, parsed, writer = front.run(), typed.spelled, typed.parsed, typed.writer
-    cluster = replace(front.cluster, count=run.value("world_size"), said=())
+    cluster = replace(front.cluster, count=run.value("world_size"), said=(), asked=front.asked(run))
     arguments = Arguments(
         target=front.target,
         written=parsed.written,

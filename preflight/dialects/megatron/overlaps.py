@@ -18,10 +18,10 @@ def overlaps(run: Run) -> tuple[str, ...]:
     """What is hidden. The exchange that goes with a weight's gradient always is (d98e8a6
     megatron/core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication)."""
     found = [name for name, switches in SWITCHES.items() if any(_is_on(run, switch) for switch in switches)]
-    return ("backward", *found, *(("whole graph",) if _is_one_graph(run) else ()))
+    return ("backward", *found, *(("whole graph",) if is_one_graph(run) else ()))
 
 
-def _is_one_graph(run: Run) -> bool:
+def is_one_graph(run: Run) -> bool:
     """Whether a whole iteration is one CUDA graph: kernels start without the host (d98e8a6
     megatron/core/full_cuda_graph.py)."""
     impl, scope = (run.value(name).raw for name in ("cuda_graph_impl", "cuda_graph_scope"))

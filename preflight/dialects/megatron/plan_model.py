@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron import encoders
+from preflight.dialects.megatron.attention_bias import pair_bias
 from preflight.dialects.megatron.attention_variants import variant
+from preflight.dialects.megatron.expert_routing import router_copy, weighted_last
 from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import before
 from preflight.dialects.megatron.overlaps import window, window_every
 from preflight.dialects.megatron.plan_source import Source
+from preflight.dialects.megatron.residual_streams import streams
 from preflight.dialects.megatron.vocabulary import rows
 from preflight.run.plan import Model
 from preflight.run.value import Origin, Value, default
@@ -37,7 +40,7 @@ megatron/core/transformer/mlp.py)."""
 
 def _gate_kept(run: Run) -> int:
     """Megatron's gate keeps nothing more unless its kernel is switched off: then the SiLU's output and, since an offset
-    is added to it, the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
+    is added to it (2e29a5e1e3, core 0.15), the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
     if not run.gated_linear_unit:
         return 0
     if (
@@ -46,7 +49,7 @@ def _gate_kept(run: Run) -> int:
         and not run.bias_swiglu_fusion
         and not run.use_te_activation_func
     ):
-        return 1 if run.is_core("<0.13") else 2
+        return 1 if matches(run.core_release, "<0.15") else 2
     return GATES.get(str(run.activation_func), 0)
 
 
@@ -58,6 +61,9 @@ def model(source: Source) -> Model:
         window=compute(window, "window_size"),
         window_every=compute(window_every, "window_attn_skip_freq"),
         variant=compute(variant),
+        down_split=compute(_down_split, "multi_latent_attention"),
+        pair_bias=compute(pair_bias, "position_embedding_type"),
+        streams=compute(streams),
         experts=take("num_experts"),
         top_k=take("moe_router_topk"),
         expert_ffn=take("moe_ffn_hidden_size"),
@@ -65,6 +71,8 @@ def model(source: Source) -> Model:
         expert_layers=compute(lambda r: r.moe_layer_pattern, "moe_layer_freq"),
         capacity=compute(_capacity, "moe_expert_capacity_factor"),
         dispatcher=take("moe_token_dispatcher_type"),
+        router_copy=compute(router_copy, "moe_router_dtype"),
+        weighted_last=compute(weighted_last),
         grouped_gemm=take("moe_grouped_gemm"),
         parts=compute(hybrid_parts, "hybrid_layer_pattern"),
         mamba=compute(mamba),
@@ -124,6 +132,15 @@ def _names(run: Run) -> tuple[str, ...]:
     """Paths of the run that may name a published model."""
     typed = (run.written.get(name) for name in NAMING)
     return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
+
+
+def _down_split(run: Run) -> bool:
+    """Megatron-LM's with its own layers; until 2025-07-29 (720c8b40d8, core 0.14) with Transformer Engine's, too
+    (core_v0.13.0, gpt_layer_specs.py:144-146, :262). MindSpeed-LLM's are whole (multi_latent_attention.py, LinearNoTP).
+    """
+    if not run.multi_latent_attention or "mindspeed" in run.versions:
+        return False
+    return bool(run.transformer_impl == "local" or matches(run.core_release, "<0.14"))
 
 
 def _padded(run: Run) -> tuple[int, int] | None:

@@ -7,7 +7,8 @@ from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.unmodelled import is_on
-from preflight.run.plan import Optimizer, Precision, Recompute
+from preflight.run.plan import Optimizer, Precision
+from preflight.run.recomputation import Recompute
 from preflight.run.value import default
 
 ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
@@ -158,6 +159,9 @@ def precision(source: Source) -> Precision:
 
 
 def _gradients(run: Run) -> str:
+    """PyTorch's FSDP2 scatters gradients in the weights' type (core_v0.19.0, training.py:1980)."""
+    if run.use_torch_fsdp2:
+        return str(run.params_dtype)
     return "fp32" if run.accumulate_allreduce_grads_in_fp32 else str(run.params_dtype)
 
 
@@ -166,7 +170,19 @@ def _master(run: Run) -> str | None:
         return None
     if run.reuse_fp32_param:
         return "bf16"  # half of each fp32 copy is the bf16 weight itself
-    return str(run.main_params_dtype) if run.use_precision_aware_optimizer else "fp32"
+    if not run.use_precision_aware_optimizer:
+        return "fp32"
+    return "bf16" if _remainders(run) else str(run.main_params_dtype)
+
+
+def _remainders(run: Run) -> bool:
+    """Transformer Engine's Adam, since 2.1, keeps the 16 bits of an fp32 weight that the bf16 weight lacks; not where
+    FP8 weights are scaled by other than delayed scaling, or states lie on the host (core_v0.11.0,
+    optimizer/__init__.py:290; core_v0.19.0, :576-584, optimizer_config.py:436-446)."""
+    scaled = run.fp8 and run.fp8_recipe != "delayed"
+    return bool(
+        run.params_dtype == "bf16" and run.main_params_dtype == "fp32" and not scaled and not run.optimizer_cpu_offload
+    )
 
 
 def optimizer(source: Source) -> Optimizer:
@@ -188,6 +204,7 @@ def optimizer(source: Source) -> Optimizer:
         ),
         fsdp=compute(_fsdp),
         double_buffer=compute(lambda r: bool(r.fsdp_double_buffer)),
+        whole_after_forward=compute(lambda r: bool(r.use_torch_fsdp2 and r.torch_fsdp2_reshard_after_forward is False)),
         owned=compute(_owned),
         in_place=compute(lambda r: bool(r.adam_in_place)),
         swapped=compute(lambda r: max(r.swap_optimizer_times, 1) if r.swap_optimizer else 0),

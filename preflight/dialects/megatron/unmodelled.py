@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron import encoders, swapped_attention
+from preflight.dialects.megatron import attention_bias, encoders, swapped_attention
 from preflight.dialects.megatron.hybrid_parts import hybrid_parts
 from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.overlaps import is_one_graph
 from preflight.dialects.megatron.plan_model import FAMILIES
 from preflight.dialects.megatron.plan_source import Source
 
@@ -22,6 +23,10 @@ def _is_foreign(run: Run) -> bool:
     parts of it."""
     shipped, known = run.value("entry_is_shipped"), run.value("entry_is_known")
     return shipped.raw is True and known.raw is not True
+
+
+def _graphs(run: Run) -> bool:
+    return bool(run.cuda_graph_impl not in (None, "none") or run.enable_cuda_graph or run.external_cuda_graph)
 
 
 def _freezes(run: Run) -> bool:
@@ -48,14 +53,13 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("another kind of attention",
         lambda r: r.experimental_attention_variant or r.kv_compress or r.full_attention_interval),
     ("latent attention with an indexer", lambda r: r.enable_dsa_indexer and not r.kv_compress),
-    ("ALiBi", lambda r: r.position_embedding_type == "alibi"),
+    ("ALiBi", lambda r: r.position_embedding_type == "alibi" and not attention_bias.is_counted(r)),
     ("experts that compute nothing", lambda r: r.num_zero_experts),
-    ("hyper-connections", lambda r: is_on(r, "enable_mhc_connections") or is_on(r, "enable_mhc")),
     ("latent experts", lambda r: r.moe_latent_size is not None),
-    ("PyTorch's fully sharded data parallelism", lambda r: r.use_torch_fsdp2),
     ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
     ("FP4", lambda r: r.fp4),
-    ("CUDA graphs", lambda r: r.cuda_graph_impl not in (None, "none") or r.enable_cuda_graph or r.external_cuda_graph),
+    ("CUDA graphs", lambda r: _graphs(r) and not is_one_graph(r)),
+    ("a CUDA graph of the whole iteration", is_one_graph),
     ("offloaded activations",
         lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
             or (is_on(r, "swap_attention") and not swapped_attention.modules(r))),

@@ -21,6 +21,7 @@ from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
 from preflight.dialects.mindformers.training_sizes import decides
 from preflight.dialects.mindformers.typed import Typed, written
+from preflight.dialects.mindformers.unmodelled import switched_off
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
@@ -71,7 +72,7 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
     arguments = replace(arguments, relayout=relayout(arguments), decides=decides)
     plan = with_patterns(documents, arguments, make_plan(run, target, model, laid))
     plan = replace(plan, batch=replace(plan.batch, count=_writable(run, plan.batch.count, put)))
-    if plan.unmodelled and "use_parallel" not in overrides:
+    if switched_off(run) and "use_parallel" not in overrides:
         plan = replace(plan, supposed=partial(_switched_on, document, surroundings, overrides))
     return Reading(documents, target, arguments, plan, _cluster(run, surroundings))
 

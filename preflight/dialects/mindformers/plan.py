@@ -6,8 +6,10 @@ from preflight.dialects.mindformers.model_parts import precision, whole
 from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.parallel import AUTOMATIC
 from preflight.dialects.mindformers.stage_layers import Spread, full_layers, virtual
+from preflight.dialects.mindformers.unmodelled import unmodelled
 from preflight.loaders.document import Unknown
-from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
+from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision
+from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, derived, unknown
 from preflight.source.record import replace
@@ -34,7 +36,7 @@ def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Pl
         precision=_precision(run),
         optimizer=_optimizer(run, model.experts),
         inference=_inference(run),
-        unmodelled=switched_off(run),
+        unmodelled=unmodelled(run),
     )
 
 
@@ -47,17 +49,6 @@ def _kernels(run: Run) -> dict[str, Value]:
         "dispatcher": run.value("mcore.moe_token_dispatcher_type") if mcore else derived("alltoall"),
         "grouped_gemm": run.value("mcore.moe_grouped_gemm" if mcore else "moe_config.use_gmm"),
     }
-
-
-def switched_off(run: Run) -> tuple[str, ...]:
-    """A layout for many devices under use_parallel: False is usually switched on by the command line:
-    say nothing about memory."""
-    off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
-    sizes = [
-        run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")
-    ]
-    many = any(size is not None and isinstance(size.raw, int) and size.raw > 1 for size in sizes)
-    return ("a layout for many devices under use_parallel: False",) if off and many else ()
 
 
 def degree(run: Run, name: str) -> Value:

@@ -7,7 +7,8 @@ from typing import Any
 from preflight.dialects.mindformers.pynative_derive import Derived, whole
 from preflight.dialects.mindformers.pynative_shape import make_model, net, sound
 from preflight.run.arguments import Arguments
-from preflight.run.plan import Batch, Inference, Layout, Optimizer, Plan, Precision, Recompute
+from preflight.run.plan import Batch, Inference, Layout, Optimizer, Plan, Precision
+from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, default, derived, unknown
 

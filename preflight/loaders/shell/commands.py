@@ -185,7 +185,7 @@ class Commands:
     def _source(self, words: list[Field]) -> None:
         text, pieces = (text_of(words[0].pieces), words[0].pieces) if words else (None, [])
         known = text if text is not None else pieces[-1].text if pieces else None
-        inner = self.files.open(known if text is not None else (known or "").lstrip("/"))
+        inner = self.files.sourced(known or "", text is None, pieces[-1].span.source) if pieces else None
         if inner is None or self.calls >= MAX_CALLS:
             self.state.foreign = self.state.foreign or not re.search(
                 r"(set_?env\w*|activate|bashrc|profile|conda|vars|setvars|env)(\.sh)?$", known or ""
