@@ -23,7 +23,7 @@ RUNNER = "scripts/training/recipe_runner.py"
 RECIPE = "the recipe beneath says it"
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
 """It builds the network and trains it with code of its own."""
-OFF = TRAINERS | {
+OFF = (TRAINERS - {"eval_global_batch_size", "eval_micro_batch_size"}) | {
     *("tensor_parallel_num_weight_shards", "expert_tensor_parallel_num_weight_shards"),
     *("encoder_seq_length", "encoder_num_layers", "encoder_tensor_model_parallel_size"),
     "encoder_pipeline_model_parallel_size",
