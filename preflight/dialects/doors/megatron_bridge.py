@@ -20,7 +20,7 @@ from preflight.run.models import published
 
 TRANSFORMER = "src/megatron/bridge/models/transformer_config.py"
 RUNNER = "scripts/training/recipe_runner.py"
-RECIPE = "the recipe beneath says it"
+RECIPE = "the recipe that is not read may say it"
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
 """It builds the network and trains it with code of its own."""
 OFF = (TRAINERS - {"eval_global_batch_size", "eval_micro_batch_size"}) | {
