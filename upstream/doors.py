@@ -159,7 +159,26 @@ def verl(text: Callable[[str], str]) -> dict[str, Any]:
     trainer = _without_targets(yaml.safe_load(text(VERL)))
     table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
     keys = {key: [*row_[:2], _value_at(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
-    return {"inside": table["inside"], "keys": keys, "all keys": sorted(_paths(trainer)), "trainer": trainer}
+    known = sorted(_paths(trainer))
+    return {"inside": table["inside"], "keys": keys, "all keys": known, "sft": _sft(text), "trainer": trainer}
+
+
+def _sft(text: Callable[[str], str]) -> dict[str, Any]:
+    """The config of its fine-tuning with Megatron, of the parts that its `defaults` would take."""
+
+    def part(name: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = yaml.safe_load(text(f"verl/trainer/config/{name}.yaml"))
+        except subprocess.CalledProcessError:  # not in this release
+            return {}
+        found.pop("defaults", None)
+        return found
+
+    parts = {"engine": "engine/megatron", "optim": "optim/megatron", "model": "model/hf_model"}
+    found: dict[str, Any] = _without_targets(
+        {**part("sft_trainer_engine"), **{name: part(file) for name, file in parts.items()}}
+    )
+    return found
 
 
 NEMO = "examples/configs/grpo_math_1B.yaml"

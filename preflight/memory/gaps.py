@@ -59,6 +59,9 @@ GAPS: dict[str, Gap] = {
     "experts that compute nothing": Gap(freed=_EXPERTS),
     # experts of the latent size; without them in the low end
     "latent experts": Gap(low={"model.experts": 0}),
+    # MindSpeed's --fsdp2-config-path, which is not read, may recompute layers, move weights and states to the host and
+    # share them over fewer ranks; it is taken not to
+    "PyTorch's FSDP2 by a file of its own": Gap(least=0.0, low={"optimizer.offload": 1.0}, bound=False),
     # recordings need 7 to 35 % more
     "FP8 with fully sharded data parallelism": Gap(recorded=1.35),
     # 4 bits where 8-bit training has 8, with scales; copies of weights beside them
@@ -78,6 +81,9 @@ GAPS: dict[str, Gap] = {
     "an encoder alone": Gap(most=1.2, whole=1.1),
     # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
     "an encoder and a decoder": Gap(most=2.5, whole=2.6),
+    # four streams add to what a layer keeps: to 34·S·h 20 in Megatron-LM, 52 in MindSpeed-LLM unfused (streams.py); a
+    # recomputed layer keeps four inputs
+    "hyper-connections of MindSpore": Gap(most=4.0, whole=1.1),
     # a search may divide any operator over any of the devices of a stage, or leave it whole
     "sharding that auto_parallel finds": Gap(bound=False),
     # parts of the model may be frozen, others stand beside it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.memory import parameters
 from preflight.memory.result import Term
-from preflight.memory.shape import Shape
+from preflight.memory.shape import TORCH_NPU, Shape
 
 
 def terms(s: Shape, rank: int) -> list[Term]:
@@ -32,10 +32,24 @@ def _torch(s: Shape, rank: int, layer: float) -> Term:
     forward pass, all weights are whole when the backward pass begins."""
     n = parameters.stage(s, rank)
     w, g, table = s.parameter_bytes, s.gradient_bytes, n.output
+    if s.kernels == TORCH_NPU:
+        return _mindspeed(w, g, layer, table)
     rest = g * (layer + max(layer, table))
     if s.whole_after_forward:
         return _term(w * (n.total - table), w * (n.total + layer) + rest, "all weights, whole after the forward pass")
     return _term(w * min(layer, table or layer), 2 * w * layer + rest, "one or two layers' weights, two gradients")
+
+
+AHEAD = 2
+"""Layers that MindSpeed-LLM's published files fetch ahead (v2.3.0, configs/FSDP2, num_to_forward_prefetch)."""
+
+
+def _mindspeed(w: int, g: int, layer: float, table: float) -> Term:
+    """MindSpeed leaves the output layer to the root, which stays whole to the end of the backward pass, with its
+    gradient (v2.3.0_core_r0.12.1, torch_fully_sharded_data_parallel_adaptor.py, sub_modules_to_wrap); gradients are
+    scattered in fp32 (MindSpeed-LLM v2.3.0, configs/FSDP2, reduce_dtype)."""
+    most = w * ((2 + AHEAD) * layer + table) + g * (layer + table) + 4 * layer
+    return _term(w * (layer + table), most, "layers fetched ahead, the output layer, gradients")
 
 
 def _term(least: float, most: float, formula: str) -> Term:

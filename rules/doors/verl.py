@@ -183,4 +183,15 @@ VERL.add(
         at=(a.engine_use_mbridge,),
         fixes=(put(a.engine_use_mbridge, True, safety=Safety.SAFE),),
     ),
+    refuse(
+        "tuning-batch-below-ranks",
+        all_of(a.entry == "verl.trainer.sft_trainer", a.train_batch_size < a.data_parallel_size),
+        message=(
+            "a batch of {train_batch_size} samples leaves some of {data_parallel_size} data-parallel ranks without one"
+        ),
+        why="a data loader refuses batches of no samples",
+        upstream="verl/trainer/sft_trainer.py:241",
+        at=(a.train_batch_size,),
+        fixes=(put(a.train_batch_size, a.data_parallel_size),),
+    ),
 )

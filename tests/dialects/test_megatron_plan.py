@@ -58,9 +58,9 @@ def test_what_the_memory_formulas_do_not_know_is_named() -> None:
         "adapters of this kind" in read(SIZES + f"{adapters} query_key_value", target="mindspeed-llm").plan.unmodelled
     )
     assert read(SIZES + f"{adapters} linear_qkv", target="mindspeed-llm").plan.unmodelled == ()
-    assert "hyper-connections" in read(SIZES + "--enable-mhc-connections").plan.unmodelled
-    assert "hyper-connections" in read(SIZES + "--enable-mhc", target="mindspeed-llm").plan.unmodelled
-    assert "ALiBi" in read(SIZES + "--position-embedding-type alibi", target="mindspeed-llm").plan.unmodelled
+    assert "CUDA graphs" in read(SIZES + "--cuda-graph-impl local").plan.unmodelled
+    ring = "--position-embedding-type alibi --context-parallel-size 2"
+    assert "ALiBi" in read(SIZES + ring, target="mindspeed-llm").plan.unmodelled
     assert (
         "experts that compute nothing"
         in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled
@@ -129,3 +129,13 @@ def test_the_vocabulary_of_a_published_tokenizer_is_for_estimates_alone(options:
     value = reading.plan.model.vocab
     assert (value.raw if value.known else None) == rows
     assert not reading.arguments.get("padded_vocab_size").known
+
+
+def test_residual_streams_and_attention_bias_are_in_the_plan() -> None:
+    assert read(SIZES + "--enable-mhc-connections").plan.model.streams.raw == (4, 2, 2, 6)
+    recomputed = "--enable-mhc-connections --recompute-granularity selective --recompute-modules mhc"
+    assert read(SIZES + recomputed).plan.model.streams.raw == (4, 0, 2, 6)
+    assert read(SIZES + "--enable-mhc --hc-mult 2", target="mindspeed-llm").plan.model.streams.raw == (2, 6, 6, 16)
+    alibi = "--position-embedding-type alibi"
+    assert read(SIZES + alibi, target="mindspeed-llm").plan.model.pair_bias.raw is None
+    assert read(SIZES + f"{alibi} --square-alibi-mask", target="mindspeed-llm").plan.model.pair_bias.raw == (1, 2, 1)

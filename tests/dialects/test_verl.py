@@ -180,3 +180,36 @@ def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
         *("megatron.pad_bshd_to_minibatch_max", "megatron.pad_to_length_bucket", "megatron.forward_only"),
         "optim.muon_match_adamw_update_rms",
     }
+
+
+TUNING = """#!/usr/bin/env bash
+ENGINE="engine=megatron optim=megatron optim.lr=1e-5 engine.tensor_model_parallel_size={tensor}"
+torchrun --nnodes=2 --nproc_per_node=8 -m verl.trainer.sft_trainer data.train_batch_size={batch} \\
+    data.micro_batch_size_per_gpu=4 data.max_length=2048 data.use_dynamic_bsz={dynamic} ${{ENGINE}}
+"""
+
+
+def tuned(folder: Path, tensor: int = 4, batch: int = 64, dynamic: bool = False) -> preflight.Report:
+    script = folder / "tune.sh"
+    script.write_text(TUNING.format(tensor=tensor, batch=batch, dynamic=dynamic), encoding="utf-8")
+    found = preflight.check([str(script)])
+    assert not found.crashes, found.crashes[0].trace
+    return found
+
+
+def test_fine_tuning_is_read_in_megatrons_terms(tmp_path: Path) -> None:
+    found = tuned(tmp_path)
+    job = found.jobs[0]
+    assert str(job.target) == "verl@0.9.0"
+    assert (job.plan.layout.world.raw, job.plan.layout.tensor.raw, job.plan.layout.data.raw) == (16, 4, 4)
+    assert (job.plan.batch.total.raw, job.plan.batch.micro.raw) == (64, 4)
+    assert [job.arguments.get(name).raw for name in ("seq_length", "lr", "sequence_parallel")] == [2048, 1e-5, True]
+    assert said(found) == {}
+
+
+def test_what_does_not_fit_in_fine_tuning_is_told_and_mended(tmp_path: Path, real_cli: Cli) -> None:
+    assert list(said(tuned(tmp_path, tensor=3))) == ["device-count"]
+    assert list(said(tuned(tmp_path, batch=40))) == ["batch-not-divisible"]
+    assert said(tuned(tmp_path, batch=40, dynamic=True)) == {}
+    assert said(tuned(tmp_path, tensor=8, batch=65)) == {}  # one sample is not trained on
+    assert list(said(tuned(tmp_path, batch=3, dynamic=True))) == ["verl/tuning-batch-below-ranks"]

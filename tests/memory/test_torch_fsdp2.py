@@ -61,3 +61,17 @@ def test_without_resharding_all_weights_are_whole_when_the_backward_pass_begins(
 def test_step_time_is_not_claimed():
     report = preflight.check_command(RUN.split(), world_size=8, device="h100", target="megatron@0.19.0", env={})
     assert "not modelled" in preflight.estimate_step_time(report.jobs[0]).unknown[0]
+
+
+def test_mindspeeds_own_file_may_say_otherwise():
+    words = RUN.replace("--ckpt-format torch_dist", "--use-flash-attn --use-mcore-models --fsdp2-config-path own.yaml")
+    report = preflight.check_command(words.split(), world_size=8, device="910B4", target="mindspeed-llm@2.3.0", env={})
+    memory = report.jobs[0].memory
+    assert memory.taken == ("not modelled: PyTorch's FSDP2 by a file of its own",)
+    assert memory.verdict == "at-risk" and not any(finding.rule == "predicted-oom" for finding in report.findings)
+    terms = {term.name: term for term in memory.stages[0].terms}
+    assert terms["master weights"].low == 0 and terms["activations: fc1 output"].low == 0
+    layer = (N - 2 * TABLE) / 32
+    assert terms["gathered weights"].high == pytest.approx(
+        2 * (4 * layer + TABLE) + 2 * (layer + TABLE) + 4 * layer, rel=0.01
+    )

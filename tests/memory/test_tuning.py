@@ -124,3 +124,22 @@ def test_what_a_search_divides_is_no_bound(mode, answer, told):
     assert memory.verdict == answer
     assert ("not modelled: sharding that auto_parallel finds" in memory.taken) is (mode == 2)
     assert any(finding.rule == "predicted-oom" for finding in report.findings) is told
+
+
+def host(version, optimizer):
+    text = YAML.format(patterns="False") + f"optimizer: {{type: {optimizer}}}\n"
+    report = preflight.check_text(text, world_size=8, device="910b", target=f"mindformers@{version}")
+    return not any(term.high for term in report.jobs[0].memory.stages[0].terms if term.name == "optimizer states")
+
+
+@pytest.mark.parametrize(
+    ("version", "optimizer", "there"),
+    [
+        ("1.7.0", "AdamW, swap: True", True),
+        ("1.7.0", "AdamW, swap: False", False),
+        ("1.7.0", "AdamW", False),
+        ("1.5.0", "AdamW, swap: True", False),
+    ],
+)
+def test_moments_may_lie_on_the_host_since_1_7(version, optimizer, there):
+    assert host(version, optimizer) is there

@@ -40,6 +40,7 @@ class DoorDialect(NamedTuple):
 _TRAINERS = lazy_pattern(
     r"verl\.(?:trainer|experimental)\.[\w.]*main\w*|verl/(?:trainer|experimental)/[\w/]*main\w*\.py"
 )
+_TUNERS = ("verl.trainer.sft_trainer", "verl/trainer/sft_trainer.py")
 _MEGATRON = lazy_pattern(
     r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
 )
@@ -103,8 +104,10 @@ def is_ms_swift(document: Document) -> bool:
 def is_verl(document: Document) -> bool:
     """verl's trainers with Megatron as their engine, or with the config that chooses it."""
     words = document.launch.words if document.launch is not None else ()
-    chosen = any(_MEGATRON.fullmatch(word.text or "") for word in words)
-    return chosen and _TRAINERS.fullmatch(entry_text(document)) is not None
+    texts = [word.text or "" for word in words]
+    if any(_MEGATRON.fullmatch(text) for text in texts):
+        return _TRAINERS.fullmatch(entry_text(document)) is not None
+    return "engine=megatron" in texts and entry_text(document) in _TUNERS
 
 
 _NEMO_RL = lazy_pattern(
@@ -160,7 +163,7 @@ def _is_bridge_config(tree: Node) -> bool:
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
-    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl"),
+    DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl_trainers"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
     DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )

@@ -56,6 +56,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("ALiBi", lambda r: r.position_embedding_type == "alibi" and not attention_bias.is_counted(r)),
     ("experts that compute nothing", lambda r: r.num_zero_experts),
     ("latent experts", lambda r: r.moe_latent_size is not None),
+    ("PyTorch's FSDP2 by a file of its own", lambda r: r.use_torch_fsdp2 and "mindspeed" in r.versions),
     ("FP8 with fully sharded data parallelism", lambda r: r.fp8 and (r.use_megatron_fsdp or r.use_custom_fsdp)),
     ("FP4", lambda r: r.fp4),
     ("CUDA graphs", lambda r: _graphs(r) and not is_one_graph(r)),

@@ -12,6 +12,7 @@ from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan,
 from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, derived, unknown
+from preflight.run.versions import matches
 from preflight.source.record import replace
 
 _SCHEDULES = {
@@ -23,6 +24,8 @@ _SCHEDULES = {
     "zero_bubble_v": "zero-bubble-v",
 }
 _LEVELS = {"level1": 1, "level2": 2, "level3": 3}
+ONE_BY_ONE = 1 << 20
+"""So many parts that each is a single parameter."""
 
 
 def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Plan:
@@ -203,8 +206,16 @@ def _optimizer(run: Run, experts: Value) -> Optimizer:
         weights_sharded=derived(bool(zero)),
         gradient_fusion=derived(False),
         offload=derived(0),
+        swapped=_swapped(run, name),
         fsdp=derived(None),
     )
+
+
+def _swapped(run: Run, name: Value) -> Value:
+    """Since 1.7, AdamW's moments may lie on the host, and visit the device one parameter at a time (v1.7.0,
+    core/optim/adamw.py:181, fused_adamw.py:193)."""
+    able = name.raw in ("AdamW", "PmaAdamW") and matches(run.table.version, ">=1.7")
+    return derived(ONE_BY_ONE if able and run.raw("optimizer.swap") is True else 0)
 
 
 def _same(run: Run) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from preflight.dialects.mindformers.pynative_derive import Derived, whole
 from preflight.dialects.mindformers.pynative_shape import make_model, net, sound
+from preflight.dialects.mindformers.unmodelled import STREAMS
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Batch, Inference, Layout, Optimizer, Plan, Precision
 from preflight.run.recomputation import Recompute
@@ -139,5 +140,5 @@ def attention_variant(a: Arguments) -> str:
 
 
 def _unmodelled(a: Arguments) -> tuple[str, ...]:
-    found = ["hyper connections"] if net(a, "enable_hyper_connections").raw is True else []
-    return tuple(found) + tuple(filter(None, [attention_variant(a)]))
+    found = (STREAMS,) if net(a, "enable_hyper_connections").raw is True else ()
+    return (*found, *(("another kind of attention",) if attention_variant(a) else ()))

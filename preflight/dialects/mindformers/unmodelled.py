@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from preflight.dialects.mindformers.namespace import Run
 
+SEARCHED = "sharding that auto_parallel finds"
+STREAMS = "hyper-connections of MindSpore"
+
 
 def unmodelled(run: Run) -> tuple[str, ...]:
-    """Both reasons, by name."""
-    searched = ("sharding that auto_parallel finds",) if run.raw("parallel_mode") == "auto_parallel" else ()
-    return (*switched_off(run), *searched)
+    """Every reason, by name."""
+    searched = (SEARCHED,) if run.raw("parallel_mode") == "auto_parallel" else ()
+    streams = (STREAMS,) if run.raw("mcore.enable_hyper_connections") is True else ()
+    return (*switched_off(run), *searched, *streams)
 
 
 def switched_off(run: Run) -> tuple[str, ...]:
