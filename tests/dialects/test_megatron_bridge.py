@@ -357,3 +357,10 @@ def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
     alike = {name for names in found["sections"].values() for name in names if name in core}
     assert alike - mapped == set()
     assert len({"tensor_model_parallel_size", "num_experts", "seq_length", "lr", "save", "train_iters"} - mapped) == 0
+
+
+@pytest.mark.parametrize("value", ["3", "core_attn", "[[1]]", "[3]", "{a: 1}"])
+def test_what_is_no_list_of_names_is_not_known(tmp_path: Path, value: str) -> None:
+    text = FILE.replace("  seq_length: 4096\ndataset", f"  recompute_modules: {value}\n  seq_length: 4096\ndataset")
+    found = report(tmp_path, text)
+    assert (found.jobs[0].arguments.get("recompute_modules").known, said(found)) == (False, {})

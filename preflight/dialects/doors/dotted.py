@@ -89,8 +89,10 @@ def _converted(found: Found, flag: Flag) -> object:
     if isinstance(raw, Unknown) or raw is None or flag.kind == "any":
         return raw
     kinds: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (list,)}
-    wanted = (*kinds.get(flag.kind, (str, int, float)), *(() if flag.nargs is None else (list,)))
-    if not isinstance(raw, wanted) or (isinstance(raw, bool) and flag.kind != "bool"):
+    texts = (str,) if flag.kind == "str" else (str, int, float)
+    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else texts)
+    items = raw if isinstance(raw, list) and flag.nargs is not None else [raw]
+    if not all(isinstance(one, wanted) and (flag.kind == "bool" or not isinstance(one, bool)) for one in items):
         return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
     return str(raw) if flag.kind == "str" and flag.nargs is None else raw
 

@@ -134,10 +134,13 @@ def expert_tensor(run: Run) -> None:
         run.derive("expert_tensor_parallel_size", 1, "experts are spread", of="expert_tensor_parallel_size")
 
 
-@derives("cp_comm_type")
-def communication(run: Run) -> None:
-    """One name stands for every layer."""
-    if isinstance(run.cp_comm_type, str):
+@derives("cp_comm_type", "recompute_modules", "offload_modules")
+def lists(run: Run) -> None:
+    """One name stands for every layer; a text where modules are listed is searched for their names."""
+    for name in ("recompute_modules", "offload_modules"):
+        if isinstance(run.value(name).raw, str):
+            run.lose(name, "it is a text and not a list")
+    if isinstance(run.value("cp_comm_type").raw, str):
         run.derive("cp_comm_type", [run.cp_comm_type], of="cp_comm_type")
 
 
@@ -180,7 +183,7 @@ def stages(run: Run) -> None:
     run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=key)
 
 
-FIELDS = (communication, offloading, groups, layers, dataset)
+FIELDS = (lists, offloading, groups, layers, dataset)
 BRIDGE = Door(
     "megatron-bridge",
     "0.6.0",
