@@ -18,6 +18,8 @@ import yaml
 
 from preflight.dialects.checkout.parser_options import OwnOption, own_options
 from preflight.dialects.megatron.option_table import table
+from upstream.door_classes import mindspeed_rl
+from upstream.door_dataclasses import mindrlhf
 
 SCHEMAS = Path(__file__).parent.parent / "schemas" / "doors"
 Row = list[Any]
@@ -61,12 +63,8 @@ SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first
     "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
 }
 RENAMED = {
-    **{
-        "max_length": "seq_length",
-        "output_dir": "save",
-        "mcore_model": "load",
-        "dataloader_num_workers": "num_workers",
-    },
+    **{"max_length": "seq_length", "output_dir": "save", "mcore_model": "load"},
+    "dataloader_num_workers": "num_workers",
     **{"save_steps": "save_interval", "eval_steps": "eval_interval", "logging_steps": "log_interval"},
     **{"fp8_format": "fp8", "fp4_format": "fp4", "ddp_backend": "distributed_backend"},
     "muon_use_nesterov": "muon_nesterov",
@@ -218,6 +216,8 @@ def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
+    "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
+    "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
 }

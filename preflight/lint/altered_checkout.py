@@ -62,12 +62,8 @@ def _only_offered(finding: Finding) -> Finding:
 
 def _section(finding: Finding, job: Job) -> str:
     """The section of a config that a finding points into, "" for none."""
-    tree = job.documents[0].tree
-    entries = tree.entries if tree is not None and finding.path == job.documents[0].source.name else ()
+    document = next((one for one in job.documents if one.source.name == finding.path), None)
+    entries = document.tree.entries if document is not None and document.tree is not None else ()
     before = [entry for entry in entries if entry.key.span.start <= finding.span.start]
-    return str(before[-1].key.value) if before and finding.span.start > tree_start(job) else ""
-
-
-def tree_start(job: Job) -> int:
-    """Where a config begins: what points there is about the whole file."""
-    return job.documents[0].start.start
+    whole = document is None or finding.span.start <= document.start.start  # it is about the whole file
+    return str(before[-1].key.value) if before and not whole else ""

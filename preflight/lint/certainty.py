@@ -23,8 +23,10 @@ MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 
 
 def missed(asked: Target | None, read_as: Target) -> Target | None:
-    """What was asked for, where it is read as another release."""
-    wanted = numbers(asked.version) if asked is not None else ()
+    """What was asked for, where it is read as another release; a door's run is read as what is beneath it."""
+    if asked is None or asked.framework != read_as.framework:
+        return None
+    wanted = numbers(asked.version)
     return asked if numbers(read_as.version)[: len(wanted)] != wanted else None
 
 

@@ -71,6 +71,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(next((v.because for v in (value, layers, stages, split) if not v.known), ""))
         return
     text, count, pipeline = numbers
+    if pipeline < 1:
+        return
     disaggregated = bool(split.raw)  # releases before 26.0 lack it
     listed = entries(text)
     if listed is None:

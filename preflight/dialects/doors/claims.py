@@ -69,6 +69,10 @@ _BRIDGE_KEYS = {
 }
 
 
+_RL_TRAINERS = lazy_pattern(r"(?:^|/)cli/train_(?:grpo|ppo|dapo|dpo)\.py$")
+_RL_OPTIONS = ("--actor_checkpoint_path", "--ref_checkpoint_path", "--generate_checkpoint_path")
+
+
 def options(document: Document) -> frozenset[str]:
     """The options of a launch as they are typed."""
     words = document.launch.words if document.launch is not None else ()
@@ -160,10 +164,33 @@ def _is_bridge_config(tree: Node) -> bool:
     return len(sections) > 1
 
 
+def is_mindspeed_rl(document: Document) -> bool:
+    """A config with the section that each role's own is laid over, or a launch with a config of that repository."""
+    if document.launch is not None:
+        named = not options(document).isdisjoint(("--config-name", "-cn"))
+        return named and _RL_TRAINERS.search(entry_text(document)) is not None
+    tree = document.tree
+    section = tree.get("megatron_training") if tree is not None and document.kind == "yaml" else None
+    return section is not None and section.kind == "mapping"
+
+
+def is_mindrlhf(document: Document) -> bool:
+    """A config that names a config of MindFormers for each of its models, or a launch with options of its trainer."""
+    if document.launch is not None:
+        return "--config" in options(document) and not options(document).isdisjoint(_RL_OPTIONS)
+    tree = document.tree
+    if tree is None or document.kind != "yaml" or tree.get("megatron_training") is not None:
+        return False
+    named = tree.get("actor_config", "model_config")
+    return named is not None and named.kind == "scalar" and tree.get("rl_config") is not None
+
+
 DOORS = (
     DoorDialect("slime", "0.3.1", is_slime, "preflight.dialects.doors.slime"),
     DoorDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.dialects.doors.nemo_rl"),
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl_trainers"),
+    DoorDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.dialects.doors.mindrlhf"),
+    DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
     DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )

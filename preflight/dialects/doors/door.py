@@ -11,7 +11,9 @@ from typing import Any
 
 from preflight.dialects.megatron.namespace import Run, Step
 from preflight.dialects.megatron.option_table import Flag, Table, table
+from preflight.dialects.megatron.targets import versions
 from preflight.dialects.megatron.words import STEPS
+from preflight.run.request import Target
 from preflight.run.value import Value, default
 from preflight.source.record import NamedTuple
 
@@ -49,7 +51,7 @@ class Door(NamedTuple):
     apart: where the code of Megatron begins that it does not run: checks there are not made.
     elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
     is the only one that begins so. options: its keys, where preflight has no file of them; takes_megatron: whether all
-    options of Megatron are keys beside those.
+    options of Megatron are keys beside those. on: what stands between it and Megatron.
     """
 
     name: str
@@ -65,18 +67,20 @@ class Door(NamedTuple):
     shortened: bool = False
     options: tuple[Flag, ...] = ()
     takes_megatron: bool = False
+    on: Target | None = None
 
     @property
     def versions(self) -> dict[str, str]:
         """Every framework that takes part in its runs; the door is the last."""
-        return {"megatron": self.core, self.name: self.release}
+        below = versions(self.on) if self.on is not None else {"megatron": self.core}
+        return {**below, self.name: self.release}
 
     @property
     def keys(self) -> Keys:
         """Its keys."""
         if self.options:
             return _given_keys(self.name, self.release, self.core, self.options, self.takes_megatron)
-        return keys(self.name, self.release, self.core)
+        return keys(self.name, self.release, self.on or Target("megatron", self.core))
 
     @property
     def known(self) -> frozenset[str]:
@@ -93,9 +97,9 @@ def data(door: str) -> dict[str, Any]:
 
 
 @cache
-def keys(door: str, release: str, core: str) -> Keys:
-    """The keys of a door: its own, over all options of Megatron where it takes those."""
-    found, below = data(door), table("megatron", core)
+def keys(door: str, release: str, on: Target) -> Keys:
+    """The keys of a door: its own, over all options of what it starts where it takes those."""
+    found, below = data(door), table(on.framework, on.version)
     flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
     for option, raw in found.get("defaults", {}).items():
         flags[option] = flags[option]._replace(default=raw)

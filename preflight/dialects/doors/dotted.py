@@ -35,9 +35,9 @@ class Dotted(NamedTuple):
         return self.documents[0] if self.documents[0].launch is not None else None
 
 
-def typed(door: Door, dotted: Dotted, surroundings: Surroundings, writer: DottedWriter | None = None) -> Typed:
-    """What somebody typed of it, by Megatron's names. writer: makes the edits, where it is another one."""
-    parsed, writer = Parsed(), writer or DottedWriter(door, dotted)
+def typed(door: Door, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
+    """What somebody typed of it, by Megatron's names. own: makes the edits, where it is another one."""
+    parsed, writer = Parsed(), own or DottedWriter(door, dotted)
     for key, flag in (*door.keys.options.items(), *_inside(door, dotted)):
         found = dotted.config.at(*key.split("."))
         if found.node is not None and found.node.span.source is not dotted.own:

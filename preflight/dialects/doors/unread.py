@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from preflight.dialects import Surroundings
 from preflight.dialects.doors.door import Door
 from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG
 from preflight.loaders.document import Problem
@@ -44,7 +45,9 @@ def unread(
 ) -> Problem:
     """A key that the door does not know, and what becomes of it. path: where it stands in a file, shown: its name."""
     elsewhere = key in door.known
-    near = "" if elsewhere else nearest(key, door.keys.alike(key), CLOSE) or ""
+    section = key.rpartition(".")[0]
+    alike = [one for one in door.keys.alike(key) if not path or one.rpartition(".")[0] == section]
+    near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
     hint: str = Message("; did you mean {near}", near=near) if near else ""
     if elsewhere:
         hint = Message("; other releases have it")
@@ -52,3 +55,9 @@ def unread(
     fix = (f"write {near}", span, near.rpartition(".")[2]) if near else None
     harmless = door.unread != "refused" or elsewhere
     return Problem(UNREAD, message, span, related, fix, path, harmless=harmless, unknown_option=True)
+
+
+def doubted(found: Problem, surroundings: Surroundings) -> Problem:
+    """A key that another release may have, where nobody says which it is, unless it is a slip of another key."""
+    stated = surroundings.request.target is not None
+    return found._replace(harmless=found.harmless or (found.fix is None and not stated))

@@ -9,7 +9,7 @@ from preflight.dialects.doors.door import Door, data
 from preflight.dialects.doors.dotted import Dotted, typed
 from preflight.dialects.doors.provider import NETWORK, lose_network, trained
 from preflight.dialects.doors.reading import read as reading
-from preflight.dialects.doors.unread import unread
+from preflight.dialects.doors.unread import doubted, unread
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.loaders.composition.overrides import Refused, apply, read_override
@@ -138,8 +138,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     found = typed(VERL, Dotted(config, (document,), overrides, own().span.source), surroundings)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
-    stated = surroundings.request.target is not None
-    found.parsed.faults += [_fault(one, stated) for one in refused if whole and one.kind == "unknown"]
+    faults = (_fault(one) for one in refused if whole and one.kind == "unknown")
+    found.parsed.faults += [doubted(one, surroundings) for one in faults]
     return reading(VERL, document, surroundings, found)
 
 
@@ -163,7 +163,6 @@ def _may_be_any(word: Word) -> bool:
     return word.text is None and not (word.pieces and word.pieces[0].text)
 
 
-def _fault(refused: Refused, stated: bool) -> Problem:
-    """A key that Hydra does not take; a release that is not read may have it, unless it is a slip of another."""
-    found = unread(VERL, refused.override.key, refused.override.key_span)
-    return found._replace(harmless=found.harmless or (found.fix is None and not stated))
+def _fault(refused: Refused) -> Problem:
+    """A key that Hydra does not take."""
+    return unread(VERL, refused.override.key, refused.override.key_span)
