@@ -45,6 +45,7 @@ FILES = sorted((HERE / "edges").rglob("*.yaml"))
 TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.20.0", "mindspeed": "mindspeed-llm"}
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
 TARGETS |= {"doors-slime": "slime", "doors-ms-swift": "ms-swift", "doors-verl": "verl", "doors-nemo-rl": "nemo-rl"}
+TARGETS |= {"doors-megatron-bridge": "megatron-bridge"}
 TARGETS |= {"doors-mindspeed-rl": "mindspeed-rl", "doors-flagscale": "flagscale"}
 ENTRIES = {"hybrid": "pretrain_hybrid.py", "doors-slime": "train.py", "doors-ms-swift": "megatron rlhf"}
 ENTRIES |= {"doors-verl": "verl.trainer.main_ppo", "tuning": "verl.trainer.sft_trainer"}

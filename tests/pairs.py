@@ -23,6 +23,7 @@ PREFIXES = {
     "doors-nemo-rl": "nemo-rl/",
     "doors-flagscale": "flagscale/",
     "doors-mindspeed-rl": "mindspeed-rl/",
+    "doors-megatron-bridge": "megatron-bridge/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

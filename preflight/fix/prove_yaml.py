@@ -26,6 +26,10 @@ def prove(old: Sequence[Document], edits: Sequence[Edit], new: Source) -> tuple[
         raise NotProven(f"the edited text has {len(documents)} runs instead of {len(old)}")
     if old and old[0].kind == "yaml":
         _prove_yaml(old[0], edits, documents[0])
+    elif old and old[0].kind == "python":
+        from preflight.fix.prove_python import prove_python
+
+        prove_python(old[0].source, edits, new)
     else:
         prove_script(old, edits, documents)
     return documents

@@ -1,4 +1,4 @@
-"""Edits of Python programs: none are made."""
+"""Edits of Python programs: a literal that a recipe assigns is replaced by another; nothing else is edited."""
 
 from __future__ import annotations
 
@@ -8,5 +8,14 @@ from preflight.source.finding import Edit
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:
-    """Raises CannotEdit: a program is not edited."""
-    raise CannotEdit("a Python program is not edited")
+    """Raises CannotEdit for anything but a literal that is set to another."""
+    return [_splice(document, edit) for edit in edits]
+
+
+def _splice(document: Document, edit: Edit) -> Splice:
+    node = document.tree.get(*edit.key) if document.tree is not None and edit.action == "set" else None
+    if node is None or node.kind != "scalar" or node.style:
+        raise CannotEdit("of a Python program only a literal is edited")
+    if edit.value is not None and not isinstance(edit.value, bool | int | float | str):
+        raise CannotEdit("only a number, a text, True, False or None is written into a Python program")
+    return node.span, repr(edit.value)

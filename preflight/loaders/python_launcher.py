@@ -14,6 +14,8 @@ from preflight.loaders.python_values import Values
 from preflight.source.text import InputError, Source
 
 MOST_LAUNCHES, MOST_NODES, MAX_DEPTH = 64, 20_000, 10
+RETURNED = "ConfigContainer"
+"""What functions return that are recipes."""
 _STARTS = frozenset(
     ["run", "call", "check_call", "check_output", "Popen", "system", "popen", "execvp", "execv", "execvpe", "spawnvp"]
 )
@@ -23,7 +25,8 @@ _MODULES = frozenset(["subprocess", "sp", "os"])
 def load_python(source: Source) -> tuple[Document, ...]:
     """The launches that a program starts; one document without a launch where it has none that is literal."""
     refuse_large(source, MAX_SCRIPT)
-    if "subprocess" not in source.text and "os." not in source.text:
+    configures = RETURNED in source.text
+    if not configures and "subprocess" not in source.text and "os." not in source.text:
         return (Document(source, "python"),)
     try:
         with warnings.catch_warnings():
@@ -31,6 +34,11 @@ def load_python(source: Source) -> tuple[Document, ...]:
             tree = ast.parse(source.text)
     except (SyntaxError, ValueError) as error:
         raise InputError(f"is no Python: {error}", source.name) from None
+    if configures:
+        from preflight.loaders.recipes import recipes
+
+        if made := recipes(source, tree):
+            return made
     if len(list(islice(ast.walk(tree), MOST_NODES))) == MOST_NODES:
         return (Document(source, "python"),)
     found = [taken for words in _commands(source, tree) if (taken := take_apart(words)) is not None][:MOST_LAUNCHES]

@@ -147,25 +147,25 @@ class Values:
             and isinstance(node.value, str | int | float)
             and not isinstance(node.value, bool)
         ):
-            return Word(str(node.value)[:MAX_TEXT], self._span(node), editable=False)
+            return Word(str(node.value)[:MAX_TEXT], self.span(node), editable=False)
         if isinstance(node, ast.JoinedStr):
             made = [self.value(p.value, 1) if isinstance(p, ast.FormattedValue) else self._text(p) for p in node.values]
             parts = [part for part in made if isinstance(part, Word)]
             if parts and len(parts) == len(made):
-                return _joined(parts, self._span(node))
+                return _joined(parts, self.span(node))
         if (
             isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
             and (node.value.id, node.attr) == ("sys", "executable")
         ):
-            return Word("python", self._span(node), editable=False)
+            return Word("python", self.span(node), editable=False)
         return self._unknown(node)
 
     def _unknown(self, node: ast.expr) -> Word:
-        span = self._span(node)
+        span = self.span(node)
         return Word(None, span, because=span.text[:40], editable=False)
 
-    def _span(self, node: ast.expr) -> Span:
+    def span(self, node: ast.expr) -> Span:
         """Where a node stands; columns of the syntax tree count bytes."""
         start = self._offset(node.lineno, node.col_offset)
         return Span(

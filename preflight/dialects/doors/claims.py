@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
-from preflight.loaders.document import Document
+from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -44,6 +44,29 @@ _TUNERS = ("verl.trainer.sft_trainer", "verl/trainer/sft_trainer.py")
 _MEGATRON = lazy_pattern(
     r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
 )
+_BRIDGE_TRAINS = lazy_pattern(r"(?s)[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*")
+_BRIDGE_BESIDE = lazy_pattern(
+    r"(?s)--config[-_]file(?:=.*)?|[+]*(?:model\.\w+_parallel_size|scheduler\.lr_\w+|optimizer\.(?:lr|min_lr)"
+    r"|checkpoint\.(?:save|load|pretrained_checkpoint)|dataset\.seq_length|logger\.\w+|ddp\.\w+|dist\.\w+)=.*"
+)
+_OTHERS = ("trainer.", "exp_manager.", "actor_rollout_ref.", "policy.", "--config-name", "--config-path")
+"""What other programs with dotted overrides have."""
+BRIDGE_SECTIONS = frozenset(
+    [
+        *("checkpoint", "comm_overlap", "dataset", "ddp", "dist", "env_vars", "ft", "inprocess_restart", "logger"),
+        *("mixed_precision", "model", "nvrx_straggler", "optimizer", "optimizer_config_override_provider", "peft"),
+        *("profiling", "rerun_state_machine", "rng", "scheduler", "straggler", "tensor_inspect", "tokenizer"),
+        *("train", "validation", "_target_"),
+    ]
+)
+"""All that a config of Megatron-Bridge has at its top."""
+_BRIDGE_KEYS = {
+    "model": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "seq_length"),
+    "train": ("train_iters", "global_batch_size"),
+    "ddp": ("grad_reduce_in_fp32", "use_distributed_optimizer", "overlap_param_gather", "use_megatron_fsdp"),
+    "dist": ("use_megatron_fsdp", "use_torch_fsdp2", "use_decentralized_pg", "use_tp_pp_dp_mapping"),
+    "scheduler": ("lr_decay_style", "lr_warmup_iters", "lr_decay_iters"),
+}
 
 
 _RL_TRAINERS = lazy_pattern(r"(?:^|/)cli/train_(?:grpo|ppo|dapo|dpo)\.py$")
@@ -130,6 +153,31 @@ def is_flagscale(document: Document) -> bool:
     return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")
 
 
+def is_megatron_bridge(document: Document) -> bool:
+    """A recipe, Bridge's own runner, or overrides of at least two sections that only its configs have."""
+    if document.kind == "python" and document.tree is not None:
+        return True
+    if document.launch is not None:
+        if entry(document) == "run_recipe.py":
+            return not options(document).isdisjoint(("--recipe", "--model"))
+        texts = [word.text or "" for word in document.launch.words]
+        trains = any(_BRIDGE_TRAINS.fullmatch(text) for text in texts) and entry(document).endswith(".py")
+        beside = trains and any(_BRIDGE_BESIDE.fullmatch(text) for text in texts)
+        return beside and not any(text.lstrip("+~").startswith(_OTHERS) for text in texts)
+    return document.tree is not None and document.kind == "yaml" and _is_bridge_config(document.tree)
+
+
+def _is_bridge_config(tree: Node) -> bool:
+    names = [entry.key.value for entry in tree.entries]
+    if not names or not BRIDGE_SECTIONS.issuperset(str(name) for name in names):
+        return False
+    made = tree.get("_target_")
+    if made is not None:
+        return str(made.value).startswith("megatron.bridge.")
+    sections = [s for s, keys in _BRIDGE_KEYS.items() if any(tree.get(s, key) is not None for key in keys)]
+    return len(sections) > 1
+
+
 def is_mindspeed_rl(document: Document) -> bool:
     """A config with the section that each role's own is laid over, or a launch with a config of that repository."""
     if document.launch is not None:
@@ -159,5 +207,6 @@ DOORS = (
     DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
     DoorDialect("flagscale", "0.9.0", is_flagscale, "preflight.dialects.doors.flagscale"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
+    DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )
 """Every door that is read."""

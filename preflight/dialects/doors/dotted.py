@@ -36,7 +36,7 @@ class Dotted(NamedTuple):
 
 
 def typed(door: Door, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
-    """What somebody typed of it, by Megatron's names."""
+    """What somebody typed of it, by Megatron's names. own: makes the edits, where it is another one."""
     parsed, writer = Parsed(), own or DottedWriter(door, dotted)
     keys = (pair for pair in door.keys.options.items() if not pair[0].startswith("--"))
     for key, flag in (*keys, *_inside(door, dotted)):
@@ -88,11 +88,13 @@ def _converted(found: Found, flag: Flag) -> object:
     """A value of the kind that the key has; unknown where it is of another."""
     assert found.node is not None
     raw = found.value if found.node.kind == "scalar" or isinstance(found.value, Unknown) else found.node.plain()
-    if isinstance(raw, Unknown) or raw is None:
+    if isinstance(raw, Unknown) or raw is None or flag.kind == "any":
         return raw
     kinds: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (list,)}
-    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else (str, int, float, list))
-    if not isinstance(raw, wanted) or (isinstance(raw, bool) and flag.kind != "bool"):
+    texts = (str,) if flag.kind == "str" else (str, int, float)
+    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else texts)
+    items = raw if isinstance(raw, list) and flag.nargs is not None else [raw]
+    if not all(isinstance(one, wanted) and (flag.kind == "bool" or not isinstance(one, bool)) for one in items):
         return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
     return str(raw) if flag.kind == "str" and flag.nargs is None else raw
 

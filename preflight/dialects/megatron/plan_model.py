@@ -125,7 +125,7 @@ def _network(source: Source) -> Model:
     )
 
 
-NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", "model")
+NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", "model", "hf_model_id")
 
 
 def _names(run: Run) -> tuple[str, ...]:
