@@ -32,11 +32,11 @@ def slime(text: Callable[[str], str]) -> dict[str, Any]:
     code = text("slime/utils/arguments.py")
     below = table("megatron", "0.16.0").options
     resets = dict(_resets(ast.parse(code)))
-    adds = re.sub(r"(?<!def )reset_arg\(\s*parser,", "parser.add_argument(", code)
-    own = {one.option: one for one in own_options(adds)}
+    found = own_options(re.sub(r"(?<!def )reset_arg\(\s*parser,", "parser.add_argument(", code))
     defaults = {name: raw for name, raw in resets.items() if name in below and below[name].default != raw}
-    keys = {name: row(one) for name, one in own.items() if name not in below}
+    keys = {one.option: row(one) for one in found if one.option not in below}
     keys |= {name: [name[2:].replace("-", "_"), "true", False] for name in PATCHED}
+    keys["--sglang-mem-fraction-static"] = ["sglang_mem_fraction_static", "float", None]  # of SGLang's, which it takes
     return {"takes megatron": True, "defaults": defaults, "keys": keys}
 
 

@@ -14,6 +14,7 @@ from preflight.dialects.megatron.namespace import Run, Step
 from preflight.dialects.megatron.option_table import Flag, Table, table
 from preflight.dialects.megatron.targets import versions
 from preflight.dialects.megatron.words import STEPS
+from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Value, default
 from preflight.source.record import NamedTuple
@@ -56,9 +57,11 @@ class Door(NamedTuple):
     unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
     apart: where the code of Megatron begins that it does not run: checks there are not made.
     elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
-    is the only one that begins so. options: its keys, where preflight has no file of them; takes_megatron: whether all
-    options of Megatron are keys beside those. on: what stands between it and Megatron. since: its rules that older
-    releases do not have, each with the first that has it. own: its keys with those of the checkout around a run.
+    is the only one that begins so. models: arguments whose paths name the model that the network is taken from.
+    planned: what a plan of its runs has beside what Megatron's arguments say. options: its keys, where preflight has no
+    file of them; takes_megatron: whether all options of Megatron are keys beside those. on: what stands between it and
+    Megatron. since: its rules that older releases do not have, each with the first that has it. own: its keys with
+    those of the checkout around a run.
     """
 
     name: str
@@ -74,6 +77,8 @@ class Door(NamedTuple):
     shortened: bool = False
     options: tuple[Flag, ...] = ()
     takes_megatron: bool = False
+    models: tuple[str, ...] = ()
+    planned: Callable[[Plan, Run], Plan] | None = None
     on: Target | None = None
     since: Mapping[str, str] = MappingProxyType({})
     own: Keys | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.commands import typed
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.in_checkout import with_own_options
+from preflight.dialects.doors.published import complete
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.loaders.document import Document
@@ -56,6 +58,12 @@ def tokenizer(run: Run) -> None:
         run.derive("tokenizer_model", run.hf_checkpoint, "the Hugging Face checkpoint", of="hf_checkpoint")
 
 
+@derives()
+def network(run: Run) -> None:
+    """All of it is typed; a value that is not known is the checkpoint's."""
+    complete(run)
+
+
 @derives("train_iters")
 def length(run: Run) -> None:
     """Steps follow from the rollouts; how many there are in an epoch is in the data."""
@@ -79,10 +87,12 @@ SLIME = Door(
     "0.3.1",
     core="0.16.0",
     world=world,
-    before=(batch, forced, tokenizer, length),
+    before=(network, batch, forced, tokenizer, length),
+    models=("hf_checkpoint",),
     after=(after,),
     unread="dropped",
     apart=APART,
+    planned=roles.slime,
     elsewhere=("--sglang-", "--router-"),
 )
 

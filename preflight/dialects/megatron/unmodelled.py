@@ -34,7 +34,7 @@ def _freezes(run: Run) -> bool:
     return given is not None and given.raw is True
 
 
-ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2", "shared linear_fc1", "shared linear_fc2")
 # fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a hybrid model", lambda r: hybrid_parts(r) == ""),
