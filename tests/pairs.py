@@ -21,6 +21,7 @@ PREFIXES = {
     "doors-ms-swift": "ms-swift/",
     "doors-verl": "verl/",
     "doors-nemo-rl": "nemo-rl/",
+    "doors-flagscale": "flagscale/",
     "doors-mindspeed-rl": "mindspeed-rl/",
     "doors-megatron-bridge": "megatron-bridge/",
 }

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from preflight.dialects.checkout.parser_options import OwnOption, own_options
-from preflight.dialects.megatron.option_table import table
+from preflight.dialects.megatron.option_table import Flag, table
 from upstream.door_classes import mindspeed_rl
 from upstream.door_dataclasses import mindrlhf
 
@@ -32,11 +32,11 @@ def slime(text: Callable[[str], str]) -> dict[str, Any]:
     code = text("slime/utils/arguments.py")
     below = table("megatron", "0.16.0").options
     resets = dict(_resets(ast.parse(code)))
-    adds = re.sub(r"(?<!def )reset_arg\(\s*parser,", "parser.add_argument(", code)
-    own = {one.option: one for one in own_options(adds)}
+    found = own_options(re.sub(r"(?<!def )reset_arg\(\s*parser,", "parser.add_argument(", code))
     defaults = {name: raw for name, raw in resets.items() if name in below and below[name].default != raw}
-    keys = {name: row(one) for name, one in own.items() if name not in below}
+    keys = {one.option: row(one) for one in found if one.option not in below}
     keys |= {name: [name[2:].replace("-", "_"), "true", False] for name in PATCHED}
+    keys["--sglang-mem-fraction-static"] = ["sglang_mem_fraction_static", "float", None]  # of SGLang's, which it takes
     return {"takes megatron": True, "defaults": defaults, "keys": keys}
 
 
@@ -190,6 +190,73 @@ def nemo_rl(text: Callable[[str], str]) -> dict[str, Any]:
     return {"inside": table["inside"], "keys": table["keys"], "all keys": known}
 
 
+FLAGSCALE = "flagscale/backends/Megatron-LM/megatron/training/arguments.py.patch"
+"""What FlagScale changes in Megatron's parser."""
+ENTRIES = ("train_llava.py", "train_llava_onevision.py", "train_qwen2_5_vl.py")
+"""Its entry scripts with options of their own."""
+TOKENIZERS = (
+    *("AquilaTokenizerFS", "HFTokenizerFS", "HFTokenizersTokenizerFS", "Llama3TokenizerFS", "QwenTokenizerFS"),
+    *("Qwen2TokenizerFS", "Qwen2VLTokenizer"),
+)
+"""What FlagScale adds to --tokenizer-type."""
+RUNNER = {
+    "experiment.task.entrypoint": ["entrypoint", "str", None],
+    "experiment.runner.hostfile": ["hostfile", "str", None],
+    "experiment.runner.nnodes": ["runner_nodes", "scalar", None],
+    "experiment.runner.nproc_per_node": ["runner_processes", "int", None],
+    "experiment.runner.per_node_task": ["per_node_task", "bool", None],
+    "experiment.runner.type": ["runner_type", "str", None],
+    "experiment.exp_dir": ["exp_dir", "str", None],
+    "experiment.envs.CUDA_VISIBLE_DEVICES": ["visible_devices", "scalar", None],
+    "action": ["action", "str", None],
+}
+"""Keys of FlagScale's runner; the others become options of Megatron."""
+
+
+def flagscale(text: Callable[[str], str]) -> dict[str, Any]:
+    """The options that FlagScale's patch adds to Megatron's parser or changes there, and those of its entry scripts.
+
+    The commit below it is called 0.14.0rc1: its parser is that of 0.13 with one option more.
+    """
+    try:
+        calls = "\n".join(_changed_calls(text(FLAGSCALE)))
+    except subprocess.CalledProcessError:  # an earlier release has the whole file
+        calls = text(FLAGSCALE.removesuffix(".patch"))
+    entries = (text(f"flagscale/train/{entry}") for entry in ENTRIES)
+    below = table("megatron", "0.13.0").options
+    added = [one for code in (*entries, calls) for one in own_options(code)]
+    own = {one.option: row(one) for one in added if _differs(one, below.get(one.option))}
+    kind = below["--tokenizer-type"]
+    own["--tokenizer-type"] = [kind.dest, kind.kind, None, None, [*(kind.choices or ()), *TOKENIZERS]]
+    own["--load-main-params-from-ckpt"] = ["load_main_params_from_ckpt", "true", None]
+    keys = {**RUNNER, **own}
+    return {"takes megatron": True, "keys in files": True, "keys": keys, "all keys": [*below, *keys]}
+
+
+def _differs(one: OwnOption, flag: Flag | None) -> bool:
+    """Whether an option is none of Megatron's, or takes other values."""
+    return flag is None or (one.choices is not None and tuple(one.choices) != flag.choices)
+
+
+def _changed_calls(patch: str) -> Iterator[str]:
+    """The calls that add an option, of which a patch adds or changes a line."""
+    for hunk in re.split(r"^@@.*$", patch, flags=re.MULTILINE)[1:]:
+        lines = [line for line in hunk.splitlines() if line[:1] in (" ", "+")]
+        for at, line in enumerate(lines):
+            if "group.add_argument(" in line:
+                call = next((lines[at:end] for end in range(at + 1, len(lines) + 1) if _whole(lines[at:end])), [])
+                if any(one[0] == "+" for one in call):
+                    yield "\n".join(one[1:] for one in call).strip()
+
+
+def _whole(lines: list[str]) -> bool:
+    try:
+        ast.parse("\n".join(line[1:] for line in lines).strip())
+    except SyntaxError:
+        return False
+    return True
+
+
 def _without_targets(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
@@ -213,13 +280,18 @@ def _paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from _paths(value, f"{above}{key}.")
 
 
+SWIFT_RELEASES = (
+    *("v3.4.1", "v3.5.3", "v3.6.4", "v3.7.3", "v3.8.3", "v3.9.3", "v3.10.3", "v3.11.3", "v3.12.6"),
+    *("v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0"),
+)
 DOORS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
-    "slime": ("v0.3.1", slime, ("v0.2.0", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
+    "slime": ("v0.3.1", slime, ("v0.1.0", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
+    "flagscale": ("v0.9.0", flagscale, ("v0.8.0",)),
     "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
     "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
-    "ms-swift": ("v4.5.2", ms_swift, ("v3.9.3", "v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0")),
+    "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),
 }
 """Door → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
 
@@ -237,13 +309,25 @@ def write(door: str, clone: Path) -> Path:
         return extract(lambda path: git("show", f"{release}:{path}"))
 
     found |= at(tag)
-    elsewhere = {key for other in others for key in _known(at(other))}
-    found["other releases"] = sorted(elsewhere - {*_known(found)})
+    tables = [at(other) for other in others]
+    found["other releases"] = sorted({key for table in tables for key in _known(table)} - {*_known(found)})
+    if choices := _other_choices(found["keys"], [table["keys"] for table in tables]):
+        found["other choices"] = choices
     found.pop("all keys", None)
     out = SCHEMAS / f"{door}.json"
     lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in found.items())
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return out
+
+
+def _other_choices(keys: dict[str, Row], others: Iterable[dict[str, Row]]) -> dict[str, list[str]]:
+    """The choices of each key that other releases have and this one has not."""
+    found: dict[str, set[str]] = {}
+    for key, choices in ((key, row_[4]) for other in others for key, row_ in other.items() if len(row_) > 4):
+        own = keys[key][4] if len(keys.get(key, ())) > 4 else None
+        if own and choices:
+            found.setdefault(key, set()).update({*map(str, choices)} - {*map(str, own)})
+    return {key: sorted(choices) for key, choices in sorted(found.items()) if choices}
 
 
 def _known(found: dict[str, Any]) -> Iterable[str]:

@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 from preflight.job import Job
 from preflight.lint import certainty
-from preflight.lint.altered_checkout import lower_what_a_checkout_lacks, lower_what_another_program_sets
+from preflight.lint.altered_checkout import (
+    lower_what_a_checkout_lacks,
+    lower_what_another_program_sets,
+    lower_what_older_programs_take,
+)
 from preflight.lint.assumed_arguments import lower_what_options_may_cure, with_open_options
 from preflight.lint.refusing_releases import lower_what_a_neighbour_takes, lower_what_some_releases_take
 from preflight.loaders.document import Document, Launch
@@ -34,7 +38,8 @@ def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, 
         found = _lower_where_the_rest_runs(document, document.launch, found, look)
     if job.arguments.assumed:
         found = _lower_what_is_assumed(document, found, job, look)
-    found = lower_what_another_program_sets(lower_what_a_checkout_lacks(found, job), job)
+    found = lower_what_older_programs_take(lower_what_a_checkout_lacks(found, job), job)
+    found = lower_what_another_program_sets(found, job)
     found = certainty.split(lower_what_some_releases_take(found, job), job)
     near = certainty.around(job.asked, look.described)
     return lower_what_a_neighbour_takes(found, job, near) if near else found

@@ -16,6 +16,7 @@ from preflight.cli.codes import FOUND, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, listed
 from preflight.fix.apply import apply as apply_fix
+from preflight.fix.apply import edited_source
 from preflight.fix.boundary import Boundary
 from preflight.layouts import Limits, Result
 from preflight.layouts.grid import COLUMNS, RECOMPUTE
@@ -60,9 +61,10 @@ def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: 
     results, report = _searched(checker, inputs, limits)
     inside = Boundary(inputs.paths or [])
     edited = [
-        _applied(checker.workspace([source]), found, wanted.apply, wanted.run)
+        pair
         for source, found in results
         if wanted.apply
+        for pair in _applied(checker.workspace([source]), found, wanted.apply, wanted.run)
     ]
     output.complain(output.problems(report))
     wrong = output.exit_code(report, "never")
@@ -155,8 +157,8 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
     return results, merge([*reports, *map(unreadable, errors)])
 
 
-def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: int) -> tuple[Source, Source]:
-    """A file, and the same with a layout written into it. Raises InputError where there is no such layout."""
+def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: int) -> list[tuple[Source, Source]]:
+    """The files that say the layout, and the same with another one. Raises InputError where there is none such."""
     name = workspace.sources[0].name
     if not 0 < run <= len(found):
         raise InputError(f"there are {len(found)} runs, not {run}", name)
@@ -165,12 +167,13 @@ def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: 
         raise InputError(f"there are {len(result.layouts)} layouts, not {wanted}", name)
     edits = result.layouts[wanted - 1].edits
     if not edits:
-        return workspace.sources[0], workspace.sources[0]
+        return [(workspace.sources[0], workspace.sources[0])]
     report = workspace.check()
     fix = Fix("another layout", edits)
     finding = Finding("another layout", report.jobs[run - 1].start, fix=fix)
     edited = apply_fix([finding], report, {source.name: source for source in workspace.sources})[0]
-    return workspace.sources[0], edited.get(name, workspace.sources[0])
+    before = {source.name: source for source in (edited_source(edit, finding) for edit in edits)}
+    return [(before[name], new) for name, new in edited.items()]
 
 
 def _progress(done: int, wanted: int) -> None:

@@ -12,21 +12,44 @@ from preflight.source.record import replace
 
 
 def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
-    """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe."""
+    """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe.
+
+    What is about no value that somebody wrote is left out there: the checkout may have other defaults.
+    """
     certainty = job.arguments.certainty
     has = certainty.has
     if has is None:
         return found
     template = "{target} checks this, the code in this checkout does not ({evidence})"
     because = Message(template, target=str(job.target), evidence=certainty.evidence)
+    if certainty.lying:
+        template = "{target} checks this; {lying} lies in this checkout ({evidence})"
+        because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
-    def judged(finding: Finding) -> Finding:
+    def judged(finding: Finding) -> Finding | None:
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
             return finding
         own = without_safe_fixes(finding)
         if finding.severity is Severity.ERROR and finding.kind.of_release and has(finding.rule) is False:
-            return lowered(own, because)
+            return lowered(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
         return own
+
+    return [one for finding in found if (one := judged(finding)) is not None]
+
+
+def lower_what_older_programs_take(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with a warning for each error that older releases of a program do not have, where nobody says the
+    release."""
+    certainty = job.arguments.certainty
+    if certainty.stated or not certainty.since:
+        return found
+
+    def judged(finding: Finding) -> Finding:
+        first = certainty.since.get(finding.rule)
+        if first is None or finding.severity is not Severity.ERROR:
+            return finding
+        template = "{framework} before {first} accepts it; --target states the release"
+        return without_safe_fixes(lowered(finding, Message(template, framework=job.target.framework, first=first)))
 
     return [judged(finding) for finding in found]
 

@@ -15,8 +15,17 @@ from preflight.loaders.options import (
 from preflight.source.pattern import lazy_pattern
 
 ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
+_QUOTED = lazy_pattern(r"'[^'\s\"]*'")
 _RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
 """Variables that a launcher sets for each process that it starts."""
+
+
+def _handed_on(word: Word) -> Word:
+    """A word as `ray job submit` hands it to a second shell: newer releases quote it, older ones do not
+    (ray: python/ray/dashboard/modules/job/cli.py, shlex.join or list2cmdline)."""
+    if not word.text or not _QUOTED.fullmatch(word.text):
+        return word
+    return word._replace(text=None, because="releases of Ray read quotes in different ways", editable=False)
 
 
 class FrontReader:
@@ -38,7 +47,9 @@ class FrontReader:
     def behind(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """What follows on `--`, else on the options of the command that starts it."""
         ends = next((at for at, word in enumerate(words) if word.text == "--"), None)
-        return words[ends + 1 :] if ends is not None else self.skip(words)
+        found = words[ends + 1 :] if ends is not None else self.skip(words[1:])
+        submitted = [word.text for word in words[:3]] == ["ray", "job", "submit"]
+        return tuple(map(_handed_on, found)) if submitted else found
 
     def skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """What a wrapper runs: from the first assignment, command or script on."""

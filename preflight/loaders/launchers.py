@@ -63,7 +63,7 @@ class _Taker(FrontReader):
                 words = words[1:]
             elif name in _ELSEWHERE:
                 self.hidden = self.hidden or name
-                words = self.behind(words[1:])
+                words = self.behind(words)
             elif not name and _runs_launcher(words):
                 break
             elif name in _WRAPPERS or (not name and words[0].text is None and self.skip(words[1:])):

@@ -208,8 +208,8 @@ def layer(
 
 _INPUTS = {
     "norm 1 output": frozenset(("qkv", "query", "key", "value")),
-    "norm 2 output": frozenset(("fc1", "gate", "up")),
-    "activation output": frozenset(("fc2",)),
+    "norm 2 output": frozenset(("fc1", "gate", "up", "shared fc1")),
+    "activation output": frozenset(("fc2", "shared fc2")),
 }
 """What is kept only as the input of linears whose weight gradient needs it:
 a frozen linear without an adapter does not."""

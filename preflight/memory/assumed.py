@@ -6,6 +6,8 @@ from preflight.memory.ranges import with_values
 from preflight.run.plan import Plan
 from preflight.run.value import Value, assumed
 
+LATENT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora"}
+LATENT |= {"qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
 FILLED = ("layers", "hidden", "heads", "query_groups", "head_dim", "ffn", "vocab", "experts", "top_k", "expert_ffn")
 
 
@@ -22,7 +24,10 @@ def with_published(plan: Plan) -> Plan:
         return plan
     note = f"{model.name} is the model that a path names"
     found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
-    plain = {"experts": None, "latent": False, "gated": True}  # what every published model of the table is, or has
+    # what every published model of the table is, or has
+    plain: dict[str, int | None] = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
+    if plain["latent"]:
+        plain |= {name: model.traits.get(trait) for name, trait in LATENT.items()}
     missing = [n for n in plain if n not in model.sizes and getattr(plan.model, n).because.removeprefix("not given")]
     found |= {f"model.{name}": assumed(plain[name], note) for name in missing}
     layers, stages = model.sizes["layers"], plan.layout.pipeline.raw

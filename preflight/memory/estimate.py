@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from preflight.memory import device_need, inference, leftovers, parameters, peak, states
+from preflight.memory import colocated, device_need, inference, leftovers, parameters, peak, states
 from preflight.memory.assumed import with_published
 from preflight.memory.between import between
 from preflight.memory.gaps import Gap, gap
 from preflight.memory.ranges import Ranged, changed, ranged, without_assumed
-from preflight.memory.requirements import MOST, Missing
+from preflight.memory.requirements import MOST, Missing, not_known
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term, Verdict
 from preflight.memory.shape import SWAPPED, Shape, shape
 from preflight.run.cluster import Cluster
@@ -77,7 +77,8 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     features = (*plan.unmodelled, *plan.doubted)
     beside = gap(features) if features else _NO_GAP
     if beside is None:
-        raise Missing(_not_modelled(plan))
+        hidden = plan.model.hidden
+        raise Missing(_not_modelled(plan) if hidden.known else not_known("model.hidden", hidden))
     ends = ranged(plan)
     architecture = cluster.device.architecture if cluster.device else plan.architecture
     most = _most(ends, beside, architecture)
@@ -132,13 +133,14 @@ def counted(plan: Plan, cluster: Cluster) -> tuple[Shape, Gap] | None:
 
 def _features(plan: Plan) -> tuple[str, ...]:
     return (
-        *(f"not modelled: {feature}" for feature in plan.unmodelled),
-        *(f"may be on, and is not modelled: {feature}" for feature in plan.doubted),
+        *(f"memory has no formula for {feature}" for feature in plan.unmodelled),
+        *(f"the run may have {feature}, and memory has no formula for it" for feature in plan.doubted),
     )
 
 
 def _not_modelled(plan: Plan) -> str:
-    return "; ".join(said for said in _features(plan) if gap((said.partition(": ")[2],)) is None)
+    names = (*plan.unmodelled, *plan.doubted)
+    return "; ".join(said for name, said in zip(names, _features(plan), strict=True) if gap((name,)) is None)
 
 
 def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryEstimate:
@@ -159,10 +161,11 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
     steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
     stays = states.gradient_copy(s, n) + leftovers.last_inputs(s, rank)
     rest = Rest(n.total, stays, states.at_step(s, n))
+    dynamic = [*peak.dynamic_terms(s, rank), *colocated.loss(s, rank)]
     if beside is _NO_GAP:
-        return summed(s, rank, cluster, steady, peak.dynamic_terms(s, rank), rest)
+        return summed(s, rank, cluster, steady, dynamic, rest)
     steady = [term._replace(low=term.low * beside.steady) for term in steady]
-    return summed(s, rank, cluster, steady, _with_gap(peak.dynamic_terms(s, rank), steady, beside), rest)
+    return summed(s, rank, cluster, steady, _with_gap(dynamic, steady, beside), rest)
 
 
 def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term]:
@@ -224,7 +227,12 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
             )
         ]
     allocated = total + max(alive, rest.step)
-    device = [*beyond, *device_need.device_terms(s, cluster, allocated), *peak.fallback_terms(s, rank)]
+    device = [
+        *beyond,
+        *device_need.device_terms(s, cluster, allocated),
+        *peak.fallback_terms(s, rank),
+        *colocated.engine(s, cluster, steady, allocated),
+    ]
     required = max(allocated, allocated + sum(term.high for term in device))
     sure = LOW_MIXED if s.experts or s.fp8 else LOW
     return Stage(

@@ -127,7 +127,11 @@ class Shape:
     # why activations may be fewer than counted: samples that are not padded, activations that are swapped out; "" when
     # they are not
     open: str
-    frozen: int  # copies of the weights beside the trained ones
+    frozen: float  # copies of the weights beside the trained ones
+    policy: bool  # the loss is one of reinforcement learning
+    rollout: float  # part of the device that a colocated engine takes to generate; 0: none
+    asleep: bool  # the engine frees it before a training step
+    freed: tuple[str, ...]  # what of the actor is off the device while it generates
     recompute: str
     method: str | None
     recompute_layers: int
@@ -138,7 +142,7 @@ class Shape:
     operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]
     repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # matrix work of these operators, likewise
     doubtful: frozenset[str]  # kept outputs of which some may be gone at the peak
-    parameter_bytes: int
+    parameter_bytes: float
     gradient_bytes: int
     master_bytes: int
     state_bytes: float  # of a moment, on average

@@ -92,6 +92,14 @@ GAPS: dict[str, Gap] = {
     "a frozen language model beside encoders": Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
     # further networks beside the one that the options describe
     "reinforcement learning": Gap(most=None),
+    # an optimizer and activations of its own, of a size that nothing here says
+    "a critic on the same devices": Gap(most=None),
+    # 0.5 to 6 billion parameters that need 2 bytes each while they are frozen, and what images keep
+    "encoders of images or sound beside the model": Gap(most=1.3, whole=1.15),
+    # a mask and a copy of the input of each linear with an adapter, 1 of the 2 bytes more that the input has
+    "dropout before adapters": Gap(most=1.5),
+    # what they are is not known: none of them, or nearly all
+    "parameters that are frozen": Gap(least=0.0, low=_FROZEN),
     "retrieval": Gap(most=1.5, whole=1.5),
     "a model of several encoders": Gap(most=None),
     "a distillation teacher": Gap(most=None),

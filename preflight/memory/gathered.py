@@ -33,7 +33,7 @@ def _torch(s: Shape, rank: int, layer: float) -> Term:
     n = parameters.stage(s, rank)
     w, g, table = s.parameter_bytes, s.gradient_bytes, n.output
     if s.kernels == TORCH_NPU:
-        return _mindspeed(w, g, layer, table)
+        return _root_whole(w, g, layer, table)
     rest = g * (layer + max(layer, table))
     if s.whole_after_forward:
         return _term(w * (n.total - table), w * (n.total + layer) + rest, "all weights, whole after the forward pass")
@@ -44,7 +44,7 @@ AHEAD = 2
 """Layers that MindSpeed-LLM's published files fetch ahead (v2.3.0, configs/FSDP2, num_to_forward_prefetch)."""
 
 
-def _mindspeed(w: int, g: int, layer: float, table: float) -> Term:
+def _root_whole(w: float, g: float, layer: float, table: float) -> Term:
     """MindSpeed leaves the output layer to the root, which stays whole to the end of the backward pass, with its
     gradient (v2.3.0_core_r0.12.1, torch_fully_sharded_data_parallel_adaptor.py, sub_modules_to_wrap); gradients are
     scattered in fp32 (MindSpeed-LLM v2.3.0, configs/FSDP2, reduce_dtype)."""

@@ -11,7 +11,8 @@ from preflight.source.record import NamedTuple, replace
 
 
 class Parameters(NamedTuple):
-    """Elements on one rank: dense weights of layers, expert weights, input embedding, output layer, adapters."""
+    """Elements on one rank: dense weights of layers, expert weights, input embedding, output layer, adapters of dense
+    weights and of experts."""
 
     dense: float
     expert: float
@@ -19,10 +20,11 @@ class Parameters(NamedTuple):
     output: float
     adapter: float = 0.0
     frozen: bool = False  # adapters, or what stands beside the decoder, are all that is trained
+    expert_adapter: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.dense + self.expert + self.embedding + self.output + self.adapter
+        return self.dense + self.expert + self.embedding + self.output + self.adapter + self.expert_adapter
 
     @property
     def replicated(self) -> float:
@@ -32,7 +34,9 @@ class Parameters(NamedTuple):
     @property
     def trained(self) -> Parameters:
         """What gets gradients and optimizer states: the adapters alone where there are any."""
-        return Parameters(0.0, 0.0, 0.0, 0.0, self.adapter) if self.adapter or self.frozen else self
+        if self.adapter or self.expert_adapter or self.frozen:
+            return Parameters(0.0, self.expert_adapter, 0.0, 0.0, self.adapter)
+        return self
 
 
 def attention(s: Shape) -> float:
@@ -132,27 +136,41 @@ def widest_expert(s: Shape) -> float:
     return s.projections * s.hidden * s.experts.ffn / s.expert_tensor if s.experts else 0.0
 
 
-def adapters(s: Shape) -> float:
-    """Low-rank adapters of a layer: r·(in + out) a linear;
-    the half on the side that tensor parallelism leaves whole is replicated."""
-    h, t, out = s.hidden, s.tensor, 0.0
-    v = s.latent.v if s.latent else s.head_dim
-    wide = s.projections * s.ffn / t
+def adapters(s: Shape) -> tuple[float, float]:
+    """Low-rank adapters of a layer, of dense weights and of experts: r·(in + out) a linear;
+    the half on the side that tensor parallelism leaves whole is replicated. "shared fc1", "shared fc2": one adapter for
+    all experts of a rank (Megatron-Bridge 51885cf peft/lora.py, share_expert_adapters)."""
+    h, t = s.hidden, s.tensor
+    groups = max(s.groups / t, 1)
     sizes = {
         "query": h + s.heads * s.head_dim / t,
-        "key": h + max(s.groups / t, 1) * s.head_dim,
-        "value": h + max(s.groups / t, 1) * s.head_dim,
-        "qkv": h + (s.heads / t + 2 * max(s.groups / t, 1)) * s.head_dim,
-        "projection": s.heads * v / t + h,
-        "gate": h + s.ffn / t,
-        "up": h + s.ffn / t,
-        "fc1": h + wide,
-        "fc2": s.ffn / t + h,
+        "key": h + groups * s.head_dim,
+        "value": h + groups * s.head_dim,
+        "qkv": _latent_adapters(s) if s.latent else h + (s.heads / t + 2 * groups) * s.head_dim,
+        "projection": s.heads * (s.latent.v if s.latent else s.head_dim) / t + h,
     }
+    dense = sum(s.adapter_rank * sizes.get(name, 0.0) for name in s.adapters)
+    wide, count, tensor = s.ffn, 0.0, t
+    if s.experts:
+        wide, count, tensor = s.experts.ffn, s.experts.count / s.expert, s.expert_tensor
+        if s.experts.shared:
+            dense += sum(s.adapter_rank * (h + s.experts.shared * s.projections / t) for n in s.adapters if "fc" in n)
+    of_mlp = 0.0
     for name in s.adapters:
-        each = s.experts.count / s.expert if s.experts and name in ("gate", "up", "fc1", "fc2") else 1
-        out += each * s.adapter_rank * sizes.get(name, 0.0)
-    return out
+        inputs = s.projections if name.endswith("fc1") else 1
+        if name.endswith(("gate", "up", "fc1", "fc2")):
+            many = count if count and not name.startswith("shared") else 1
+            of_mlp += many * s.adapter_rank * (h + inputs * wide / tensor)
+    return (dense, of_mlp) if s.experts else (dense + of_mlp, 0.0)
+
+
+def _latent_adapters(s: Shape) -> float:
+    """Of the projections before latent attention, those down whole, those up divided."""
+    assert s.latent is not None
+    m, h, heads = s.latent, s.hidden, s.heads / s.tensor
+    query = heads * (m.nope + m.rope)
+    down = h + 2 * m.q_rank if m.q_rank else h
+    return down + query + h + 2 * m.kv_rank + m.rope + heads * (m.nope + m.v)
 
 
 def stage(s: Shape, rank: int) -> Parameters:
@@ -172,7 +190,9 @@ def stage(s: Shape, rank: int) -> Parameters:
     if s.beside is not None:
         still, trained, _ = s.beside if first else (0.0, 0.0, 0.0)
         return Parameters(dense + still, expert, embedding, output, trained, True)
-    return Parameters(dense, expert, embedding, output, adapters(s) * sum(row[rank] for row in s.stages))
+    held = sum(row[rank] for row in s.stages)
+    low_rank, of_experts = adapters(s) if s.adapters else (0.0, 0.0)
+    return Parameters(dense, expert, embedding, output, low_rank * held, False, of_experts * held)
 
 
 def model(s: Shape) -> float:

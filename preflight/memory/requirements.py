@@ -7,7 +7,8 @@ from typing import Any
 
 from preflight.run.value import Value
 
-BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "none": 0}
+BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "none": 0}
+"""Of a number. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv 2305.14314)."""
 
 
 class Missing(Exception):
@@ -64,6 +65,9 @@ _DECIDING = {
     "optimizer.offload": "offloading of the optimizer",
     "optimizer.swapped": "swapping of the optimizer",
     "optimizer.fsdp": "use of fully sharded data parallelism",
+    "colocated.reference": "place of the reference model",
+    "colocated.rollout": "part of the device that the rollout engine takes",
+    "colocated.asleep": "sleep of the rollout engine during training",
     "model.cross_entropy": "kernel of the loss",
     "model.streams": "number of residual streams",
     "model.pair_bias": "bias of attention",
@@ -139,8 +143,9 @@ def verify(values: Mapping[str, Value]) -> None:
 def open_names(values: Mapping[str, Value]) -> tuple[str, ...]:
     """What the estimate needs and is not known, by name."""
     deciding = (*_DECIDING, *(_OF_EXPERTS if _raw(values, "model.experts") else ()))
+    packed = ("batch.micro", "model.sequence") if _raw(values, "batch.packed") else ()
     return (
-        *(name for name in _REQUIRED if not values[name].known or values[name].raw is None),
+        *(n for n in _REQUIRED if n not in packed and (not values[n].known or values[n].raw is None)),
         *(name for name in deciding if values[name].because.removeprefix("not given")),
     )
 

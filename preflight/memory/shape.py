@@ -25,7 +25,7 @@ def shape(plan: Plan, architecture: int = 0) -> Shape:
         value: Value = values[name]
         return value.raw if value.known and value.raw is not None else fallback
 
-    parts = (_network, _attention, _layout, _schedule, _recompute, _states, _loss)
+    parts = (_network, _attention, _layout, _schedule, _recompute, _states, _loss, _colocated)
     return Shape(**{name: number for part in parts for name, number in part(get).items()}, architecture=architecture)
 
 
@@ -39,7 +39,7 @@ def _network(get: Get) -> dict[str, Any]:
         "gate_kept": get("model.gate_kept", 0),
         "post_norm": bool(get("model.post_norm", False)),
         "vocab": get("model.vocab"),
-        "sequence": get("model.sequence"),
+        "sequence": get("batch.packed") or get("model.sequence"),
         "positions": get("model.positions", 0),
         "tied": get("model.tied", False),
         "bias": get("model.bias", False),
@@ -94,9 +94,8 @@ def _schedule(get: Get) -> dict[str, Any]:
         "schedule": get("layout.schedule", "1f1b"),
         "splits": get("layout.sequence_splits", 1) if get("layout.schedule", "1f1b").startswith("seq") else 1,
         "group": get("layout.group", get("layout.pipeline")),
-        "micro": get("batch.micro") * (2 if get("batch.pairs") else 1),
+        "micro": 1 if get("batch.packed") else get("batch.micro") * (2 if get("batch.pairs") else 1),
         "open": _open(get),
-        "frozen": int(bool(get("batch.pairs"))),
         "count": get("batch.count", get("layout.pipeline")),
     }
 
@@ -104,7 +103,18 @@ def _schedule(get: Get) -> dict[str, Any]:
 def _open(get: Get) -> str:
     if get("recompute.offload"):
         return SWAPPED
-    return "the length of the samples" if get("batch.varying") else ""
+    return "the length of the samples" if get("batch.varying") or get("batch.packed") else ""
+
+
+def _colocated(get: Get) -> dict[str, Any]:
+    """Models beside the one that is trained."""
+    return {
+        "frozen": get("colocated.reference", int(bool(get("batch.pairs")))),
+        "policy": bool(get("colocated.policy")),
+        "rollout": float(get("colocated.rollout", 0.0)),
+        "asleep": bool(get("colocated.asleep")),
+        "freed": tuple(get("colocated.freed", ())),
+    }
 
 
 def _recompute(get: Get) -> dict[str, Any]:

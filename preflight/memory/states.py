@@ -29,7 +29,7 @@ def sharded(s: Shape, n: Parameters, level: int) -> float:
     experts over theirs."""
     if s.zero < level:
         return n.total
-    return n.replicated / s.shards + n.expert / s.expert_shards
+    return n.replicated / s.shards + (n.expert + n.expert_adapter) / s.expert_shards
 
 
 class Share(NamedTuple):
@@ -57,9 +57,7 @@ def shares(s: Shape, n: Parameters) -> Share:
 
 def steady_terms(s: Shape, n: Parameters) -> list[Term]:
     """Weights, gradients, master copy and moments."""
-    weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3) + (
-        (n.embedding + n.output) if s.fp8_parameters else 0
-    )
+    weights = s.parameter_bytes * sharded(s, n, 1 if s.weights_sharded else 3) + _unquantized(s, n)
     whole, n = n, n.trained
     gradients = s.gradient_bytes * sharded(s, n, 2)
     here = 0.0 if s.swapped else 1 - s.offload
@@ -93,6 +91,13 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
         ),
         Term("optimizer states", moments[own.fewest], moments[own.tables], f"{each} x {n.total:.4g}{over}", "steady"),
     ]
+
+
+def _unquantized(s: Shape, n: Parameters) -> float:
+    """Bytes of weights that are wider than the others: tables beside FP8; the embedding and adapters beside NF4."""
+    if s.parameter_bytes < 1:
+        return (2 - s.parameter_bytes) * (n.embedding + n.adapter + n.expert_adapter)
+    return n.embedding + n.output if s.fp8_parameters else 0.0
 
 
 def _gradients(s: Shape, size: float, formula: str) -> Term:

@@ -47,7 +47,8 @@ class Certainty(NamedTuple):
     its framework is not as it was published; None for a rule of which nothing is known. completed: the program that
     reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
-    parser.
+    parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
+    older releases of the program do not have, each with the first that has it.
     """
 
     stated: bool = True
@@ -61,11 +62,13 @@ class Certainty(NamedTuple):
     parts: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
     parsed: bool = False
+    lying: str = ""
+    since: Mapping[str, str] = MappingProxyType({})
 
     @property
     def doubtful(self) -> bool:
         """What is found may have to be looked at again, also where it is no error."""
-        return bool(self.releases or self.completed or self.has or self.apart)
+        return bool(self.releases or self.completed or self.has or self.apart or self.since)
 
 
 def _no_default(name: str) -> Value:

@@ -18,15 +18,23 @@ LONGEST = 300
 
 
 class Published(NamedTuple):
-    """A model. sizes: by the names that a plan has for them (layers, hidden, heads, query_groups, …)."""
+    """A model. sizes: by the names that a plan has for them (layers, hidden, heads, query_groups, …). traits: what else
+    is known of its network, TRAITS by name; it is plain where they say nothing."""
 
     name: str
     sizes: Mapping[str, int]
     source: str
+    traits: Mapping[str, int]
 
 
 _FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}
 _WORDS = ("name", "aliases", "source", "checked")
+TRAITS = (
+    *("tied", "bias", "qkv_bias", "qk_norm", "post_norm", "alibi", "shared", "dense", "q_lora", "kv_lora", "nope"),
+    *("rope", "v", "linear", "images"),
+)
+"""Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
+experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images beside it."""
 _SIZE = re.compile(r"(\d+)(?:\.(\d+))?b")
 
 
@@ -36,8 +44,9 @@ def _models() -> tuple[tuple[str, Published], ...]:
     path = Path(str(import_module("preflight.schemas").__file__)).parent / "models.json"
     found = []
     for row in json.loads(path.read_text(encoding="utf-8"))["models"]:
-        sizes = {_FIELDS.get(name, name): size for name, size in row.items() if name not in _WORDS}
-        model = Published(row["name"], sizes, row["source"])
+        sizes = {_FIELDS.get(name, name): size for name, size in row.items() if name not in (*_WORDS, *TRAITS)}
+        traits = {name: row[name] for name in TRAITS if name in row}
+        model = Published(row["name"], sizes, row["source"], traits)
         found += [(_bare(name), model) for name in (row["name"], *row["aliases"])]
     return tuple(sorted(found, key=lambda pair: -len(pair[0])))
 

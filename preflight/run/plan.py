@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.run.colocated import Colocated
 from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
@@ -132,6 +133,7 @@ class Batch:
     total: Value = _NOT_GIVEN  # samples per step
     varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
     pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, a frozen reference model is kept
+    packed: Value = _NOT_GIVEN  # tokens that a micro-batch is filled up to, of samples of any length; None without
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
 
 
@@ -217,6 +219,7 @@ class Plan:
     precision: Precision = field(default_factory=Precision)
     optimizer: Optimizer = field(default_factory=Optimizer)
     inference: Inference = field(default_factory=Inference)
+    colocated: Colocated = field(default_factory=Colocated)
     unmodelled: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
     architecture: int = 0
@@ -236,6 +239,6 @@ _PARTS = {
     part: tuple((f"{part}.{f.name}", f.name) for f in fields(cls))
     for part, cls in (
         *(("model", Model), ("layout", Layout), ("batch", Batch), ("recompute", Recompute)),
-        *(("precision", Precision), ("optimizer", Optimizer), ("inference", Inference)),
+        *(("precision", Precision), ("optimizer", Optimizer), ("inference", Inference), ("colocated", Colocated)),
     )
 }

@@ -101,6 +101,7 @@ MEGATRON.add(
         ),
         why="a bias would be added once per rank; the model configuration is refused",
         at=(a.expert_tensor_parallel_size, a.num_experts),
+        after=("megatron/experts-with-bias",),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"), put(a.expert_tensor_parallel_size, 1)),
     ),
     refuse(

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds options at the end of a command, or before another option, that take a value. A variable that is never set
-leaves its option bare.
+leaves its option bare. A variable whose default is empty, as in `${CKPT:-}`, is for whoever starts the script to set:
+that is a warning.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.
@@ -21,11 +22,18 @@ Unsafe: the option is taken away, so that its default holds; an option that must
 Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
 """
 
+import re
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Severity, rule
+from preflight import Finding, Job, Message, Severity, rule
+from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
 from preflight.source.finding import Kind
+
+_EMPTY = r"""(?:""|'')?\}"""
+_VARIABLE = re.compile(r"""[ \t=]+["']?\$\{?([A-Za-z_]\w*)(:?[-=]""" + _EMPTY + ")?")
+_FILLED = re.compile(r"""(?m)^\s*(?:(?:export\s+)?(\w+)=["']?\$\{\1|:\s+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
+"""Variables whose default is empty: X=${X:-}, X="${X:-""}", : ${X:=}."""
 
 
 @rule(
@@ -38,5 +46,21 @@ from preflight.source.finding import Kind
 )
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "missing-value"):
+        if (name := left_to_the_caller(problem)) is not None:
+            template = "{message}: ${name} is empty unless the environment sets it"
+            message = Message(template, message=problem.message, name=name)
+            yield finding(problem._replace(message=message), None, Severity.WARNING)
+            continue
         severity = own_options(job)
         yield finding(problem, removed(job, problem) if severity is None else None, severity)
+
+
+def left_to_the_caller(problem: Problem) -> str | None:
+    """The variable in the place of the value, where the script gives it an empty default; None for none."""
+    source, end = problem.span.source, problem.span.end
+    there = _VARIABLE.match(source.text, end)
+    if there is None:
+        return None
+    name = str(there[1])
+    filled = (match[1] or match[2] for match in _FILLED.finditer(source.text))
+    return name if there[2] is not None or name in filled else None

@@ -37,6 +37,19 @@ def test_the_options_are_those_of_the_checkouts_own_parser(tmp_path: Path) -> No
     assert not {"bad-value", "unknown-flag"} & set(severities(report))
 
 
+def test_a_newer_option_of_the_checkouts_own_parser_says_the_layers(tmp_path: Path) -> None:
+    parser = PARSER.replace(
+        "    return parser",
+        '    group.add_argument("--hybrid-layer-pattern", type=str, default=None)\n    return parser',
+        1,
+    )
+    script = launch("--hybrid-layer-pattern M-M*-M-M").replace("--num-layers 24 ", "")
+    report = fork(tmp_path, script, **{"megatron/training/arguments.py": parser})
+    assert "megatron/required-argument" not in severities(report)
+    assert report.jobs[0].plan.model.layers.raw == 8
+    assert "megatron/required-argument" in severities(fork(tmp_path / "without", script))
+
+
 def test_a_type_of_the_checkouts_own_parser_is_checked(tmp_path: Path) -> None:
     report = fork(tmp_path, launch("--own-size big"))
     assert [f.message for f in report.findings if f.rule == "bad-value"] == [
@@ -73,6 +86,14 @@ def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) ->
     assert refused and all(severities(report)[id] is Severity.WARNING for id in refused)
     reason = "megatron@0.14.0 checks this, the code in this checkout does not (megatron/core/package_info.py)"
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
+
+
+def test_a_check_that_the_checkout_does_not_have_is_nothing_about_what_nobody_wrote(tmp_path: Path) -> None:
+    rule, older = "megatron/split-inference-without-pipeline", INFO.replace("14", "9")
+    written = "--inference-batch-times-seqlen-threshold 512"
+    assert rule not in severities(fork(tmp_path / "default", launch(), **{"megatron/core/package_info.py": older}))
+    report = fork(tmp_path / "written", launch(written), **{"megatron/core/package_info.py": older})
+    assert severities(report)[rule] is Severity.WARNING
 
 
 def test_a_check_that_the_checkout_has_is_an_error(tmp_path: Path) -> None:

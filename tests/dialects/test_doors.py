@@ -41,6 +41,16 @@ def test_the_actors_devices_are_the_world(tmp_path: Path) -> None:
     assert said(report) == {}
 
 
+def test_quotes_that_only_some_releases_of_ray_keep_are_not_known(tmp_path: Path) -> None:
+    more = "--num-experts 4 --moe-layer-freq \"'([1]*4)'\""
+    report = slime(tmp_path, more)
+    assert "bad-value" not in said(report)
+    assert not report.jobs[0].arguments.get("moe_layer_freq").known
+    started = SLIME.replace("{more}", more).replace("ray job submit --address=http://127.0.0.1:8265 -- ", "")
+    (tmp_path / "run.sh").write_text(started, encoding="utf-8")
+    assert "bad-value" in said(preflight.check([str(tmp_path / "run.sh")]))
+
+
 def test_what_slime_sets_itself_is_in_effect(tmp_path: Path) -> None:
     arguments = slime(tmp_path).jobs[0].arguments
     forced = {name: arguments.get(name).raw for name in ("bf16", "use_distributed_optimizer", "variable_seq_lengths")}
@@ -169,6 +179,14 @@ def test_a_flat_file_is_read_by_itself(tmp_path: Path) -> None:
     config.write_text(FLAT.replace("tuner_type: lora\n", "train: {gpus: 4}\n").replace(": 3", ": 2"), encoding="utf-8")
     report = preflight.check([str(config)])
     assert (report.jobs[0].plan.layout.world.raw, said(report)) == (4, {})
+
+
+def test_a_slip_in_a_flat_file_is_written_as_its_keys_are(tmp_path: Path, real_cli: Cli) -> None:
+    config = tmp_path / "sft.yaml"
+    slip = FLAT.replace(": 3", ": 2").replace("global_batch_size", "global_batch_siz")
+    config.write_text(slip, encoding="utf-8")
+    assert real_cli("fix", "--unsafe", str(config)).code == 0
+    assert config.read_text(encoding="utf-8") == FLAT.replace(": 3", ": 2")
 
 
 def test_every_door_has_a_target_that_is_known() -> None:

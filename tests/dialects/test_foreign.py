@@ -64,6 +64,15 @@ def test_an_option_that_nobody_knows_is_an_error_only_where_the_script_is_known(
     assert script(entry, "--vision-model model.json", target)["unknown-flag"] is severity
 
 
+def test_sizes_that_a_file_describes_are_neither_missing_nor_judged() -> None:
+    more = "--expert-model-parallel-size 2 --num-layers 3 --pipeline-model-parallel-size 2"
+    assert {ABSENT, "megatron/layers-over-stages"} <= script("pretrain_vlm.py", more).keys()
+    described = script("pretrain_vlm.py", f"{more} --mm-model examples/model.json --mm-data data.json")
+    assert not {ABSENT, "megatron/layers-over-stages"} & described.keys()
+    grid = script("pretrain_vlm.py", f"{GRID} --mm-model examples/model.json")
+    assert grid["device-count"] is Severity.ERROR
+
+
 def test_a_tool_that_merges_checkpoints_does_not_train() -> None:
     text = (
         f"WORLD_SIZE=2 python tools/merge_mp_partitions.py --tensor-model-parallel-size 2 --model-type BERT {SIZES}\n"

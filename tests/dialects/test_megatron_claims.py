@@ -38,6 +38,13 @@ from preflight.run.request import Request, Target
             "a.sh",
             False,
         ),
+        (
+            "torchrun finetune_t5.py --base-path b --dataset d --max-encoder-length 9 --save s --lr 1 --batch-size 4 "
+            "--train-iters 9 --lr-decay-style noam --inspect-iters 9 --model-config m --warmup-iters 9 --loss-scale 9",
+            "a.sh",
+            False,
+        ),
+        ("torchrun finetune_t5.py --save s --lr 1 --train-iters 9 --lr-decay-style cosine", "a.sh", True),
         ("MODEL_ARGS:\n  --num-layers: 12\n", "a.yaml", True),
         ("MODEL_ARGS:\n  num_layers: 12\n", "a.yaml", False),
         (

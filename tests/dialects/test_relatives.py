@@ -28,6 +28,27 @@ UNDERSCORED = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num_layers 24 --hidden_size 1024 --num_attention_heads 16 "
     "--seq_length 1024"
 )
+TORCHTITAN = """\
+profiling: {enable_profiling: true}
+optimizer: {name: AdamW, lr: 3e-4}
+lr_scheduler: {warmup_steps: 200}
+training: {batch_size: 1, seq_len: 8192, steps: 1000, dataset: c4}
+parallelism: {data_parallel_shard_degree: -1, tensor_parallel_degree: 2, pipeline_parallel_degree: 1}
+"""
+TRAINER_OF_OTHERS = """\
+seed: 4321
+output_dir: /tmp
+optimizer: ADAMW_TORCH_XLA
+model: {name_or_path: mistralai/Mixtral-8x22B-v0.1, dtype: bfloat16}
+trainer: {max_steps: 250}
+"""
+NANOTRON = """\
+general: {project: debug, seed: 42}
+model: {dtype: bfloat16, model_config: {hidden_size: 2048, is_llama_config: true, num_hidden_layers: 28}}
+optimizer: {clip_grad: 1.0, weight_decay: 0.1}
+parallelism: {dp: 1, pp: 1, tp: 8}
+"""
+NAMESAKE = "python pretrain_gpt.py --base_lr 5e-4 --hp_tune_actual_width 128 --class_name gpt --use_mup"
 TELECHAT = """\
 run_mode: train
 use_parallel: False
@@ -42,7 +63,16 @@ model:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [(HYDRA, "engine.yaml"), (UNRELEASED, "pretrain.yaml"), (EXPERIMENTAL, "mixtral.yaml"), (UNDERSCORED, "run.sh")],
+    [
+        (HYDRA, "engine.yaml"),
+        (UNRELEASED, "pretrain.yaml"),
+        (EXPERIMENTAL, "mixtral.yaml"),
+        (UNDERSCORED, "run.sh"),
+        (NAMESAKE, "run.sh"),
+        (TORCHTITAN, "torchtitan.yaml"),
+        (TRAINER_OF_OTHERS, "mixtral.yaml"),
+        (NANOTRON, "nanotron.yaml"),
+    ],
 )
 def test_what_another_tool_reads_is_left_alone(text: str, name: str) -> None:
     report = preflight.check_text(text, name=name)

@@ -133,9 +133,15 @@ def test_a_script_sources_only_from_its_checkout(tmp_path: Path) -> None:
         (inner / "run.sh").write_text(text)
         return "not a multiple of tensor 3" in preflight("check", *options, "run.sh", cwd=inner).stdout
 
-    for name in ("../inside.sh", "/elsewhere/checkout/inside.sh", '"${TOP}/inside.sh"', "deep/first.sh"):
+    for name in ("../inside.sh", "/elsewhere/checkout/inside.sh", "$TOP/scripts/deep/second.sh", "deep/first.sh"):
         assert found(name), name
-    for name in ("../../outside.sh", str(tmp_path / "outside.sh"), "../link.sh", "/elsewhere/other/inside.sh"):
+    for name in (
+        "../../outside.sh",
+        str(tmp_path / "outside.sh"),
+        "../link.sh",
+        "/elsewhere/other/inside.sh",
+        "$HOME/inside.sh",
+    ):
         assert not found(name), name
     assert not found("../inside.sh", "--isolated")
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from memory_plans import make
 
+from preflight.memory.assumed import with_published
 from preflight.run.models import published
+from preflight.run.value import Origin, derived, unknown
 
 ROWS = json.loads((Path(__file__).parents[2] / "schemas" / "models.json").read_text(encoding="utf-8"))["models"]
 
@@ -35,3 +39,14 @@ def test_every_model_says_where_its_sizes_come_from_and_what_they_were_compared_
 def test_a_path_names_a_model_by_its_whole_size(path, name):
     found = published((path,))
     assert (found.name if found else None) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "latent", "rank"), [("Moonlight-16B-A3B-Instruct", True, 512), ("Qwen3-8B", False, None)]
+)
+def test_latent_attention_is_the_named_models_where_a_run_leaves_it_open(name, latent, rank):
+    plan = make()
+    open_ = {field: unknown("a switch of the script") for field in ("layers", "latent", "kv_lora_rank")}
+    found = with_published(replace(plan, model=replace(plan.model, names=derived((name,)), **open_))).model
+    assert (found.latent.raw, found.latent.origin) == (latent, Origin.ASSUMED)
+    assert not latent or found.kv_lora_rank.raw == rank

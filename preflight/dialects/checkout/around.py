@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 
 from preflight.dialects.checkout.files import Files, listed
 from preflight.dialects.checkout.neighbours import HIGHEST_RUNNER, Neighbours, folders_above
-from preflight.dialects.checkout.packages import OTHER_READERS, Layout, declared_in, found_in
+from preflight.dialects.checkout.packages import (
+    MOST_FOLDERS,
+    OTHER_READERS,
+    Layout,
+    declared_in,
+    found_below,
+    found_in,
+)
 
 if TYPE_CHECKING:  # it loads when a framework lies there
+    from preflight.dialects.checkout.door_packages import DoorPackage
     from preflight.dialects.checkout.package import Package
     from preflight.dialects.checkout.parser_options import OwnOption
 
 HIGHEST = 16
 """Folders above a file that are looked into."""
-MOST_FOLDERS = 100
-"""Folders beside each other that are looked into for a framework."""
 MOST_CODE = 2500
 """Files of a checkout in which an option is looked for that its parser does not have."""
-BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
 PATCHES, PATCH = ("arguments.py", "patch_arguments.py", "megatron_arguments.py"), 4
 INSTALLS = (".gitmodules", "pyproject.toml", "setup.py", "install.sh", "setup.sh", "environment.yml")
 REPOSITORY = ".git"
@@ -133,6 +138,7 @@ class Checkouts:
         self._found: dict[str, Checkout | None] = {}
         self._made: dict[str, Checkout | None] = {}
         self._neighbours: dict[str, Neighbours] = {}
+        self._programs: dict[str, Files] = {}
 
     @property
     def isolated(self) -> bool:
@@ -160,6 +166,22 @@ class Checkouts:
         """The script above a functional test that takes its options in its own way."""
         return self._told(path, HIGHEST_RUNNER, lambda one, name: one.runner)
 
+    def door(self, path: Path | None, name: str) -> DoorPackage | None:
+        """The program of a door in the nearest folder above a run that has it."""
+        from preflight.dialects.checkout.door_packages import door_in
+
+        return door_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
+
+    def _repository(self, path: Path | None) -> Iterator[str]:
+        """The folders above a file, up to the one that is a repository."""
+        start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
+        for folder in folders_above(start, HIGHEST) if start else ():
+            if self._closed(folder, start):
+                return
+            yield folder
+            if os.path.lexists(os.path.join(folder, REPOSITORY)):
+                return
+
     def _told(self, path: Path | None, above: int, tell: Callable[[Neighbours, str], str]) -> str:
         """What the nearest of the folders around a file tells, "" where none does."""
         start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
@@ -177,7 +199,9 @@ class Checkouts:
         checkout = self.around(path)
         start = os.path.dirname(os.path.abspath(path)) if path is not None else ""
         beside = [one for at in folders_above(start, HIGHEST_RUNNER) if (one := self._neighbours.get(at)) is not None]
-        looked = [*(one.files.looked for one in beside), dict.fromkeys(checkout.looked) if checkout is not None else {}]
+        doors = [files.looked for at in folders_above(start, HIGHEST) if (files := self._programs.get(at)) is not None]
+        around = dict.fromkeys(checkout.looked) if checkout is not None else {}
+        looked = [*(one.files.looked for one in beside), *doors, around]
         return dict.fromkeys(name for names in (*looked, dict.fromkeys(one.folder for one in beside)) for name in names)
 
     def _above(self, start: str) -> Checkout | None:
@@ -196,7 +220,7 @@ class Checkouts:
             places = dict.fromkeys(found_in(folder), folder)
             top = folder in self._named or os.path.lexists(os.path.join(folder, REPOSITORY))
             if not places and top:
-                places = _below(folder)
+                places = found_below(folder)
             made = Checkout(folder, places)
             told = places or made.reader or (top and (made.declared or made.patches))
             self._made[folder] = made if told else None
@@ -213,28 +237,3 @@ class Checkouts:
         except OSError:
             return True
         return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)
-
-
-def _below(folder: str) -> dict[Layout, str]:
-    """The frameworks in the folders of a repository, those that lie there once."""
-    places: dict[Layout, list[str]] = {}
-    for one in _folders(folder):
-        for layout in found_in(one):
-            places.setdefault(layout, []).append(one)
-    return {layout: at[0] for layout, at in places.items() if len(at) == 1}
-
-
-def _folders(folder: str) -> list[str]:
-    """The folders in a folder, and those in one for the code of others."""
-    own = [
-        entry.path for entry in listed(folder)[:MOST_FOLDERS] if not entry.name.startswith(".") and _is_folder(entry)
-    ]
-    deeper = [one for place in own if os.path.basename(place) in BESIDE for one in _folders(place)]
-    return [*own, *deeper][: MOST_FOLDERS * 2]
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False

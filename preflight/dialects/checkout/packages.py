@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from preflight.dialects.checkout.files import listed
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
@@ -26,6 +27,9 @@ class Layout(NamedTuple):
     calls: str
 
 
+MOST_FOLDERS = 100
+"""Folders beside each other that are looked into for a framework."""
+BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
 _MEGATRON_VERSION = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
 _QUOTED_VERSION = r"^__version__\s*=\s*['\"](\d+)\.(\d+)\.(\w+)"
 _NONE = ("", "$^")
@@ -93,6 +97,31 @@ _NAMES = {"megatron-lm": "megatron", "modellink": "mindspeed-llm"}
 def found_in(folder: str) -> tuple[Layout, ...]:
     """The frameworks whose packages lie in a folder."""
     return tuple(one for one in LAYOUTS if any(os.path.isfile(os.path.join(folder, mark)) for mark in one.marks))
+
+
+def found_below(folder: str) -> dict[Layout, str]:
+    """The frameworks in the folders of a repository, those that lie there once."""
+    places: dict[Layout, list[str]] = {}
+    for one in _folders(folder):
+        for layout in found_in(one):
+            places.setdefault(layout, []).append(one)
+    return {layout: at[0] for layout, at in places.items() if len(at) == 1}
+
+
+def _folders(folder: str) -> list[str]:
+    """The folders in a folder, and those in one for the code of others."""
+    own = [
+        entry.path for entry in listed(folder)[:MOST_FOLDERS] if not entry.name.startswith(".") and _is_folder(entry)
+    ]
+    deeper = [one for place in own if os.path.basename(place) in BESIDE for one in _folders(place)]
+    return [*own, *deeper][: MOST_FOLDERS * 2]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
 
 
 def said_version(text: str, pattern: str) -> str:

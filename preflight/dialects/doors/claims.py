@@ -164,6 +164,20 @@ def _is_bridge_config(tree: Node) -> bool:
     return len(sections) > 1
 
 
+def is_flagscale(document: Document) -> bool:
+    """An experiment that trains with Megatron, and its runner; or the config of its training, with Megatron's sizes."""
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    if tree.get("experiment") is None:
+        sizes = (("system", "tensor_model_parallel_size"), ("model", "num_layers"), ("model", "hidden_size"), ("data",))
+        return all(tree.get(*path) is not None for path in sizes)
+    if tree.get("experiment", "runner") is None:
+        return False
+    kind, backend = (tree.get("experiment", "task", key) for key in ("type", "backend"))
+    return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")
+
+
 def is_mindspeed_rl(document: Document) -> bool:
     """A config with the section that each role's own is laid over, or a launch with a config of that repository."""
     if document.launch is not None:
@@ -191,6 +205,7 @@ DOORS = (
     DoorDialect("verl", "0.9.0", is_verl, "preflight.dialects.doors.verl_trainers"),
     DoorDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.dialects.doors.mindrlhf"),
     DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
+    DoorDialect("flagscale", "0.9.0", is_flagscale, "preflight.dialects.doors.flagscale"),
     DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
     DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )

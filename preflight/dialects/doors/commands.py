@@ -32,7 +32,7 @@ def typed(door: Door, document: Document, surroundings: Surroundings) -> Typed:
     parsed, keys = Parsed(), door.keys
     writer = OptionWriter(keys, spelled, parsed.spelt, document.run)
     parse(spelled.words, keys, spelled.key, document.run, parsed, writer.put, spelled.given)
-    parsed.faults = list(of_door(door, parsed.faults))
+    parsed.faults = list(of_door(door, parsed.faults, stated=surroundings.request.target is not None))
     if surroundings.request.given:
         tell(surroundings.request.given, keys, parsed, document.start)
     return Typed(parsed, spelled, writer, (document,))

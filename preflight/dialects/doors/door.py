@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from preflight.dialects.megatron.namespace import Run, Step
 from preflight.dialects.megatron.option_table import Flag, Table, table
 from preflight.dialects.megatron.targets import versions
 from preflight.dialects.megatron.words import STEPS
+from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Value, default
 from preflight.source.record import NamedTuple
@@ -41,6 +43,11 @@ class Keys(Table):
         """The same as plain values."""
         return {dest: value.raw for dest, value in self.values.items()}
 
+    def with_own(self, flags: Iterable[Flag]) -> Keys:
+        """The keys with those of a checkout."""
+        own = {flag.option: flag for flag in (*self.options.values(), *flags)}
+        return Keys(self.framework, self.version, list(own.values()), self.core)
+
 
 class Door(NamedTuple):
     """A program that starts Megatron, at the release whose sources were read.
@@ -50,8 +57,11 @@ class Door(NamedTuple):
     unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
     apart: where the code of Megatron begins that it does not run: checks there are not made.
     elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
-    is the only one that begins so. options: its keys, where preflight has no file of them; takes_megatron: whether all
-    options of Megatron are keys beside those. on: what stands between it and Megatron.
+    is the only one that begins so. models: arguments whose paths name the model that the network is taken from.
+    planned: what a plan of its runs has beside what Megatron's arguments say. options: its keys, where preflight has no
+    file of them; takes_megatron: whether all options of Megatron are keys beside those. on: what stands between it and
+    Megatron. since: its rules that older releases do not have, each with the first that has it. own: its keys with
+    those of the checkout around a run.
     """
 
     name: str
@@ -67,7 +77,11 @@ class Door(NamedTuple):
     shortened: bool = False
     options: tuple[Flag, ...] = ()
     takes_megatron: bool = False
+    models: tuple[str, ...] = ()
+    planned: Callable[[Plan, Run], Plan] | None = None
     on: Target | None = None
+    since: Mapping[str, str] = MappingProxyType({})
+    own: Keys | None = None
 
     @property
     def versions(self) -> dict[str, str]:
@@ -80,12 +94,19 @@ class Door(NamedTuple):
         """Its keys."""
         if self.options:
             return _given_keys(self.name, self.release, self.core, self.options, self.takes_megatron)
+        if self.own is not None:
+            return self.own
         return keys(self.name, self.release, self.on or Target("megatron", self.core))
 
     @property
     def known(self) -> frozenset[str]:
         """Keys that are no mistake though this release does not read them: those of its other releases."""
         return frozenset() if self.options else frozenset(data(self.name).get("other releases", ()))
+
+    def takes_elsewhere(self, key: str, value: str) -> bool:
+        """Whether another release has a choice of a key that this one refuses."""
+        choices = {} if self.options else data(self.name).get("other choices", {})
+        return value in choices.get(key, ())
 
 
 @cache

@@ -38,7 +38,8 @@ class Dotted(NamedTuple):
 def typed(door: Door, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
     """What somebody typed of it, by Megatron's names. own: makes the edits, where it is another one."""
     parsed, writer = Parsed(), own or DottedWriter(door, dotted)
-    for key, flag in (*door.keys.options.items(), *_inside(door, dotted)):
+    keys = (pair for pair in door.keys.options.items() if not pair[0].startswith("--"))
+    for key, flag in (*keys, *_inside(door, dotted)):
         found = dotted.config.at(*key.split("."))
         if found.node is not None and found.node.span.source is not dotted.own:
             writer.keys.setdefault(flag.dest, key)
@@ -75,7 +76,8 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
     key_span = found.key.span if found.key is not None else found.node.span
     override = dotted.command is not None and found.node.span.source is dotted.command.source
     key: Key = (".".join(map(str, found.path)),) if override else found.path
-    setting = Setting(key, raw, found.node.span, key_span, found.uses, found.exact, run=dotted.documents[0].run)
+    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nobody reads that file
+    setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, run=dotted.documents[0].run)
     if isinstance(raw, Unknown):
         return Value(raw, Origin.UNKNOWN, setting, raw.because)
     dest = flag.dest

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.files import behind_file, typed_in_file
+from preflight.dialects.doors.published import build
+from preflight.dialects.doors.reading import Typed
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED
 from preflight.dialects.megatron.layout_pattern import parse_layout
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.unmodelled import ADAPTED
 from preflight.loaders.document import Document, Entry, Setting
 from preflight.run.models import published
-from preflight.run.value import Origin, Value, unknown
+from preflight.run.value import Origin, Value, assumed, unknown
 
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attention", "window_size"}) - {
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
 """What the model's config.json says."""
+OLDER = {"__train_type": "tuner_type", "__load": "mcore_model"}
 DERIVED = frozenset({"published_layers", "bare_prediction_stage"})
 """Names of its own checks that no key has."""
 TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "float32": "fp16"}
@@ -29,7 +35,7 @@ TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", 
 @derives(*NETWORK)
 def network(run: Run) -> None:
     """The network is the model's that is named; nothing of it is typed."""
-    for name in NETWORK:
+    for name in () if build(run) else NETWORK:
         run.lose(name, "the model's config.json says it")
     given = run.written.get("model")
     if given is not None and isinstance(given.raw, str):
@@ -126,6 +132,21 @@ def gradients(run: Run) -> None:
         run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32", of="bf16")
 
 
+@derives("lora_r", "lora_target_modules")
+def adapters(run: Run) -> None:
+    """All linears have an adapter unless some are named; what one that is loaded has is in its own file."""
+    if run.adapters or run.mcore_adapter:
+        raise NotKnown("the adapters' own config says it")
+    if run.tuner_type == "full":
+        return
+    named = [str(name) for name in run.target_modules]
+    if run.target_regex or run.modules_to_save or run.tuner_type == "lora_llm":
+        named.append("others")
+    wanted = [*ADAPTED[:4], *(name for name in named if name != "all-linear")] if "all-linear" in named else named
+    run.derive("lora_target_modules", wanted, of="target_modules")
+    run.derive("lora_r", run.lora_rank, of="lora_rank")
+
+
 @derives("rlhf_type", "generation_batch_size", "steps_per_generation")
 def generation(run: Run) -> None:
     """Steps of generation and their batch follow from each other."""
@@ -149,17 +170,8 @@ MS_SWIFT = Door(
     "4.5.2",
     core="0.18.0",
     before=(
-        network,
-        layers,
-        prediction,
-        precision,
-        sequence,
-        padding,
-        recomputation,
-        switched,
-        rates,
-        output,
-        gradients,
+        *(network, layers, prediction, precision, sequence, padding),
+        *(recomputation, switched, rates, output, gradients, adapters),
     ),
     steps=(
         *(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
@@ -177,16 +189,28 @@ MS_SWIFT = Door(
     ),
     elsewhere=("--config", "--colocate_groups"),
     shortened=True,
+    models=("model", "mcore_model"),
+    planned=roles.ms_swift,
 )
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of `megatron`, its options from a file where that comes first, or such a file by itself."""
     if document.launch is not None:
-        return reading(MS_SWIFT, document, surroundings, behind_file(MS_SWIFT, document, surroundings))
+        return reading(MS_SWIFT, document, surroundings, _older(behind_file(MS_SWIFT, document, surroundings)))
     roles = [entry for entry in document.tree.entries if entry.value.get("gpus") is not None] if document.tree else []
     door = MS_SWIFT._replace(unread="skipped", world=partial(_of_role, roles)) if roles else MS_SWIFT
     return reading(door, document, surroundings, typed_in_file(door, document, surroundings))
+
+
+def _older(typed: Typed) -> Typed:
+    """What a launch of 3.x says by names that this release does not have, for the estimates alone."""
+    texts = [word.text for word in typed.spelled.words]
+    for option, text in pairwise(texts):
+        name = OLDER.get((option or "").replace("-", "_"))
+        if name is not None and text is not None and name not in typed.parsed.written:
+            typed.parsed.written[name] = assumed(text, f"{option} of other releases")
+    return typed
 
 
 def _of_role(roles: list[Entry], run: Run) -> Value:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door
 from preflight.dialects.doors.dotted import Dotted, typed
 from preflight.dialects.doors.nemo_rl_command import composed, exempting, open_to_more, overrides, refusals
 from preflight.dialects.doors.parents import opener
-from preflight.dialects.doors.provider import NETWORK, lose_network, trained
+from preflight.dialects.doors.provider import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
@@ -25,6 +26,8 @@ OPTIONAL = frozenset(
         *("logprob_chunk_size", "fp8_enabled", "generation_gpus_per_node", "generation_num_nodes"),
         *("reward_model_enabled", "force_on_policy_ratio", "generation_backend", "dtensor_enabled"),
         *("engine_fp8", "engine_fp8_recipe", "engine_fp8_param"),
+        *("peft_enabled", "peft_dim", "bridge_target_modules", "generation_gpu_memory_utilization"),
+        *("packing_train_mb_tokens", "dynamic_train_mb_tokens", "generation_colocated", "dynamic_batching"),
         *("checkpointing_modules", "expert_tensor_parallel_size", "logprob_batch_size"),
         *("generation_transformer_impl", "generation_grouped_gemm_backend"),
     ]
@@ -63,7 +66,7 @@ def forced(run: Run) -> None:
         run.derive("sequence_parallel", False, "tensor parallel is 1", of="sequence_parallel")
     for name, wanted in (("bf16", "bfloat16"), ("fp16", "float16")):
         run.derive(name, run.policy_precision == wanted, of="policy_precision")
-    run.derive("params_dtype", run.policy_precision, of="policy_precision")
+    run.derive("params_dtype", TYPES.get(run.policy_precision, run.policy_precision), of="policy_precision")
     run.derive("calculate_per_token_loss", True, "NeMo RL scales the gradients itself")
 
 
@@ -108,6 +111,13 @@ def lengths(run: Run) -> None:
         run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
 
 
+@derives("lora_r", "lora_target_modules")
+def adapters(run: Run) -> None:
+    """Megatron-Bridge's adapters."""
+    if run.peft_enabled:
+        of_bridge(run, run.peft_dim, "lora", run.bridge_target_modules)
+
+
 @derives()
 def network(run: Run) -> None:
     """Nothing is known of what is neither typed nor set."""
@@ -122,10 +132,13 @@ NEMO_RL = Door(
     "0.7.0",
     core="0.18.0",
     world=world,
-    before=(forced, recompute, fusions, low_precision, lengths, network),
+    before=(forced, recompute, fusions, low_precision, lengths, network, adapters),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,
+    models=("model_name",),
+    planned=roles.nemo_rl,
+    since={"nemo-rl/two-backends": "0.4.0"},
 )
 
 

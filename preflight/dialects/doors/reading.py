@@ -7,6 +7,8 @@ from typing import Protocol
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors.door import Door
+from preflight.dialects.doors.in_checkout import certainty
+from preflight.dialects.doors.published import ASSUMED
 from preflight.dialects.megatron.command_words import Inherited, Spelled
 from preflight.dialects.megatron.layout_edits import relayout
 from preflight.dialects.megatron.machine import machine
@@ -17,9 +19,10 @@ from preflight.dialects.megatron.protected_options import keeps
 from preflight.dialects.megatron.seeding import Outside, open_up, seed
 from preflight.dialects.megatron.training_sizes import decides
 from preflight.loaders.document import Document
-from preflight.run.arguments import Arguments, Certainty
+from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Supposed
+from preflight.run.models import Published, published
+from preflight.run.plan import Plan, Supposed
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
@@ -64,16 +67,38 @@ class Front(NamedTuple):
         """Why nothing is known of what nobody typed; "" where it is."""
         return "options may be added when the job starts" if self.parsed.open else ""
 
+    @property
+    def model(self) -> Published | None:
+        """The published model that the network is taken from; None where no path names one. The end of a path says it
+        also where its folder is a variable that nobody sets."""
+        given = [value for name in self.door.models if (value := self.parsed.written.get(name)) is not None]
+        texts = (value.raw if value.known else value.span.text if value.span else None for value in given)
+        return published([text.strip("\"'") for text in texts if isinstance(text, str)])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is supposed of the network."""
+        model = self.model
+        if model is None:
+            return ()
+        return (f"the network is that of {model.name} as it is published, and what nobody types is as Megatron has it",)
+
     def run(self) -> Run:
         """The run as it is written."""
         open_up(self.parsed, self.typed.spelled)
         return self._run(self.parsed.written, None, self.lost)
 
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
-        """The run with other values, as if nobody added to them."""
-        return self._run(written, count, None)
+        """The run with other values, as if nobody added to them, and with the network of the model that is named."""
+        return self._run(written, count, None, self.model)
 
-    def _run(self, written: Mapping[str, Value], count: Value | None, lost: str | None) -> Run:
+    def planned(self, plan: Plan, run: Run) -> Plan:
+        """A plan of the run with what the door knows beside Megatron's arguments."""
+        return self.door.planned(plan, run) if self.door.planned is not None else plan
+
+    def _run(
+        self, written: Mapping[str, Value], count: Value | None, lost: str | None, model: Published | None = None
+    ) -> Run:
         door = self.door
         run = Run(door.keys, door.versions, written)
         outside = Outside(door.keys, self.parsed, self.typed.spelled, self.cluster)
@@ -85,6 +110,7 @@ class Front(NamedTuple):
         run.derive("adam_in_place", False)
         run.derive("tokenizer_size", None)
         run.derive("tokenizer_file", "")
+        run.derive(ASSUMED, model)
         perform(run, (*door.before, *door.steps, *door.after))
         return run
 
@@ -128,9 +154,10 @@ def read(door: Door, document: Document, surroundings: Surroundings, typed: Type
         versions=run.versions,
         names=lambda: door.keys.defaults,
         decides=decides,
-        certainty=Certainty(stated=surroundings.request.target is not None, entry_known=True, apart=door.apart),
+        certainty=certainty(door, document, surroundings),
     )
-    planned = replace(plan(run, front.target, writer), supposed=lambda: _supposed(front, writer))
+    made = front.planned(plan(run, front.target, writer), run)
+    planned = replace(made, supposed=lambda: _supposed(front, writer))
     return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
 
 

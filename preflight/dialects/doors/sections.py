@@ -96,7 +96,7 @@ def read_sections(writer: SectionWriter, parsed: Parsed, instead: Mapping[str, s
     words = tuple(word for name, one in places.items() for word in _words(name, one, instead))
     own = Parsed()
     parse(words, writer.table, lambda name: paths[name], 0, own, writer.put)
-    parsed.faults += of_door(door, own.faults)
+    parsed.faults += of_door(door, own.faults, stated=True)  # no choices of other releases are listed
     parsed.suspect |= own.suspect
     parsed.written |= own.written
     parsed.written |= dict(_off(places, paths, writer))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.commands import typed
 from preflight.dialects.doors.door import Door
+from preflight.dialects.doors.in_checkout import with_own_options
+from preflight.dialects.doors.published import complete
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.loaders.document import Document
@@ -55,6 +58,12 @@ def tokenizer(run: Run) -> None:
         run.derive("tokenizer_model", run.hf_checkpoint, "the Hugging Face checkpoint", of="hf_checkpoint")
 
 
+@derives()
+def network(run: Run) -> None:
+    """All of it is typed; a value that is not known is the checkpoint's."""
+    complete(run)
+
+
 @derives("train_iters")
 def length(run: Run) -> None:
     """Steps follow from the rollouts; how many there are in an epoch is in the data."""
@@ -78,17 +87,22 @@ SLIME = Door(
     "0.3.1",
     core="0.16.0",
     world=world,
-    before=(batch, forced, tokenizer, length),
+    before=(network, batch, forced, tokenizer, length),
+    models=("hf_checkpoint",),
     after=(after,),
     unread="dropped",
     apart=APART,
+    planned=roles.slime,
     elsewhere=("--sglang-", "--router-"),
 )
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of train.py or train_async.py; with --debug-rollout-only none of Megatron's checks are made."""
-    found = typed(SLIME, document, surroundings)
-    only = found.parsed.written.get("debug_rollout_only")
-    door = SLIME._replace(apart=("megatron/",)) if only is not None and only.raw is not False else SLIME
+    """A launch of train.py or train_async.py; with --debug-rollout-only, and where FSDP trains, none of Megatron's
+    checks are made."""
+    door = with_own_options(SLIME, document, surroundings)
+    found = typed(door, document, surroundings)
+    only, trains = (found.parsed.written.get(name) for name in ("debug_rollout_only", "train_backend"))
+    if (only is not None and only.raw is not False) or (trains is not None and trains.raw == "fsdp"):
+        door = door._replace(apart=("megatron/",))
     return reading(door, document, surroundings, found)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door, data
 from preflight.dialects.doors.dotted import Dotted, typed
-from preflight.dialects.doors.provider import NETWORK, lose_network, trained
+from preflight.dialects.doors.provider import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.doors.unread import doubted, unread
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline
@@ -53,13 +54,16 @@ def world(run: Run) -> Value:
 
 @derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
 def forced(run: Run) -> None:
-    """What it sets, unless the transformer's own overrides say otherwise."""
+    """What it sets, unless the transformer's own overrides say otherwise; gradients are fp32 unless main_grads_dtype is
+    another (transformer_impl.py:428-451)."""
     if run.tensor_model_parallel_size == 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:268")
     run.derive("bf16", run.engine_dtype == "bfloat16", of="engine_dtype")
     run.derive("fp16", run.engine_dtype == "float16", of="engine_dtype")
-    run.derive("params_dtype", run.engine_dtype, of="engine_dtype")
+    run.derive("params_dtype", TYPES.get(run.engine_dtype, run.engine_dtype), of="engine_dtype")
+    wide = not run.use_precision_aware_optimizer or run.main_grads_dtype == "fp32"
     for name, raw in (
+        ("accumulate_allreduce_grads_in_fp32", wide),
         ("variable_seq_lengths", True),
         ("moe_token_dispatcher_type", "alltoall"),
         ("moe_router_load_balancing_type", "none"),
@@ -107,6 +111,13 @@ def stages(run: Run) -> None:
         run.derive("microbatch_group_size_per_vp_stage", run.pipeline_model_parallel_size, "the pipeline ranks")
 
 
+@derives("lora_r", "lora_target_modules")
+def adapters(run: Run) -> None:
+    """Megatron-Bridge's adapters."""
+    if run.lora_rank:
+        of_bridge(run, run.lora_rank, run.lora_type, run.bridge_target_modules)
+
+
 @derives()
 def network(run: Run) -> None:
     """What is neither typed nor verl's own is the model's."""
@@ -118,11 +129,14 @@ VERL = Door(
     "0.9.0",
     core="0.18.0",
     world=world,
-    before=(forced, batches, lengths, optimizer, network),
+    before=(forced, batches, lengths, optimizer, network, adapters),
     after=(stages,),
     steps=(*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS),
     unread="refused",
     apart=APART,
+    models=("model_path",),
+    planned=roles.verl,
+    since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
 )
 
 

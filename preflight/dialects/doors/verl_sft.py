@@ -8,11 +8,12 @@ from functools import cache
 from typing import Any
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door, data
 from preflight.dialects.doors.dotted import Dotted, typed
 from preflight.dialects.doors.provider import NETWORK
 from preflight.dialects.doors.reading import read as reading
-from preflight.dialects.doors.verl import VERL, forced, network, optimizer, stages
+from preflight.dialects.doors.verl import VERL, adapters, forced, network, optimizer, stages
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.option_table import Flag
 from preflight.loaders.composition.overrides import apply, read_override
@@ -26,10 +27,13 @@ SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.a
 """Where what the actor has stands here."""
 KEYS = {
     "data.max_length": ("max_length", "int"),
+    "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),
     "data.micro_batch_size_per_gpu": ("micro_batch_size", "int"),
     "data.train_batch_size": ("train_batch_size", "int"),
     "data.use_dynamic_bsz": ("use_dynamic_bsz", "bool"),
     "model.lora.rank": ("lora_rank", "int"),
+    "model.lora.target_modules": ("bridge_target_modules", "list"),
+    "model.lora.type": ("lora_type", "str"),
     "model.path": ("model_path", "str"),
     "model.use_remove_padding": ("engine_use_remove_padding", "bool"),
     "trainer.save_freq": ("save_freq", "int"),
@@ -102,5 +106,5 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 @cache
 def _door() -> Door:
-    before = (forced, batches, lengths, optimizer, network)
-    return VERL._replace(world=None, before=before, after=(stages,), options=flags())
+    before = (forced, batches, lengths, optimizer, network, adapters)
+    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=roles.verl_sft)

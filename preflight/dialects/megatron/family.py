@@ -31,6 +31,9 @@ TELLING = frozenset(
 )
 """Options that tell a launch of this family from any other."""
 
+MOST_OTHERS = 4
+"""A script that is only called like one of the family has at most so many options for each that tells."""
+
 UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
 
@@ -60,13 +63,15 @@ def is_deepspeed(launch: Launch) -> bool:
 
 
 def is_underscored(launch: Launch) -> bool:
-    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does;
-    one is a slip, all are a parser of its own."""
+    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does, or, with none
+    that tells, every option of several words; one is a slip, all are a parser of its own."""
     options = {(word.text or "").partition("=")[0] for word in launch.words}
-    return (
-        not options & TELLING
-        and len({option for option in options if "_" in option and option.replace("_", "-") in TELLING}) > 2
-    )
+    if options & TELLING:
+        return False
+    apart = {option for option in options if option.startswith("--") and "_" in option}
+    if len({option for option in apart if option.replace("_", "-") in TELLING}) > 2:
+        return True
+    return len(apart) > 2 and not any("-" in option[2:] for option in options if option.startswith("--"))
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
@@ -76,10 +81,12 @@ def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) ->
         return False
     if name in ENTRIES:
         return True
-    told = sum((word or "").partition("=")[0] in TELLING for word in words)
-    return (name.endswith(".py") or name.startswith(UNKNOWN_ENTRY)) and told >= (
-        1 if asked or re.match(r"(pretrain|posttrain|finetune|train)_", name) else 4
-    )
+    options = [text.partition("=")[0] for word in words if (text := word or "").startswith("--")]
+    told = sum(option in TELLING for option in options)
+    if not name.endswith(".py") and not name.startswith(UNKNOWN_ENTRY):
+        return False
+    named = re.match(r"(pretrain|posttrain|finetune|train)_", name) is not None
+    return told >= (1 if asked or (named and told * MOST_OTHERS >= len(options)) else 4)
 
 
 def is_model_args(tree: Node) -> bool:

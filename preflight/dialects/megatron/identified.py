@@ -126,7 +126,7 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
         own.update((one.option, one) for one in checkout.patched_options)
     if checkout is not None and document.launch is not None:
         own |= entry_options(checkout, document)
-    flags = {flag.option: flag for one in own.values() if (flag := _merged(table, one)) is not None}
+    flags = {flag.option: flag for one in own.values() if (flag := merged(table, one)) is not None}
     return table.with_flags(flags.values()) if flags else table
 
 
@@ -153,7 +153,7 @@ def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption
     return {}
 
 
-def _merged(table: Table, own: OwnOption) -> Flag | None:
+def merged(table: Table, own: OwnOption) -> Flag | None:
     """An option as the checkout adds it; None where the release's table says the same, or more."""
     known = table.options.get(own.option)
     if known is None:

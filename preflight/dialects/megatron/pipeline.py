@@ -24,7 +24,7 @@ Chunks = tuple[tuple[int, ...], ...]
 def hybrid_pattern(run: Run) -> None:
     """A hybrid pattern taken apart."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
-    if run.is_core("<0.17") or pattern is None:
+    if not _counts(run) or not isinstance(pattern, str):
         return
     source = _source(run)
     if source == "hybrid_override_pattern":
@@ -45,7 +45,7 @@ def hybrid_pattern(run: Run) -> None:
 def hybrid_layers(run: Run) -> None:
     """A hybrid pattern says how many layers there are, whatever --num-layers says."""
     source = _source(run)
-    if run.is_core("<0.17") or not run.value(source).written:
+    if not _counts(run) or not run.value(source).written:
         return
     layers, given = len(run.hybrid_main_pattern.replace("|", "")), run.value("num_layers")
     if given.written and given.raw != layers:
@@ -59,6 +59,13 @@ def hybrid_layers(run: Run) -> None:
         run.switch("mtp_num_layers", depths, "the hybrid layer pattern counts its depths", f"{ARGUMENTS}:879")
     if {"D", "+"} & set(run.hybrid_main_pattern + (run.hybrid_mtp_pattern or "")):
         run.switch("multi_latent_attention", True, "the hybrid layer pattern has latent attention", f"{ARGUMENTS}:923")
+
+
+def _counts(run: Run) -> bool:
+    """Whether a hybrid pattern says the number of layers: since 0.17, and where a checkout on an older release has that
+    option."""
+    given = run.written.get("hybrid_layer_pattern")
+    return run.is_core(">=0.17") or (given is not None and isinstance(given.raw, str))
 
 
 def _source(run: Run) -> str:
@@ -117,7 +124,7 @@ def virtual_stages(run: Run) -> None:
     elif run.num_virtual_stages_per_pipeline_rank is not None:
         of = "num_virtual_stages_per_pipeline_rank"
         virtual = run.num_virtual_stages_per_pipeline_rank
-    elif run.is_core(">=0.17") and run.hybrid_layer_pattern is not None:
+    elif _counts(run) and run.hybrid_layer_pattern is not None:
         of = "hybrid_layer_pattern"
         segments = run.hybrid_num_segments
         virtual = (
@@ -153,7 +160,7 @@ def chunks(run: Run) -> Chunks:
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
-    if run.is_core(">=0.17") and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
+    if _counts(run) and run.hybrid_layer_pattern is not None and run.hybrid_has_pipes:
         segments = run.hybrid_main_pattern.split("|")
         return tuple(tuple(len(segments[v * pipeline + rank]) for v in range(virtual)) for rank in range(pipeline))
     if (stated := stated_chunks(run)) is not None:

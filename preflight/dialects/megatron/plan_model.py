@@ -213,6 +213,7 @@ def _shared(run: Run) -> int | None:
 
 
 _LINEARS = {"linear_qkv": "qkv", "linear_proj": "projection", "linear_fc1": "fc1", "linear_fc2": "fc2"}
+_LINEARS |= {f"shared {name}": f"shared {_LINEARS[name]}" for name in ("linear_fc1", "linear_fc2")}
 
 
 def _adapters(run: Run) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ def precision(source: Source) -> Precision:
     """What weights, gradients and states are kept in."""
     compute = source.compute
     return Precision(
-        parameters=source.run.value("params_dtype"),
+        parameters=compute(_parameters, "params_dtype"),
         compute=source.run.value("params_dtype"),
         gradients=compute(_gradients, "accumulate_allreduce_grads_in_fp32"),
         master=compute(_master, "main_params_dtype"),
@@ -156,6 +156,12 @@ def precision(source: Source) -> Precision:
             )
         ),
     )
+
+
+def _parameters(run: Run) -> str:
+    """The type of the weights; frozen ones below adapters are NF4 with --qlora (MindSpeed-LLM v2.2.0,
+    docs/pytorch/solutions/finetune/qlora_finetune.md)."""
+    return "nf4" if is_on(run, "qlora") and run.lora_target_modules else str(run.params_dtype)
 
 
 def _gradients(run: Run) -> str:

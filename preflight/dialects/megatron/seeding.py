@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from preflight.dialects.megatron.checkpoint import FILLED, FORCED
 from preflight.dialects.megatron.command_words import Spelled, has_sizes
 from preflight.dialects.megatron.entries import Entry
 from preflight.dialects.megatron.namespace import Run
@@ -19,6 +20,8 @@ LAYOUT = (
     *("num_layers", "micro_batch_size", "global_batch_size"),
 )
 """What another way to say the layout takes the place of."""
+MODEL_FILE = "--mm-model"
+"""The option by which MindSpeed-MM names the file that describes its network; the sizes of a command are not read."""
 _SETS_LAYOUT = lazy_pattern(
     r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
 )
@@ -75,6 +78,10 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
             run.lose(name, "an option that may mean it cannot be read")
     if lost:
         lose_defaults(run, parsed, lost)
+    if any((word.text or "").partition("=")[0] == MODEL_FILE for word in spelled.words):
+        for name in (FORCED | FILLED) & run.table.defaults.keys():
+            run.settled.add(name)
+            run.lose(name, f"the file that {MODEL_FILE} names describes the network")
     if option := _foreign_layout(spelled):
         for name in LAYOUT:
             run.lose(name, f"{option} may set the layout")

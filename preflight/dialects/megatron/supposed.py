@@ -34,13 +34,16 @@ class Words(Protocol):
     def target(self) -> Target: ...
     @property
     def lost(self) -> str: ...
+    @property
+    def reasons(self) -> tuple[str, ...]: ...
     def again(self, written: Mapping[str, Value], count: Value) -> Run: ...
+    def planned(self, plan: Plan, run: Run) -> Plan: ...
 
 
 def suppose(words: Words, writer: Puts) -> Supposed | None:
     """The run with what it leaves open; None where that is nothing."""
     lost, typed, world = words.lost, dict(words.parsed.written), words.cluster.count
-    reasons = [f"no options are added: {lost}"] if lost else []
+    reasons = [*([f"no options are added: {lost}"] if lost else []), *words.reasons]
     if (given := typed.get("use_checkpoint_args")) is not None and given.raw is not False:
         reasons.append("the checkpoint of --use-checkpoint-args has the sizes that are typed")
     for name, value in words.parsed.written.items():
@@ -60,7 +63,7 @@ def suppose(words: Words, writer: Puts) -> Supposed | None:
 
 def _planned(run: Run, words: Words, writer: Puts) -> Plan:
     """The plan, with what an entry script of its own may change."""
-    made = plan(run, words.target, writer)
+    made = words.planned(plan(run, words.target, writer), run)
     own = {fault.span.text for fault in words.parsed.faults if fault.kind == UNKNOWN_FLAG}
     told = any("entry script" in name or "frozen" in name for name in made.unmodelled)
     if not own or told or run.value("entry_is_known").raw:

@@ -34,7 +34,7 @@ def _freezes(run: Run) -> bool:
     return given is not None and given.raw is True
 
 
-ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2", "shared linear_fc1", "shared linear_fc2")
 # fmt: off
 UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("a hybrid model", lambda r: hybrid_parts(r) == ""),
@@ -64,6 +64,7 @@ UNMODELLED: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("offloaded activations",
         lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
             or (is_on(r, "swap_attention") and not swapped_attention.modules(r))),
+    ("stages in two directions", lambda r: is_on(r, "use_dualpipev")),
     ("a virtual optimizer", lambda r: r.virtual_optimizer),
     ("a compressed or low-precision optimizer",
         lambda r: any(is_on(r, n) for n in ("quant_states", "quant_grads", "compress_optimizer"))),

@@ -15,7 +15,7 @@ from preflight.dialects.megatron.plan_source import Puts
 from preflight.dialects.megatron.seeding import Outside, open_up, seed
 from preflight.dialects.megatron.targets import core_release, updates_in_place, versions
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Supposed
+from preflight.run.plan import Plan, Supposed
 from preflight.run.request import Target
 from preflight.run.value import Value
 from preflight.source.record import NamedTuple
@@ -53,9 +53,18 @@ class Words(NamedTuple):
         """Why nothing is known of what nobody typed; "" where it is."""
         return self.outside.lost
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What else is supposed: nothing."""
+        return ()
+
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
         """The run with other values, as if nobody added to them."""
         return self._run(written, count, None)
+
+    def planned(self, plan: Plan, run: Run) -> Plan:
+        """A plan of the run: Megatron's arguments say all of it."""
+        return plan
 
     def supposed(self, writer: Puts) -> Supposed | None:
         """The run as memory is estimated where it leaves too much open."""

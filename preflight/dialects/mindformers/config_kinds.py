@@ -40,6 +40,10 @@ _WEAK = (
 
 _FRAGMENT = frozenset(("model", "processor", "context", "seed"))
 """Sections that say no run: what a file with these alone describes, another one includes."""
+_COMMON = frozenset(("trainer", "optimizer", "train_dataset", "eval_dataset", "metric", *_FRAGMENT, "output_dir"))
+"""Weak sections that configs of other programs have as well."""
+_TYPED = (("trainer", "type"), ("optimizer", "type"), ("model", "arch"), ("train_dataset", "data_loader"))
+"""How a common section looks in a config of MindFormers."""
 _FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
 """Keys of configs with sections of the same names that the framework does not read: Hydra's,
 and a schema of MindFormers that no release reads."""
@@ -56,13 +60,23 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
         return True
     if keys <= _FRAGMENT:
         return False
-    if len(keys.intersection(_PYNATIVE)) >= 2 or (
-        keys.intersection(_PYNATIVE) and tree.get("model", "model_type") is not None
-    ):
+    if _is_pynative(tree, keys):
         return True
-    strong = len(keys.intersection(_STRONG)) + (tree.get("model", "model_config") is not None)
-    weak = len(keys.intersection(_WEAK))
-    return strong >= 2 or (strong == 1 and weak >= 1) or weak >= 4 or keys == {"parallel_config"}
+    network = tree.get("model", "model_config")
+    strong, weak = len(keys.intersection(_STRONG)), len(keys.intersection(_WEAK))
+    own = not keys.intersection(_WEAK) <= _COMMON or any(tree.get(*path) is not None for path in _TYPED)
+    if strong:
+        return strong + (network is not None) >= 2 or weak >= 1 or keys == {"parallel_config"}
+    typed = network is not None and (network.get("type") is not None or network.get("model_type") is not None)
+    return (typed and weak >= 1) or (own and (network is not None or weak >= 4))
+
+
+def _is_pynative(tree: Node, keys: set[object]) -> bool:
+    """Whether a mapping has sections of a pynative config, and the network or the data as only that names them."""
+    own = keys.intersection(_PYNATIVE)
+    return bool(own) and (
+        tree.get("model", "model_type") is not None or (len(own) >= 2 and tree.get("train_dataset") is not None)
+    )
 
 
 def _is_experimental(tree: Node) -> bool:

@@ -18,6 +18,8 @@ from preflight.source.record import NamedTuple
 MAX_CONFIGS = 200
 """Configs that one is composed of: verl's trainer has 30."""
 MAX_LEVELS = 20
+MAX_PARTS = 1000
+"""Times that configs are put in, each as often as a list names it."""
 Opened = Callable[[str], Document | None]
 """Opens a config by its path among the folders that are searched ("model/7b"), None where it is not found."""
 _HEADER = lazy_pattern(r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#\s*@package:?[ \t]+(\S+)", re.MULTILINE)
@@ -73,6 +75,7 @@ class _Composer:
         self._used: set[int] = set()
         self._inner: dict[str, str | tuple[str, ...] | None] = {}
         self._choices: dict[str, str] = {}
+        self._parts = 0
         self.missing: list[str] = []
 
     def open(self, path: str) -> Document | None:
@@ -165,7 +168,8 @@ class _Composer:
             return ()
         if entry.option is None:
             return ()
-        found = self.open(entry.config_path) if level < MAX_LEVELS else None
+        self._parts += 1
+        found = self.open(entry.config_path) if level < MAX_LEVELS and self._parts < MAX_PARTS else None
         if found is None:
             if not entry.optional:
                 self.missing.append(entry.config_path)

@@ -37,7 +37,7 @@ class Files:
             return found
         if source.path is not None and source.path != script:
             found = self._open(script, source.path.parent / name)
-        if found is None and self.source.in_checkout:
+        if found is None and self.source.in_checkout and not (end and "/" not in name):  # $HOME/env.sh is another file
             top = Path(checkout_root(script))
             tail = _from_top(name, top.name)
             found = self._open(script, top / tail) if tail else None

@@ -66,7 +66,7 @@ class Parameters(ABC):
             return [self.unset(name, span)]
         if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
             form = form._replace(subscript=subscript(self, variable, form.subscript, span))
-        self.spend(sum(1 + len(piece.text or "") // 10 for value in variable.items for piece in value))
+        self.spend(sum(1 + len(piece.text or "") // 100 for value in variable.items for piece in value))
         return elements(variable, form, span)
 
     def is_set(self, form: Form) -> bool:

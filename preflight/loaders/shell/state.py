@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.word_splitting import PILED, Value
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
-MAX_PIECES = 20_000
+MAX_PIECES, MANY_PIECES = 20_000, 40
 MAX_TEXT = 2_000_000
 MAX_OTHERS = 4
 MAX_MAYBE = 1500
@@ -220,8 +221,19 @@ def _same(one: Value, other: Value) -> bool:
     )
 
 
+def _together(value: Value) -> Iterator[Piece]:
+    """Pieces with neighbours that are certain made one, whose places are those of the first."""
+    for known, group in groupby(value, lambda piece: piece.text is not None and not piece.maybe):
+        pieces = list(group)
+        whole = pieces[0]._replace(text="".join(piece.text or "" for piece in pieces), exact=False)
+        yield from [whole] if known else pieces
+
+
 def bounded(value: Value) -> Value:
-    """A value of sane size: a longer one is unknown."""
+    """A value of sane size: a longer one is unknown; one of many parts that holds no options, as a list of data files,
+    is put together."""
+    if len(value) > MANY_PIECES and not any("--" in (piece.text or "") for piece in value):
+        value = tuple(_together(value))
     if len(value) > MAX_PIECES or sum(len(p.text or "") for p in value) > MAX_TEXT:
         return (Piece(None, value[0].span, exact=False, because="a value that grows without bound"),)
     return value
