@@ -130,6 +130,9 @@ class Arguments:
     settled: frozenset[str] = frozenset()
     """Names whose values a run brings that the framework has checked before, whatever is typed: a checkpoint's."""
 
+    handed: Mapping[str, Value] = field(default_factory=dict)
+    """What a program in front hands the framework in place of what was typed: this is "written" to the framework."""
+
     tree: Node | None = None
     """A config as the framework loads it, with what it names merged into it; None where there is none."""
 
@@ -174,7 +177,8 @@ class Answers(dict[tuple[str, str], Any]):
         if view == "environment":
             value = arguments.environment.get(name)
             return value.raw if value is not None else (_ADDED if arguments.open else None)
-        value = arguments.given(name)
+        value = arguments.handed.get(name) if view == "written" else None
+        value = value or arguments.given(name)
         if value is not None and value.setting is not None and value.setting.maybe:
             return _MAYBE
         if value is None:

@@ -59,6 +59,13 @@ def test_what_slime_sets_itself_is_in_effect(tmp_path: Path) -> None:
     assert arguments.get("max_position_embeddings").raw == 1024
 
 
+@pytest.mark.parametrize(
+    "more", ["--fp8-format hybrid --fp8-param-gather", "--overlap-param-gather --overlap-grad-reduce"]
+)
+def test_what_slime_sets_itself_needs_no_flag(tmp_path: Path, more: str) -> None:
+    assert said(slime(tmp_path, more)) == {}
+
+
 def test_a_check_of_megatron_at_the_release_beneath_is_told_and_mended(tmp_path: Path) -> None:
     more = "--num-experts 6 --expert-model-parallel-size 4 --moe-router-topk 2"
     report = slime(tmp_path, more)

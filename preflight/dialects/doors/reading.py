@@ -111,7 +111,9 @@ class Front(NamedTuple):
         run.derive("tokenizer_size", None)
         run.derive("tokenizer_file", "")
         run.derive(ASSUMED, model)
-        perform(run, (*door.before, *door.steps, *door.after))
+        perform(run, door.before)
+        run.handed = {switch.name: run.value(switch.name) for switch in run.switches}
+        perform(run, (*door.steps, *door.after))
         return run
 
     def _world(self, run: Run) -> Value:
@@ -150,6 +152,7 @@ def read(door: Door, document: Document, surroundings: Surroundings, typed: Type
         problems=tuple(parsed.faults),
         open=parsed.open,
         settled=frozenset(run.settled),
+        handed=run.handed,
         assumed=tuple(parsed.assumed),
         versions=run.versions,
         names=lambda: door.keys.defaults,

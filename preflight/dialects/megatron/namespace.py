@@ -31,6 +31,7 @@ class Run:
         self.effective: dict[str, Value] = {}
         self.switches: list[Switch] = []
         self.settled: set[str] = set()
+        self.handed: dict[str, Value] = {}
 
     def is_core(self, releases: str) -> bool:
         """Whether the release of Megatron-LM lies in a range."""
