@@ -13,7 +13,7 @@ _FRAMEWORKS = {
     "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
-    "doors": ("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "flagscale", "megatron-bridge"),
+    "doors": ("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale"),
 }
 
 

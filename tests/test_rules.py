@@ -73,7 +73,7 @@ def test_no_rule_is_lost() -> None:
         (("megatron", "megatron-yaml"), 607),
         (("mindspeed", "mindspeed-llm"), 419),
         (("mindformers", "pynative"), 396),
-        (("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "flagscale", "megatron-bridge"), 127),
+        (("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale"), 127),
     ]
 
 

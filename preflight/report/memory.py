@@ -45,7 +45,7 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
 
 def _open(said: str) -> str:
     """What is counted as a range, in words."""
-    return said if "not modelled: " in said else f"not known: {said}"
+    return said if "no formula for " in said else f"not known: {said}"
 
 
 def answer(job: Job) -> str:

@@ -139,6 +139,20 @@ def is_nemo_rl(document: Document) -> bool:
     return any(name.endswith(".yaml") and "megatron" in name for name in names)
 
 
+def is_flagscale(document: Document) -> bool:
+    """An experiment that trains with Megatron, and its runner; or the config of its training, with Megatron's sizes."""
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    if tree.get("experiment") is None:
+        sizes = (("system", "tensor_model_parallel_size"), ("model", "num_layers"), ("model", "hidden_size"), ("data",))
+        return all(tree.get(*path) is not None for path in sizes)
+    if tree.get("experiment", "runner") is None:
+        return False
+    kind, backend = (tree.get("experiment", "task", key) for key in ("type", "backend"))
+    return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")
+
+
 def is_megatron_bridge(document: Document) -> bool:
     """A recipe, Bridge's own runner, or overrides of at least two sections that only its configs have."""
     if document.kind == "python" and document.tree is not None:
@@ -162,20 +176,6 @@ def _is_bridge_config(tree: Node) -> bool:
         return str(made.value).startswith("megatron.bridge.")
     sections = [s for s, keys in _BRIDGE_KEYS.items() if any(tree.get(s, key) is not None for key in keys)]
     return len(sections) > 1
-
-
-def is_flagscale(document: Document) -> bool:
-    """An experiment that trains with Megatron, and its runner; or the config of its training, with Megatron's sizes."""
-    tree = document.tree
-    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
-        return False
-    if tree.get("experiment") is None:
-        sizes = (("system", "tensor_model_parallel_size"), ("model", "num_layers"), ("model", "hidden_size"), ("data",))
-        return all(tree.get(*path) is not None for path in sizes)
-    if tree.get("experiment", "runner") is None:
-        return False
-    kind, backend = (tree.get("experiment", "task", key) for key in ("type", "backend"))
-    return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")
 
 
 def is_mindspeed_rl(document: Document) -> bool:
