@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from upstream.doors import ENTRIES, FLAGSCALE, flagscale
+from upstream.doors.flagscale import ENTRIES, FLAGSCALE, flagscale
 
 PATCH = """\
 --- a/megatron/training/arguments.py

@@ -1,4 +1,6 @@
-"""Writes the table of Megatron-Bridge, schemas/doors/megatron-bridge.json: python -m upstream.bridge BRIDGE MEGATRON
+"""Writes the table of Megatron-Bridge, schemas/doors/megatron-bridge.json:
+
+python -m upstream.doors.megatron_bridge BRIDGE MEGATRON
 
 Reads the dataclasses of its configuration, and of Megatron-LM beneath, off their syntax trees: nothing is imported.
 """
@@ -14,7 +16,7 @@ from typing import Any
 
 from preflight.dialects.megatron.option_table import table
 from preflight.loaders.recipes.effects import Effects
-from upstream.doors import SCHEMAS, Row, _value
+from upstream.doors.rows import SCHEMAS, Row, value_lines
 
 TAG, CORE = "v0.6.0", "core_v0.19.0"
 OTHERS = (("v0.5.0", "core_v0.18.0"), ("v0.4.0", "core_v0.16.0"))
@@ -162,7 +164,7 @@ def main(words: Sequence[str]) -> int:
     }
     found["other releases"] = sorted({*other} - own)
     for folder, table_ in (("doors", found), ("recipes", helped)):
-        lines = (f"  {json.dumps(key)}: {_value(value)}" for key, value in table_.items())
+        lines = (f"  {json.dumps(key)}: {value_lines(value)}" for key, value in table_.items())
         out = SCHEMAS.parent / folder / "megatron-bridge.json"
         out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return 0

@@ -1,0 +1,1 @@
+"""Tables of the programs that start Megatron underneath."""
