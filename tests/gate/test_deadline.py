@@ -23,9 +23,7 @@ class Late:
 
 
 def test_an_alarm_that_is_lost_in_a_finalizer_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        sys, "unraisablehook", lambda lost: None
-    )  # pytest's own may take longer than until the next one
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: None)  # pytest's own may take longer than AGAIN
     start = time.monotonic()
     with pytest.raises(OutOfTime), deadline(0.1):
         Late()
