@@ -145,6 +145,27 @@ def test_virtual_stages_are_counted_a_rank(tmp_path: Path) -> None:
     assert swift(tmp_path, options).jobs[0].plan.layout.virtual.raw == 2
 
 
+EXPORT = "NPROC_PER_NODE=4 megatron export --model Qwen/Qwen3-8B --to_mcore true --test_convert_precision true {more}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("--tensor_model_parallel_size 2 --pipeline_model_parallel_size 2", set()),
+        ("--tensor_model_parallel_size 3", {"device-count"}),
+        ("--to_mcores true", {"unread-key"}),
+    ],
+)
+def test_a_conversion_has_a_layout_and_no_batch(tmp_path: Path, more: str, expected: set[str]) -> None:
+    (tmp_path / "export.sh").write_text(EXPORT.replace("{more}", more), encoding="utf-8")
+    report = preflight.check([str(tmp_path / "export.sh")])
+    assert str(report.jobs[0].target) == "ms-swift@4.5.2"
+    assert {f.rule for f in report.findings if f.severity is Severity.ERROR} == expected
+    assert not report.jobs[0].plan.batch.total.known
+    training = swift(tmp_path, "--to_mcore true")
+    assert {f.rule for f in training.findings if f.severity is Severity.ERROR} == {"unread-key"}
+
+
 def test_an_option_that_ms_swift_does_not_know_is_refused(tmp_path: Path, real_cli: Cli) -> None:
     report = swift(tmp_path, "--lr_decay_styles constant")
     assert [(f.rule, str(f.severity)) for f in report.findings if f.rule == "unread-key"] == [("unread-key", "error")]

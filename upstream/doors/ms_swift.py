@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from preflight.dialects.megatron.option_table import table
@@ -33,6 +33,10 @@ SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first
     "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
     "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
 }
+EXPORT = ("swift/megatron/arguments/export_args.py", ("MegatronExportArguments",))
+"""What `megatron export` takes beside, or with other defaults."""
+MEGATRONS = ("MegatronArguments", "MegatronExportArguments")
+"""Classes whose fields mean what Megatron's arguments of that name mean."""
 RENAMED = {
     **{"max_length": "seq_length", "output_dir": "save", "mcore_model": "load"},
     "dataloader_num_workers": "num_workers",
@@ -49,20 +53,25 @@ def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
     below = table("megatron", "0.18.0").defaults
     keys: dict[str, Row] = {}
     for file, classes in SWIFT.items():
-        try:
-            tree = ast.parse(text(file))
-        except subprocess.CalledProcessError:  # not in this release
-            continue
-        found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        for name in classes:
-            for field in found[name].body if name in found else ():
-                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                    own = field.target.id
-                    same = (
-                        own if name == "MegatronArguments" and own in below else f"own_{own}" if own in below else own
-                    )
-                    keys |= _swift_options(own, RENAMED.get(own, same), field)
-    return {"takes megatron": False, "dashes": True, "keys": keys}
+        keys |= _of_file(file, classes, text, below)
+    return {"takes megatron": False, "dashes": True, "keys": keys, "export": _of_file(*EXPORT, text, below)}
+
+
+def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], below: Mapping[str, Any]) -> dict[str, Row]:
+    """The options of some classes of a file, in their order; none where the release has no such file."""
+    try:
+        tree = ast.parse(text(file))
+    except subprocess.CalledProcessError:
+        return {}
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    keys: dict[str, Row] = {}
+    for name in classes:
+        for field in found[name].body if name in found else ():
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                own = field.target.id
+                same = own if name in MEGATRONS and own in below else f"own_{own}" if own in below else own
+                keys |= _swift_options(own, RENAMED.get(own, same), field)
+    return keys
 
 
 def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:

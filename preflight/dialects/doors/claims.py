@@ -97,9 +97,9 @@ def is_slime(document: Document) -> bool:
 
 
 def is_ms_swift(document: Document) -> bool:
-    """`megatron pt|sft|rlhf`, or a flat file with a micro-batch and what else only its trainer asks for."""
+    """`megatron pt|sft|rlhf|export`, or a flat file with a micro-batch and what else only its trainer asks for."""
     if document.launch is not None:
-        return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf")
+        return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf", "export")
     own = ("tuner_type", "dataset", "output_dir")
     flat = document.tree is not None and document.tree.get("micro_batch_size") is not None
     return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
@@ -206,7 +206,7 @@ DOORS = (
     DoorDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.dialects.doors.mindrlhf"),
     DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
     DoorDialect("flagscale", "0.9.0", is_flagscale, "preflight.dialects.doors.flagscale"),
-    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift"),
+    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift_commands"),
     DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )
 """Every door that is read."""

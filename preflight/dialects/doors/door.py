@@ -124,9 +124,15 @@ def keys(door: str, release: str, on: Target) -> Keys:
     flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
     for option, raw in found.get("defaults", {}).items():
         flags[option] = flags[option]._replace(default=raw)
-    own = (_flag(option, row) for option, row in found["keys"].items())
-    flags |= {flag.option: _with_dashes(flag) if found.get("dashes") else flag for flag in own}
+    flags |= {flag.option: flag for flag in listed(door, "keys")}
     return Keys(door, release, list(flags.values()), below)
+
+
+def listed(door: str, part: str) -> list[Flag]:
+    """The options that a part of a door's table lists."""
+    found = data(door)
+    own = (_flag(option, row) for option, row in found[part].items())
+    return [_with_dashes(flag) if found.get("dashes") else flag for flag in own]
 
 
 @cache

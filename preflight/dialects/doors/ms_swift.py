@@ -1,25 +1,16 @@
-"""ms-swift: `megatron pt|sft|rlhf` with options of its own, or a flat YAML file of them; the network is the model's."""
+"""ms-swift: options of its own, by a command or in a flat YAML file; the network is the model's."""
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import pairwise
-
-from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door
-from preflight.dialects.doors.files import behind_file, typed_in_file
 from preflight.dialects.doors.published import build
-from preflight.dialects.doors.reading import Typed
-from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED
 from preflight.dialects.megatron.layout_pattern import parse_layout
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.unmodelled import ADAPTED
-from preflight.loaders.document import Document, Entry, Setting
 from preflight.run.models import published
-from preflight.run.value import Origin, Value, assumed, unknown
 
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attention", "window_size"}) - {
@@ -192,30 +183,3 @@ MS_SWIFT = Door(
     models=("model", "mcore_model"),
     planned=roles.ms_swift,
 )
-
-
-def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of `megatron`, its options from a file where that comes first, or such a file by itself."""
-    if document.launch is not None:
-        return reading(MS_SWIFT, document, surroundings, _older(behind_file(MS_SWIFT, document, surroundings)))
-    roles = [entry for entry in document.tree.entries if entry.value.get("gpus") is not None] if document.tree else []
-    door = MS_SWIFT._replace(unread="skipped", world=partial(_of_role, roles)) if roles else MS_SWIFT
-    return reading(door, document, surroundings, typed_in_file(door, document, surroundings))
-
-
-def _older(typed: Typed) -> Typed:
-    """What a launch of 3.x says by names that this release does not have, for the estimates alone."""
-    texts = [word.text for word in typed.spelled.words]
-    for option, text in pairwise(texts):
-        name = OLDER.get((option or "").replace("-", "_"))
-        if name is not None and text is not None and name not in typed.parsed.written:
-            typed.parsed.written[name] = assumed(text, f"{option} of other releases")
-    return typed
-
-
-def _of_role(roles: list[Entry], run: Run) -> Value:
-    """The devices that the role `train` has of a file for Ray."""
-    node = next((entry.value.get("gpus") for entry in roles if entry.key.value == "train"), None)
-    if node is None or not isinstance(node.value, int):
-        return unknown("the file gives no devices to train")
-    return Value(node.value, Origin.WRITTEN, Setting(("train", "gpus"), node.value, node.span, node.span))
