@@ -162,7 +162,7 @@ def check_documents(
         findings += found
         unknown += unverified
         crashes += failed
-    findings = _distinct(findings)
+    findings = distinct(findings)
     kept = _unsuppressed(findings, jobs, unknown, plugins, policy)
     shown = [finding for finding in kept if policy.reported is None or policy.reported(finding)]
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
@@ -228,6 +228,6 @@ def order(finding: Finding) -> tuple[object, ...]:
     return (finding.path, finding.span.start, -finding.severity.rank, finding.rule, finding.message)
 
 
-def _distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding where several runs of a script say the same about the same place."""
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding where several runs say the same about the same place."""
     return list({(f.rule, f.path, f.span.start, f.message): f for f in findings}.values())

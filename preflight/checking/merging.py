@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from preflight.checking.engine import Report, order
+from preflight.checking.engine import Report, distinct, order
+from preflight.source.finding import Finding
 
 
 def merge(reports: Iterable[Report]) -> Report:
-    """One report of many."""
+    """One report of many; what two runs say of a line that both read is said once."""
     reports = list(reports)
     if len(reports) == 1:
         return reports[0]
@@ -18,7 +19,7 @@ def merge(reports: Iterable[Report]) -> Report:
         return tuple(item for report in reports for item in getattr(report, name))
 
     return Report(
-        findings=tuple(sorted(all_of("findings"), key=order)),
+        findings=tuple(sorted(distinct(sorted(all_of("findings"), key=_rank)), key=order)),
         jobs=all_of("jobs"),
         unknown=all_of("unknown"),
         crashes=all_of("crashes"),
@@ -29,3 +30,7 @@ def merge(reports: Iterable[Report]) -> Report:
         looked=tuple(dict.fromkeys(all_of("looked"))),
         rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
     )
+
+
+def _rank(finding: Finding) -> int:
+    return finding.severity.rank if finding.severity is not None else 0

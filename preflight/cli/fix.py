@@ -14,7 +14,7 @@ from preflight.checking.merging import merge
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK
 from preflight.cli.fix_dialogue import Dialogue
-from preflight.cli.fix_summary import outcome_lines
+from preflight.cli.fix_summary import distinct_outcomes, outcome_lines
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
@@ -68,7 +68,7 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    outcomes = [outcome for result in results for outcome in result.outcomes]
+    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
     told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff)) if report.checked else ""
     if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)

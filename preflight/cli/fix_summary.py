@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from preflight.fix.fixer import Outcome, State
 from preflight.report.escapes import counted, plain
@@ -20,6 +20,17 @@ _WAYS: dict[State, str] = {
     "not proven": "with a fix that cannot be proven",
     "no mechanical fix": "without a fix",
 }
+
+
+def distinct_outcomes(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """One outcome where several runs read the same line."""
+    found: dict[object, Outcome] = {}
+    for outcome in outcomes:
+        finding = outcome.finding
+        place = (finding.rule, finding.path, finding.span.start, finding.message)
+        if place not in found or outcome.state == "fixed":
+            found[place] = outcome
+    return list(found.values())
 
 
 def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> Iterator[str]:

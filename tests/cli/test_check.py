@@ -118,3 +118,16 @@ def test_suppression_needs_a_reason_and_a_fault(cli: Cli, tmp_path: Path) -> Non
     assert cli("check", "s.yaml", "-f", "concise").out == ""
     (tmp_path / "s.yaml").write_text("toy: true\nname: soft  # preflight: ignore[toy-name] it is a title\n")
     assert "the suppression is not needed [unused-suppression]" in cli("check", "s.yaml", "-f", "concise").out
+
+
+def test_a_line_that_two_runs_read_is_told_once(tmp_path: Path, real_cli: Cli) -> None:
+    options = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 32"
+    batch = "--micro-batch-size 1 --global-batch-size 64 --lr 1e-4 --train-iters 10 --bf16 --mock-data"
+    (tmp_path / "common.sh").write_text(f'ARGS="{options} {batch}"\n', encoding="utf-8")
+    for name in ("one", "two"):
+        start = f"#!/bin/bash\n# {name}\nsource ./common.sh\ntorchrun --nproc_per_node 8 pretrain_gpt.py $ARGS\n"
+        (tmp_path / f"{name}.sh").write_text(start, encoding="utf-8")
+    ran = real_cli("check", str(tmp_path), "-f", "concise", "--select", "megatron/positions-below-sequence")
+    assert ran.out.count("--max-position-embeddings 32 must be at least") == 1
+    left = real_cli("fix", "--diff", str(tmp_path), "--select", "megatron/positions-below-sequence")
+    assert "Left: 1 error" in left.err
