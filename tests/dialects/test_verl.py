@@ -162,6 +162,16 @@ def test_other_engines_are_no_megatron(tmp_path: Path, engine: str) -> None:
     assert not preflight.check([str(script)]).jobs
 
 
+@pytest.mark.parametrize(("config", "expected"), [("", ["device-count"]), ("--config-name=dapo_megatron_trainer", [])])
+def test_a_recipe_is_read_as_far_as_it_is_typed(tmp_path: Path, config: str, expected: list[str]) -> None:
+    started = SCRIPT.format(mini="16", micro="2", more="+dapo.own_key=1").replace("TP:-4", "TP:-32")
+    recipe = started.replace("verl.trainer.main_ppo", f"recipe.dapo.main_dapo {config}")
+    (tmp_path / "run.sh").write_text(recipe, encoding="utf-8")
+    found = preflight.check([str(tmp_path / "run.sh")])
+    assert str(found.jobs[0].target) == "verl@0.9.0"
+    assert list(said(found)) == expected
+
+
 def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
     """Of the actor's engine and optimizer; what is left has no argument of Megatron."""
     from preflight.dialects.doors.door import data

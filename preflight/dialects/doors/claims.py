@@ -38,11 +38,12 @@ class DoorDialect(NamedTuple):
 
 
 _TRAINERS = lazy_pattern(
-    r"verl\.(?:trainer|experimental)\.[\w.]*main\w*|verl/(?:trainer|experimental)/[\w/]*main\w*\.py"
+    r"(?:verl\.(?:trainer|experimental)|recipe)\.[\w.]*main\w*"
+    r"|(?:verl/(?:trainer|experimental)|recipe)/[\w/]*main\w*\.py"
 )
 _TUNERS = ("verl.trainer.sft_trainer", "verl/trainer/sft_trainer.py")
 _MEGATRON = lazy_pattern(
-    r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*ppo_megatron_trainer(?:\.yaml)?"
+    r"(?:\+*model_engine=|actor_rollout_ref\.actor\.strategy=)megatron|(?:(?:--config-name|-cn)=)?\w*(?:ppo|dapo)_megatron_trainer(?:\.yaml)?"
 )
 _BRIDGE_TRAINS = lazy_pattern(r"(?s)[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*")
 _BRIDGE_BESIDE = lazy_pattern(
