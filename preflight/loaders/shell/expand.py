@@ -140,7 +140,7 @@ class Expander(Parameters):
             return self._conditional(tree, node, form, span, quoted)
         if form.operator == ":" and form.whole and is_array(self.state, form):
             return self._slice(tree, node, form, span, quoted)
-        found = self.lookup(form, span)
+        found = self.lookup(form, span, quoted)
         if form.operator and form.whole == "@" and text_of(found[0] if found else ()) is None and form.name == "@":
             return listed(found, span, quoted, form.whole)
         if form.operator:
