@@ -104,7 +104,7 @@ def test_the_listing_is_short() -> None:
 @pytest.mark.parametrize("path", [*MODULES, *RULES], ids=shown)
 def test_sizes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 250
+    assert len(text.splitlines()) <= 450
     assert path.stem not in FORBIDDEN_NAMES
     long = [f"{f.name} has {length} lines" for f, length in functions(text) if length > 40]
     assert not long, long
