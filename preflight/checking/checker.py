@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
+Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
+"""Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
 
 
 SILENT = Policy(lambda rule, path: False)
@@ -45,6 +47,7 @@ class Checker:
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -114,7 +117,19 @@ class Checker:
         return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
-        return report if self.suggest is None else self.suggest(workspace, report)
+        """The report with other layouts where they are asked for, and of all ways out those that are proven."""
+        report = report if self.suggest is None else self.suggest(workspace, report)
+        if self.prove is None or all(finding.fix is None for finding in report.findings):
+            return report
+        return self.prove(workspace, report, self._under_every_rule(workspace))
+
+    def _under_every_rule(self, workspace: Workspace) -> Workspace | None:
+        """The same texts under every rule; None where the workspace has every rule."""
+        near = self.of(workspace.sources[0].path)
+        if near.choice == Choice() and not near.settings.per_file:
+            return None
+        every = Policy(options=workspace.policy.options)
+        return Workspace(workspace.sources, workspace.plugins, workspace.request, every, workspace.checkouts)
 
     def check_command(self, document: Document) -> Report:
         """Check a command line."""

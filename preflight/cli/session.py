@@ -12,6 +12,7 @@ from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
+from preflight.checking.workspace import Workspace
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
@@ -72,13 +73,20 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
             raise
         found, broken = Settings(root=Path.cwd()), error
     made = _checker(found, facts, rules)
-    made.broken, made.isolated = broken, rules.isolated
+    made.broken, made.isolated, made.prove = broken, rules.isolated, _proved
     made.look_around(())
     if not (rules.isolated or rules.config):
         from preflight.checking.nearest import Nearest
 
         made.nearest = Nearest(made, lambda nested: _checker(_usable(nested), facts, rules))
     return made
+
+
+def _proved(workspace: Workspace, report: Report, whole: Workspace | None) -> Report:
+    """What of a report's offers is proven; loaded where something is offered."""
+    from preflight.fix.offers import with_proven_offers
+
+    return with_proven_offers(workspace, report, whole)
 
 
 def _own_devices(found: Settings) -> list[object]:

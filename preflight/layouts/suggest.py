@@ -10,7 +10,7 @@ from preflight.checking.engine import Report
 from preflight.checking.fix_policy import LAYOUT, Policy
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
-from preflight.layouts.attempt import Attempts
+from preflight.fix.attempts import Attempts
 from preflight.layouts.distance import distance
 from preflight.layouts.present import current
 from preflight.layouts.result import Found
