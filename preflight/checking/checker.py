@@ -32,9 +32,6 @@ Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
 """Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
 
 
-SILENT = Policy(lambda rule, path: False)
-
-
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
@@ -61,13 +58,14 @@ class Checker:
         self.checkouts = Checkouts(paths, isolated=self.isolated)
 
     @property
-    def silent(self) -> bool:
-        """Whether no rule runs."""
-        return self.policy is SILENT
+    def errors_only(self) -> bool:
+        """Whether only those rules run whose findings can be errors."""
+        return self.policy.errors_only
 
-    def silence(self) -> None:
-        """Run no rule: only what is read matters."""
-        self.policy = SILENT
+    def ask_for_errors_only(self) -> None:
+        """Run only the rules whose findings can be errors, and offer nothing: what is read matters, and whether it
+        can start."""
+        self.policy, self.prove = self.policy._replace(errors_only=True), None
 
     def of(self, path: Path | None) -> Checker:
         """The checker for a file: the one whose settings are nearest to it. Raises InputError for broken settings."""

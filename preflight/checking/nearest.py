@@ -59,8 +59,8 @@ class Nearest:
         if path is None:
             return None
         made = self._make(settings.load(path))
-        if self._own.silent:
-            made.silence()
+        if self._own.errors_only:
+            made.ask_for_errors_only()
         return made
 
 

@@ -14,7 +14,7 @@ from preflight.fix.retype import retyped
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.source.finding import Edit, Finding, Fix, Severity
+from preflight.source.finding import Edit, Finding, Fix
 from preflight.source.refusal import NotProven
 from preflight.source.text import InputError, Source
 
@@ -79,10 +79,5 @@ class Attempts:
     def _strict(self) -> Workspace:
         """The same workspace, where only the rules run whose findings can be errors."""
         w = self.workspace
-        strict = {rule.id for rule in w.plugins.rules(self.job.versions) if rule.severity is Severity.ERROR}
-        return Workspace(
-            w.sources,
-            w.plugins,
-            w.request,
-            Policy(lambda rule, path: rule in strict and w.policy.chosen(rule, path), w.policy.options),
-        )
+        policy = Policy(w.policy.chosen, w.policy.options, errors_only=True)
+        return Workspace(w.sources, w.plugins, w.request, policy)

@@ -12,7 +12,7 @@ from preflight.layouts.counts import fewest
 from preflight.layouts.counts import required as exactly
 from preflight.layouts.ends import leaner
 from preflight.layouts.grid import COUNTED, Columns, Space, sizes
-from preflight.layouts.present import as_found, current
+from preflight.layouts.present import as_found
 from preflight.layouts.result import Found, Result
 from preflight.layouts.space import Limits
 from preflight.layouts.step_time import Time
@@ -100,7 +100,7 @@ class Proof:
 
     def says(self, job: Job, wanted: Sizes) -> bool:
         """Whether the file says what the table shows: a release may have no option for it."""
-        now, held = current(job), known(job.plan.layout.stages)
+        now, held = job.sizes, known(job.plan.layout.stages)
         rows = wanted.chunks or ((wanted.stages,) if wanted.stages else None)
         if rows is not None and held is not None and held[0] != rows:
             return False

@@ -15,7 +15,7 @@ from preflight.layouts.distance import cost
 from preflight.layouts.fit import listed_bytes, required
 from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, grid, present
 from preflight.layouts.low_precision import InFP8, in_fp8
-from preflight.layouts.present import as_found, current
+from preflight.layouts.present import as_found
 from preflight.layouts.proof import Proof, Try
 from preflight.layouts.result import Result
 from preflight.layouts.space import Limits, everywhere, space
@@ -100,7 +100,7 @@ def _compare(result: Result, job: Job, where: Space, seconds: Any, available: fl
     result.tokens = float(where.batch * where.shape.sequence)
     if where.near is not None or not where.measured:
         return
-    result.current = as_found(job, current(job), where, available)
+    result.current = as_found(job, job.sizes, where, available)
     if result.current is not None:
         result.rank = 1 + int((seconds < result.current.seconds * (1 - 1e-6)).sum())
 

@@ -7,9 +7,9 @@ from preflight.job import Job
 from preflight.memory.parameters import model as parameters
 from preflight.memory.shape import Missing, shape
 from preflight.report.escapes import counted, plain
+from preflight.report.memory import need
 from preflight.report.style import Look
 from preflight.report.utilisation import lines as utilisation
-from preflight.run.cluster import GIB
 from preflight.run.value import Origin, Value, known
 from preflight.source.language import cut, local, padded, phrases
 
@@ -160,12 +160,8 @@ def _recompute(job: Job) -> str:
 
 
 def _memory(job: Job) -> str:
-    estimate = job.memory
-    if (worst := estimate.worst) is None:
-        return f"not known: {estimate.unknown[0]}" if estimate.unknown else ""
-    of = f" of {estimate.budget / GIB:.1f}" if estimate.budget else ""
-    verdict = "" if estimate.verdict == "unknown" else f": {estimate.verdict.replace('-', ' ')}"
-    return f"{worst.required / GIB:.1f}{of} GiB on stage {worst.index}{verdict}"
+    unknown = job.memory.unknown
+    return need(job) or (f"not known: {unknown[0]}" if unknown else "")
 
 
 def _checkpoints(facts: TrainingFacts) -> str:

@@ -202,6 +202,8 @@ class Supposed(NamedTuple):
 
     plan: Plan
     reasons: tuple[str, ...]
+    replaced: tuple[str, ...] = ()
+    """Those of the reasons by which a size that is typed became another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
