@@ -25,7 +25,6 @@ from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import NamedTuple, dataclass
 
-
 Said = tuple[str, str, int, str]
 """What names a finding: its rule, where it stands, what it says."""
 

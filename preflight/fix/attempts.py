@@ -9,8 +9,8 @@ from preflight.checking.engine import Policy, Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import apply
 from preflight.fix.proof import made
-from preflight.job import Job
 from preflight.fix.retype import retyped
+from preflight.job import Job
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.loaders.yaml_edit import CannotEdit

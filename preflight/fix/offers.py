@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
-from preflight.fix.prove_better import prove_better
 from preflight.fix.proof import Made, made, proven
+from preflight.fix.prove_better import prove_better
 from preflight.source.finding import Edit, Finding, Fix, Safety
 from preflight.source.record import replace
 from preflight.source.refusal import NotProven

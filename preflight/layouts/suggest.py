@@ -9,8 +9,8 @@ from itertools import takewhile
 from preflight.checking.engine import Report
 from preflight.checking.fix_policy import LAYOUT, Policy
 from preflight.checking.workspace import Workspace
-from preflight.job import Job
 from preflight.fix.attempts import Attempts
+from preflight.job import Job
 from preflight.layouts.distance import distance
 from preflight.layouts.result import Found
 from preflight.layouts.search import search
