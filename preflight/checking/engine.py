@@ -80,7 +80,7 @@ class Report:
 
     @property
     def fits(self) -> bool:
-        """All is read and accepted, and no run is predicted not to fit in memory; a run that is refused fits nowhere."""
+        """All is read and accepted, and no run is predicted not to fit in memory."""
         out = any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
         return self.accepted and not out and not any(j.cluster.budget and j.memory.replaced for j in self.jobs)
 
