@@ -57,8 +57,8 @@ def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: 
     for command in ("memory", "show"):
         shown = real_cli(command, str(script), *options).out
         assert "no verdict: the run is refused (device-count" in shown and "fits" not in shown
-    ignored = real_cli("memory", str(script), *options, "--ignore", "device-count").out
-    assert "\n  no verdict: 32 devices in place of 30, which the layout does not divide\n" in ignored
+    unasked = real_cli("memory", str(script), *options, "--select", "unknown-flag").out
+    assert "\n  no verdict: 32 devices in place of 30, which the layout does not divide\n" in unasked
     told = json.loads(real_cli("memory", str(script), *options, "--output-format", "json").out)["runs"][0]
     assert told["verdict"] == "unknown" and "refused" in told["unknown"][-1]
 
