@@ -136,7 +136,7 @@ def _compare(result: Result, call: Call, budget: float) -> None:
         return
     result.present, result.withheld = job.sizes, job.withheld
     result.current = as_found(job, job.sizes, where, budget) if not job.withheld else None
-    if result.current is not None and call.limits.show > 1:
+    if result.current is not None and call.limits.ranked:
         _rank(result, call, budget, result.current.seconds * (1 - 1e-6))
 
 
