@@ -16,7 +16,6 @@ from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request
-from preflight.source.extras import missing
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Source
 
@@ -40,13 +39,10 @@ class Reading(NamedTuple):
             return _without_offers(self.report)
         if not any(f.layout and f.fix is None for f in self.report.findings):
             return with_proven_offers(self.workspace, self.report)
-        try:
-            from preflight.layouts.suggest import suggest
-        except ModuleNotFoundError as error:
-            if not missing(error):
-                raise
-            return with_proven_offers(self.workspace, self.report)
-        return with_proven_offers(self.workspace, suggest(self.workspace, self.report))
+        from preflight.layouts.suggest import suggest
+
+        suggested = suggest(self.workspace, self.report, absent=lambda name, why: None)
+        return with_proven_offers(self.workspace, suggested)
 
 
 def _without_offers(report: Report) -> Report:
