@@ -33,7 +33,7 @@ SLACK = 1.05
 KEPT_FREE = 0.02
 """Of the memory of a device, what a layout leaves free where one can: what is idle on devices of a kind differs by
 0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
-RANK_TRIES = 100
+RANK_TRIES = 300
 """So many candidates that seem faster than the layout as it stands are tried for its rank."""
 BEYOND = 4
 """So many more are proven than shown: their exact times may bring them forward."""
