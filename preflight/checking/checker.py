@@ -36,7 +36,8 @@ SILENT = Policy(lambda rule, path: False)
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
-    broken: why the settings could not be read; the defaults hold then. isolated: nothing is opened outside of what the
+    broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
+    written, with the reason. isolated: nothing is opened outside of what the
     call names.
     """
 
@@ -44,6 +45,7 @@ class Checker:
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
+        self.ignored: Mapping[str, str] = {}
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,10 @@ from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, Starte
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.cli.telling import Teller
+from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.report.text import shown
 from preflight.report.totals import added
-from preflight.run.settings import Settings
 from preflight.source.language import local
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
@@ -64,7 +65,7 @@ def check(
 
         checker.suggest = suggest
     if mode.show_settings:
-        say(_shown(checker.settings))
+        say(_shown(checker, [item.path for item in session.named(checker, inputs)]))
         return OK
     level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
     if level not in LEVELS:
@@ -148,8 +149,12 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
     return report
 
 
-def _shown(settings: Settings) -> str:
+def _shown(checker: Checker, paths: Sequence[Path]) -> str:
+    """The settings in effect here and for paths that have others, and the files that do not count."""
     import json
 
-    where = settings.path or "no settings file"
-    return f"# {where}\n{json.dumps(dict(settings.raw), indent=2, default=str)}\n"
+    every = {id(found): found for found in (checker.settings, *map(checker.settings_of, paths))}
+    lines = [f"# ignored: {plain(path)}: {local(why)}" for path, why in checker.ignored.items()]
+    for found in every.values():
+        lines += [f"# {found.path or 'no settings file'}", json.dumps(dict(found.raw), indent=2, default=str)]
+    return "".join(f"{line}\n" for line in lines)

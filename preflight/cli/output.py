@@ -175,7 +175,7 @@ def problems(report: Report) -> tuple[str, ...]:
         lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
-    return tuple(lines)
+    return tuple(dict.fromkeys(lines))  # settings that hold for many files are told once
 
 
 def complain(lines: Iterable[str]) -> None:

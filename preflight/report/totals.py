@@ -72,4 +72,5 @@ def added(parts: Iterable[Told]) -> Told:
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
     lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
-    return Told(ordered, *lists, sum(suppressed), joined(problems), sum(bounded), any(unreadable), any(crashed))
+    once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
+    return Told(ordered, *lists, sum(suppressed), once, sum(bounded), any(unreadable), any(crashed))

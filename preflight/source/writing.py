@@ -1,7 +1,7 @@
 """The only way to write: every file that preflight makes, replaces or appends to is opened here.
 
-What is written over is judged by what it is, never by its name: links, pipes and devices are refused, as is what lies in
-a repository's own folder, and what was read. A name that a checkout brings may lead anywhere.
+What is written over is judged by what it is, never by its name: links, pipes and devices are refused, as is what lies
+in a repository's own folder, and what was read. A name that a checkout brings may lead anywhere.
 """
 
 from __future__ import annotations
