@@ -149,7 +149,7 @@ def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Lo
         else:
             from preflight.source import atomic
 
-            atomic.write(old, new)
+            atomic.write(old, new, output.tell_lock)
     if printed and not diff and (source.name != COMMAND or result.report.checked):
         text = result.edited.get(source.name, source).text
         say(text if text.endswith("\n") else f"{text}\n")

@@ -85,7 +85,7 @@ def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
     if new.text == old.text:
         done = f"has layout {number} already; nothing is written"
     elif inside(old):
-        atomic.write(old, new)
+        atomic.write(old, new, output.tell_lock)
         done = f"layout {number} is written"
     else:
         raise InputError("is a link to a file elsewhere: name that file to have it changed", old.name)

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from preflight.source.text import InputError, Source
 from preflight.source.writing import replace, told
 
 
-def write(old: Source, new: Source) -> None:
+PATIENCE = 10.0
+"""Seconds until a lock of somebody else is given up."""
+SILENCE = 0.5
+"""Seconds until a user hears of it."""
+PAUSE = 0.02
+
+
+def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: None) -> None:
     """Write an edited source over the file it was read from, in one step.
 
-    Raises InputError when the file changed since, has other names, or cannot be written.
+    tell: is called with the file's name where another process locks it. Raises InputError when the file changed since,
+    has other names, stays locked, or cannot be written.
     """
     if old.path is None:
         raise InputError("is not a file that can be written", old.name)
     path = Path(os.path.realpath(old.path))
-    with told(old.name), _locked(path):
+    with told(old.name), _locked(path, old.name, tell):
         status = path.stat()
         if path.read_bytes() != old.encode(old.text):
             raise InputError("changed while it was being fixed; nothing was written", old.name)
@@ -33,11 +42,32 @@ def write(old: Source, new: Source) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes."""
-    with open(path, "rb") as stream:
-        with contextlib.suppress(ImportError, OSError):  # Windows, and file systems without locks
-            import fcntl
+def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes.
 
-            fcntl.flock(stream, fcntl.LOCK_EX)
+    Whoever may read the file may hold a lock on it: so the wait ends. Raises InputError.
+    """
+    with open(path, "rb") as stream:
+        start, waits = time.monotonic(), False
+        while not _lock(stream.fileno()):
+            waited = time.monotonic() - start
+            if waited > PATIENCE:
+                raise InputError("is locked by another process; nothing was written", shown)
+            if waited > SILENCE and not waits:
+                tell(shown)
+            waits = waits or waited > SILENCE
+            time.sleep(PAUSE)
         yield
+
+
+def _lock(handle: int) -> bool:
+    """Lock a file; False where somebody else holds a lock."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, and file systems without locks
+        return True
+    return True
