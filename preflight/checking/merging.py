@@ -27,6 +27,7 @@ def merge(reports: Iterable[Report]) -> Report:
         suppressed=sum(report.suppressed for report in reports),
         checked=all_of("checked"),
         errors=tuple(dict.fromkeys(all_of("errors"))),
+        reads=tuple(dict.fromkeys(all_of("reads"))),
         looked=tuple(dict.fromkeys(all_of("looked"))),
         rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
     )

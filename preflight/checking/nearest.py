@@ -75,6 +75,10 @@ class Nearest:
             return error
         except OSError as error:
             return InputError(f"cannot be read: {error.strerror}", str(error.filename))
-        if made is not None and self._own.silent:
+        if made is None:
+            return None
+        made.names = self._own.names
+        self._own.folders.append(made)
+        if self._own.silent:
             made.silence()
         return made

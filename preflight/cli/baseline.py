@@ -14,6 +14,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import OK, USAGE
 from preflight.cli.delivery import read_for
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
+from preflight.cli.unread import refuse_unread
 from preflight.report.escapes import counted
 from preflight.source.writing import refuse_report
 
@@ -28,6 +29,7 @@ def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = N
     """
     checker = session.checker(facts, rules, lenient=True)
     report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
     path = Path(output_file)
     if report.errors or report.crashes or not report.checked:
         output.complain(output.problems(report))

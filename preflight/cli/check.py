@@ -16,6 +16,7 @@ from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, Starte
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.cli.telling import Teller
+from preflight.cli.unread import refuse_unread
 from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.report.text import shown
@@ -59,6 +60,8 @@ def check(
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input,
     3 preflight itself failed.
     """
+    if mode.unsafe and not mode.fix:
+        raise InputError("--unsafe needs --fix: without it nothing is changed")
     checker = session.checker(facts, rules, lenient=True)
     if mode.suggest:
         from preflight.layouts.suggest import suggest
@@ -104,7 +107,9 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
         output.formats(out, checker.plugins),
         _look(out)._replace(fails="error" if level == "never" else level),
     )
-    report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
+    report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
+    report = _narrowed(report, checker, scope)
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
@@ -118,6 +123,7 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
     single = map(teller.of, session.typed(checker, inputs, command))
     told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
+    refuse_unread(checker, inputs, told.checked, told.reads)
     if not (told.checked or told.unreadable or inputs.allow_unclaimed):
         return output.nothing("checked", told.skipped, checker)
     say(shown(told, look))

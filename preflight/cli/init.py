@@ -19,6 +19,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import OK
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.stream import say
+from preflight.cli.unread import refuse_unread
 from preflight.report.escapes import counted, plain
 from preflight.run.settings import FILE
 from preflight.source.finding import Severity
@@ -51,6 +52,7 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     inputs = inputs._replace(paths=inputs.paths or ["."])
     checker = session.checker(facts, rules, lenient=True)
     report = merge(session.reports(checker, inputs, None))
+    refuse_unread(checker, inputs, report.checked)
     if not report.checked:
         output.complain(output.problems(report))
         return output.nothing("found", report.skipped, checker)

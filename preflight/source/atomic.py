@@ -11,7 +11,6 @@ from pathlib import Path
 from preflight.source.text import InputError, Source
 from preflight.source.writing import replace, told
 
-
 PATIENCE = 10.0
 """Seconds until a lock of somebody else is given up."""
 SILENCE = 0.5
