@@ -11,7 +11,7 @@ from preflight.cli.options import Inputs
 from preflight.report.escapes import plain
 from preflight.source.language import local
 from preflight.source.message import Message
-from preflight.source.spelling import did_you_mean, slips
+from preflight.source.spelling import meant, nearest
 from preflight.source.text import InputError
 
 
@@ -25,9 +25,9 @@ def refuse_unread(check: Checker, inputs: Inputs, checked: Iterable[str], reads:
     check.names.read.update(reads)
     for name, value in (check.facts.set or {}).items():
         if name not in check.names.read:
-            close = next(iter(slips(name, check.names.known)), None)
-            hint = f"; did you mean {close!r}?" if close else did_you_mean(name, check.names.known)
-            raise InputError(f"--set {name}={value}: no file that was checked reads {name}{hint}")
+            known = {_folded(one): one for one in reversed(check.names.known)}
+            close = known.get(nearest(_folded(name), known) or "")
+            raise InputError(f"--set {name}={value}: no file that was checked reads {name}{meant(close)}")
     for found in check.every_settings():
         said = [name for name in found.facts.set or () if name not in check.names.read]
         if said and found.path is not None and _covered(str(found.root), inputs.paths or []):
@@ -40,3 +40,7 @@ def _covered(root: str, paths: Iterable[str]) -> bool:
     real = os.path.realpath(root)
     tops = (os.path.realpath(path) for path in paths if os.path.isdir(path))
     return any(os.path.commonpath([real, top]) == top for top in tops)
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
