@@ -18,7 +18,7 @@ from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.run.request import Request, Target
+from preflight.run.request import Given, NamesRead, Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
@@ -36,14 +36,18 @@ SILENT = Policy(lambda rule, path: False)
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
-    broken: why the settings could not be read; the defaults hold then. isolated: nothing is opened outside of what the
-    call names.
+    broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
+    written, with the reason. names: of what is set beside the files, what they read. isolated: nothing is opened
+    outside of what the call names.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
+        self.ignored: Mapping[str, str] = {}
+        self.names = NamesRead()
+        self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
@@ -77,6 +81,10 @@ class Checker:
         except InputError:
             return self.settings
 
+    def every_settings(self) -> tuple[Settings, ...]:
+        """The settings of the call, and those of folders that were looked into."""
+        return (self.settings, *(found.settings for found in self.folders))
+
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""
         facts = self.settings.facts
@@ -84,7 +92,7 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        said = Request(*facts[:4], target, given=facts.set or {})
+        said = Request(*facts[:4], target, given=Given(facts.set or {}, self.names))
         return said._replace(measured=self.measured, pace=self.pace)
 
     @cached_property

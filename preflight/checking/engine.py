@@ -63,6 +63,9 @@ class Report:
     rules: tuple[Checkable, ...] = ()
     """The rules that made the findings, sorted by id."""
 
+    reads: tuple[str, ...] = ()
+    """Of what the caller sets, the names that something reads."""
+
     @property
     def plan(self) -> Plan | None:
         """The plan of the first run, None when nothing was read."""

@@ -15,6 +15,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import FAILED, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, takes
+from preflight.cli.unread import refuse_unread
 from preflight.job import Job
 from preflight.report.dump import dumped
 from preflight.source.record import replace
@@ -63,6 +64,7 @@ def show_jobs(
     checker = session.checker(facts, rules, lenient=True)
     checker.silence()
     report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
     describe = as_dict if as_json else partial(as_text, look=style)
     described, failures = _each(report, describe)
     text = dumped({"schema": 1, "runs": described}) if as_json else "\n".join(described)
