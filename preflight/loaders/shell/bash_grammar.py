@@ -70,7 +70,8 @@ class Commands:
     def _as_bash_ends(self, refused: Refused) -> Refused:
         """What bash says where it drops the rest of a line after a wrong condition; in a substitution it fails."""
         tokens, misread = self.tokens, self.tokens.misread
-        if refused.fault == "token" and misread >= self.unit and self.text[misread : misread + 1] == "\n":
+        split = misread >= self.unit and self.text[misread : misread + 1] == "\n"
+        if split and refused.fault == "token" and refused.text:
             return Refused("arithmetic", refused.at, refused.text)
         if refused.fault not in ("condition", "arithmetic"):
             return refused
@@ -241,8 +242,10 @@ class Commands:
                 tokens.in_redirections = False
                 self.kind = None
                 if may_define and self._peek() == "(":
+                    opening, self.kind = tokens.start, None
+                    if self._peek() != ")":
+                        raise Refused("token", opening, "(")
                     self.kind = None
-                    self._take(")")
                     self._body()
                     return
             else:
