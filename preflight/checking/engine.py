@@ -23,7 +23,10 @@ from preflight.run.device_names import find_device, likely_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
-from preflight.source.record import NamedTuple, dataclass
+from preflight.source.record import NamedTuple, dataclass, replace
+
+STOPS = frozenset(["shell-syntax", "script-ends-early"])
+"""What bash stops at: a run behind it does not begin."""
 
 
 class Policy(NamedTuple):
@@ -99,6 +102,9 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         *beside[1:],
     )
     reading = dialect.read(document, surroundings)
+    if any(problem.kind in STOPS for problem in document.problems):
+        plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
+        reading = reading._replace(plan=plan)
     return Job(
         *reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target)
     )
