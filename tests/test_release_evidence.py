@@ -40,7 +40,7 @@ def test_evidence_names_rules_that_there_are(framework: str) -> None:
     known = {rule.id for rule in load().rules(None)}
     evidence, decisions = read(framework, "evidence"), read(framework, "decisions")
     held = read(framework, "holds")["holds"]
-    parts = (decisions.get(part, {}) for part in ("stands", "rules", "within", "reported"))
+    parts = (decisions.get(part, {}) for part in ("stands", "rules", "within", "reported", "older"))
     for named in (evidence["rules"], held, *parts):
         assert set(named) <= known
 
@@ -58,6 +58,7 @@ def test_each_decision_has_a_reason(framework: str) -> None:
     decisions = read(framework, "decisions")
     reasons = [reason for part in ("sites", "rules") for reason in decisions[part].values()]
     reasons += [reason for _, _, reason in decisions["within"].values()]
+    reasons += [reason for _, reason in decisions.get("older", {}).values()]
     assert all(len(reason) > 10 for reason in reasons)
 
 
