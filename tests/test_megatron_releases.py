@@ -111,6 +111,48 @@ def test_a_release_before_0_10_refuses_what_its_own_source_refuses(release: str,
     assert f"megatron/{rule}" in errors(release, options, 4)
 
 
+@pytest.mark.parametrize(
+    ("release", "options", "devices", "rule"),
+    [
+        (
+            "0.12.1",
+            "--num-experts 4 --moe-token-dispatcher-type flex --moe-enable-deepep --disable-bias-linear",
+            1,
+            "flex-on-one-rank",
+        ),
+        (
+            "0.14.0",
+            "--num-experts 4 --tensor-model-parallel-size 2 --sequence-parallel --moe-grouped-gemm",
+            2,
+            "experts-with-bias",
+        ),
+        (
+            "0.15.0",
+            "--tensor-model-parallel-size 6 --group-query-attention --num-query-groups 4 --seq-length 1020 "
+            "--num-attention-heads 12 --hidden-size 768 --ffn-hidden-size 768 --sequence-parallel --global-batch-size 6",
+            6,
+            "query-groups-split-over-tensor",
+        ),
+        (
+            "0.18.0",
+            "--num-experts 4 --expert-model-parallel-size 2 --moe-expert-rank-capacity-factor 1.5 "
+            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep",
+            2,
+            "rank-capacity-without-fused-hybridep",
+        ),
+        (
+            "0.19.0",
+            "--transformer-impl inference_optimized --num-experts 4 --moe-router-dtype fp32 --swiglu "
+            "--inference-grouped-gemm-backend flashinfer --normalization RMSNorm --disable-bias-linear",
+            1,
+            "gated-experts-for-inference",
+        ),
+    ],
+)
+def test_a_check_is_one_error_in_the_words_of_its_release(release: str, options: str, devices: int, rule: str) -> None:
+    assert errors(release, options, devices) == {f"megatron/{rule}"}
+
+
 def test_each_release_whose_checks_are_described_is_reported() -> None:
     known, text = evidence("megatron"), coverage(("megatron",))
     assert known is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 from upstream.described import Checks
 from upstream.documents import spans
-from upstream.evidence import held
+from upstream.evidence import held, only_wider, read_exactly
 from upstream.extraction import scoped
 from upstream.follow import Line
 from upstream.grouped import grouped
@@ -58,6 +58,7 @@ def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequen
         "places": sorted(missing),
         "reworded": _reworded(checks, decided),
         "versions": contradicted(checks, rules, decided),
+        "wider": _wider(checks, decided),
     }
     machine = {"sites by group": by_group} if by_group else {}
     return {**decided, **machine, **{f"open {name}": value for name, value in found.items()}}
@@ -109,13 +110,27 @@ def _reworded(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
     """Site → hash → releases, where a rule's site is not as it was read."""
     lines, read = checks.by_id, _hashes(checks)
     found: dict[str, dict[str, set[int]]] = {}
+    others = read_exactly(checks.mapped.rules, lines, decided["same"])
     for rule, evidence in checks.mapped.rules.items():
-        for number in sorted(kept(checks, decided["within"].get(rule), held(evidence, lines, decided["same"])[1])):
+        doubted = held(evidence, lines, decided["same"], others)[1]
+        for number in sorted(kept(checks, decided["within"].get(rule), doubted)):
             for id in evidence.sites:
                 site = lines[id].places.get(number)
                 if site is not None and site.hash not in read[id] and site.hash not in decided["same"].get(id, ()):
                     found.setdefault(id, {}).setdefault(site.hash, set()).add(checks.number(number))
     return {id: {hash: spans(numbers) for hash, numbers in hashes.items()} for id, hashes in sorted(found.items())}
+
+
+def _wider(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
+    """Rule → the releases in which its check asks for less than where it was read, and that no other rule was read at:
+    the verdict carries over, its words and its fix may not."""
+    lines, rules = checks.by_id, checks.mapped.rules
+    others = read_exactly(rules, lines, decided["same"])
+    found = {
+        rule: kept(checks, decided["within"].get(rule), only_wider(evidence, lines, decided["same"], others))
+        for rule, evidence in rules.items()
+    }
+    return {rule: spans(map(checks.number, numbers)) for rule, numbers in found.items() if numbers}
 
 
 def kept(checks: Checks, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
