@@ -8,7 +8,7 @@ from typing import Any
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device
-from preflight.run.request import Target
+from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.settings import Choice, Facts
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
@@ -44,9 +44,16 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
     """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
     for name in ("world_size", "nodes", "devices_per_node"):
-        if (count := getattr(facts, name)) is not None and count < 1:
-            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
+        if (count := getattr(facts, name)) is not None:
+            if count < 1:
+                raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
+            if count > MOST_DEVICES:
+                raise InputError(f"--{name.replace('_', '-')} must be at most {MOST_DEVICES:,}, not {count}")
     world, nodes, each = facts.world_size, facts.nodes, facts.devices_per_node
+    if nodes and each and nodes * each > MOST_DEVICES:
+        raise InputError(
+            f"--nodes {nodes} with --devices-per-node {each} are {nodes * each} devices, more than {MOST_DEVICES:,}"
+        )
     if world and nodes and each and world != nodes * each:
         raise InputError(
             f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}"

@@ -23,6 +23,10 @@ class Target(NamedTuple):
         return f"{self.framework}@{self.version}" if self.version else self.framework
 
 
+MOST_DEVICES = 1_000_000
+"""Devices of a job: no machine has more, and a search over the divisors of a larger number has no end."""
+
+
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not said.
 
